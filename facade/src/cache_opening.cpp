@@ -1,9 +1,12 @@
 // How a cache is opened: what the program says, else the environment, and the folder.
 #include <charconv>
 
+#include <unistd.h>
+
 #include "cache_impl.hpp"
 #include "throwing.hpp"
 #include "warmgraph/base/log.hpp"
+#include "warmgraph/base/printable.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/store/settings.hpp"
 #include "warmgraph/store/signing.hpp"
@@ -53,6 +56,15 @@ void resolve_verification(Cache::Impl& impl)
     if (error != std::errc{} || stop != end || impl.verify_every == 0) wrong();
 }
 
+/// What the environment says of something that only tunes. What makes no sense there costs a warning, never a service's start.
+template <class Value>
+Value tuned_by(Result<Value> said, const Value& otherwise)
+{
+    if (said) return std::move(*said);
+    log().warn("{}: the default is used", said.error().message);
+    return otherwise;
+}
+
 /// What the program says, else WARMGRAPH_PROFILE.
 bool resolve_profile(const CacheOptions& options)
 {
@@ -60,7 +72,8 @@ bool resolve_profile(const CacheOptions& options)
     const auto text = environment("WARMGRAPH_PROFILE");
     if (!text || text->empty() || *text == "on" || *text == "1") return true;
     if (*text == "off" || *text == "0") return false;
-    raise({ErrorCode::invalid_argument, fmt::format("WARMGRAPH_PROFILE is '{}', expected on or off", *text)});
+    log().warn("WARMGRAPH_PROFILE is '{}', expected on or off: profiles are kept", printable(*text, 64));
+    return true;
 }
 
 /// What the program says, else WARMGRAPH_KINDS.
@@ -118,7 +131,8 @@ std::vector<std::uint32_t> resolve_owners(const CacheOptions& options)
 store::Budget resolve_budget(const CacheOptions& options)
 {
     constexpr const char *k_bytes = "WARMGRAPH_CACHE_BYTES", *k_files = "WARMGRAPH_CACHE_FILES";
-    const auto outside = value_or_raise(store::parse_budget(k_bytes, environment(k_bytes).value_or("")));
+    const auto outside =
+        tuned_by(store::parse_budget(k_bytes, environment(k_bytes).value_or("")), store::BytesBudget{});
     const auto kinds = value_or_raise(store::parse_budget("max_bytes_by_kind", options.max_bytes_by_kind));
     if (kinds.all != 0)
         raise({ErrorCode::invalid_argument,
@@ -128,14 +142,16 @@ store::Budget resolve_budget(const CacheOptions& options)
     store::Budget budget{options.max_bytes != 0 ? options.max_bytes : outside.all, options.max_files, kinds.kinds};
     budget.kinds.insert(outside.kinds.begin(), outside.kinds.end());
     const auto files = environment(k_files).value_or("");
-    if (budget.files == 0 && !files.empty()) budget.files = value_or_raise(store::parse_bytes(k_files, files));
+    if (budget.files == 0 && !files.empty())
+        budget.files = tuned_by(store::parse_count(k_files, files), std::uint64_t{0});
     return budget;
 }
 
 store::Packings resolve_packings(const CacheOptions& options)
 {
     constexpr const char* k_variable = "WARMGRAPH_COMPRESSION";
-    const auto outside = value_or_raise(store::parse_packings(k_variable, environment(k_variable).value_or("")));
+    const auto outside =
+        tuned_by(store::parse_packings(k_variable, environment(k_variable).value_or("")), store::Packings{});
     return value_or_raise(store::parse_packings("compression", options.compression, outside));
 }
 
@@ -187,7 +203,10 @@ std::shared_ptr<Cache::Impl> Cache::Impl::open(const CacheOptions& options, File
     value_or_raise(cachefmt::check_name("model name", options.model));
     if (options.max_variants == 0)
         raise({ErrorCode::invalid_argument, "max_variants is 0, expected at least 1: use policy off to cache nothing"});
-    auto impl = std::make_shared<Impl>();
+    // A forked child has none of its threads, and would wait for ever for those that wait in its parent: there it is released.
+    std::shared_ptr<Impl> impl(new Impl, [process = ::getpid()](Impl* held) {
+        if (::getpid() == process) delete held;
+    });
     impl->options = options;
     wipe(impl->options.signing.sign_with);
     for (std::string& key : impl->options.signing.accept) wipe(key);

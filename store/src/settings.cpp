@@ -25,16 +25,45 @@ std::optional<Number> number_of(std::string_view text)
     return number;
 }
 
-/// Cuts a unit from the end; its factor.
+/// Cuts a unit from the end ("G", "GB", "GiB", with blanks before it); its factor.
 std::uint64_t cut_unit(std::string_view& text)
 {
-    constexpr std::array<std::pair<char, int>, 4> k_units{{{'K', 10}, {'M', 20}, {'G', 30}, {'T', 40}}};
-    if (text.ends_with("iB")) text.remove_suffix(2);
-    if (text.empty()) return 1;
-    const auto unit = std::ranges::find(k_units, text.back(), &std::pair<char, int>::first);
-    if (unit == k_units.end()) return 1;
-    text.remove_suffix(1);
-    return std::uint64_t{1} << unit->second;
+    constexpr std::array<std::pair<char, int>, 8> k_units{
+        {{'K', 10}, {'M', 20}, {'G', 30}, {'T', 40}, {'k', 10}, {'m', 20}, {'g', 30}, {'t', 40}}};
+    const auto cut_blanks = [&] {
+        text.remove_suffix(text.size() - std::min(text.size(), text.find_last_not_of(' ') + 1));
+    };
+    const bool is_binary = text.ends_with("iB") || text.ends_with("ib");
+    if (is_binary || text.ends_with('B') || text.ends_with('b')) text.remove_suffix(is_binary ? 2 : 1);
+    if (!is_binary) cut_blanks(); // "10 B"
+    std::uint64_t factor = 1;
+    if (!text.empty()) {
+        const auto unit = std::ranges::find(k_units, text.back(), &std::pair<char, int>::first);
+        if (unit != k_units.end()) {
+            text.remove_suffix(1);
+            factor = std::uint64_t{1} << unit->second;
+        }
+    }
+    cut_blanks();
+    return factor;
+}
+
+/// "1.5" of these units; whole bytes.
+std::optional<std::uint64_t> amount_of(std::string_view text, std::uint64_t unit)
+{
+    const std::size_t point = text.find('.');
+    const auto whole = number_of<std::uint64_t>(text.substr(0, point));
+    if (!whole || *whole > std::numeric_limits<std::uint64_t>::max() / unit) return std::nullopt;
+    if (point == std::string_view::npos) return *whole * unit;
+    constexpr std::size_t k_most_digits = 6;
+    const std::string_view digits = text.substr(point + 1);
+    const auto part = number_of<std::uint64_t>(digits);
+    if (!part || digits.size() > k_most_digits || unit == 1) return std::nullopt;
+    std::uint64_t scale = 1;
+    for (std::size_t i = 0; i < digits.size(); ++i) scale *= 10;
+    const std::uint64_t more = (unit >> 10) * *part / scale << 10; // to a KiB; it cannot overflow
+    return *whole * unit > std::numeric_limits<std::uint64_t>::max() - more ? std::nullopt
+                                                                            : std::optional(*whole * unit + more);
 }
 
 /// "8G" or "compiled=1G"
@@ -78,11 +107,19 @@ Result<std::uint64_t> parse_bytes(std::string_view what, std::string_view text)
 {
     std::string_view digits = text;
     const std::uint64_t unit = cut_unit(digits);
-    const auto number = number_of<std::uint64_t>(digits);
-    if (!number || *number > std::numeric_limits<std::uint64_t>::max() / unit)
-        return fail(ErrorCode::invalid_argument, "{} is '{}', expected a size like 8G, 500M or 1000000 (bytes)", what,
+    const auto bytes = amount_of(digits, unit);
+    if (!bytes)
+        return fail(ErrorCode::invalid_argument,
+                    "{} is '{}', expected a size like 8G, 1.5 GiB, 500M or 1000000 (bytes)", what,
                     printable(text, k_shown_of_setting));
-    return *number * unit;
+    return *bytes;
+}
+
+Result<std::uint64_t> parse_count(std::string_view what, std::string_view text)
+{
+    if (const auto number = number_of<std::uint64_t>(text)) return *number;
+    return fail(ErrorCode::invalid_argument, "{} is '{}', expected a number like 100000", what,
+                printable(text, k_shown_of_setting));
 }
 
 Result<BytesBudget> parse_budget(std::string_view what, std::string_view text)

@@ -180,6 +180,24 @@ TEST_F(Kinds, AreCountedForAllProcesses)
     EXPECT_EQ(store->usage(Kind::tuned).misses, 2U);
 }
 
+TEST(BudgetText, HasSizesAsPeopleWriteThem)
+{
+    constexpr std::uint64_t k_gib = 1ULL << 30;
+    for (const char* text : {"10G", "10GB", "10GiB", "10 G", "10 GB", "10 GiB", "10g", "10gb"})
+        EXPECT_EQ(store::parse_bytes("x", text).value_or(0), 10 * k_gib) << text;
+    EXPECT_EQ(store::parse_bytes("x", "1.5G").value_or(0), k_gib + k_gib / 2);
+    EXPECT_EQ(store::parse_bytes("x", "0.25 MiB").value_or(0), 256U << 10U);
+    EXPECT_EQ(store::parse_bytes("x", "17").value_or(0), 17U);
+    EXPECT_EQ(store::parse_count("x", "100000").value_or(0), 100'000U);
+    EXPECT_TRUE(
+        failed_with(store::parse_count("x", "1e5"), ErrorCode::invalid_argument, "expected a number like 100000"));
+    EXPECT_EQ(store::parse_bytes("x", "17 B").value_or(0), 17U);
+    for (const char* wrong :
+         {"", "G", "B", "iB", " ", "1.5", "1.G", ".5G", "1.5.5G", "-1G", "1e3G", "10 X", "1.12345678G", "99999999999T"})
+        EXPECT_TRUE(failed_with(store::parse_bytes("x", wrong), ErrorCode::invalid_argument, "expected a size like 8G"))
+            << wrong;
+}
+
 TEST(BudgetText, IsASizeForAllAndSizesByKind)
 {
     const auto budget = store::parse_budget("WARMGRAPH_CACHE_BYTES", "8G,compiled=1G,tuned=64M");

@@ -34,9 +34,11 @@ protected:
     const cachefmt::FunctionKey k_decode{"tiny-llama_static_clgraphcache_0123456789ab", "world1global_rank0", "decode"};
 
     /// `arguments` are shell words. The cache folder is the test's unless they give one.
-    CommandResult run(const std::string& arguments, const std::map<std::string, std::string>& environment = {}) const
+    CommandResult run(const std::string& arguments, const std::map<std::string, std::string>& environment = {},
+                      const std::string& output = "out.txt") const
     {
-        const int status = std::system((line_of(arguments, environment) + " >out.txt 2>error.txt </dev/null").c_str());
+        const int status =
+            std::system((line_of(arguments, environment) + " >" + output + " 2>error.txt </dev/null").c_str());
         return {status_of(status), text_of(m_dir.path() / "out.txt"), text_of(m_dir.path() / "error.txt")};
     }
 

@@ -132,6 +132,19 @@ TEST_F(Usage, TakesAnAbsentFolderForAnEmptyCacheAndMakesNone)
     EXPECT_FALSE(std::filesystem::exists(cache()));
 }
 
+TEST_F(Usage, SaysThatItsOutputWasLost)
+{
+    open_store();
+    for (const char* command :
+         {"ls", "ls --json", "doctor", "stats --prometheus", "report -o -", "--help", "--version"}) {
+        const CommandResult result = run(command, {}, "/dev/full");
+        EXPECT_EQ(result.status, 3) << command;
+        EXPECT_THAT(result.error, testing::AnyOf(HasSubstr("the output could not be written"),
+                                                 HasSubstr("cannot write 'standard output': No space left on device")))
+            << command;
+    }
+}
+
 TEST_F(Usage, TakesTheFolderFromTheOptionThenTheEnvironmentThenTheWorkingDirectory)
 {
     EXPECT_EQ(run("ls --json").json()["cache_dir"], cache().string());

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "warmgraph/base/log.hpp"
 #include "warmgraph/base/output_file.hpp"
 #include "warmgraph/base/printable.hpp"
 #include "warmgraph/base/process.hpp"
@@ -38,11 +39,20 @@ std::filesystem::path behind_link(const std::filesystem::path& folder)
     return error ? folder : target;
 }
 
+/// What the environment says of something that only tunes, as programs take it: what makes no sense is a warning.
+template <class Value>
+Value tuned_by(Result<Value> said)
+{
+    if (said) return std::move(*said);
+    log().warn("{}: the default is used", said.error().message);
+    return {};
+}
+
 /// 0 where the variable is not set.
-Result<std::uint64_t> limit_of(const char* variable)
+std::uint64_t limit_of(const char* variable)
 {
     const std::string text = environment(variable).value_or("");
-    return text.empty() ? Result<std::uint64_t>{0} : store::parse_bytes(variable, text);
+    return text.empty() ? 0 : tuned_by(store::parse_count(variable, text));
 }
 
 Result<store::StoreOptions> options_for(const FileInfo& folder)
@@ -54,15 +64,10 @@ Result<store::StoreOptions> options_for(const FileInfo& folder)
     options.sharing = is_shared(folder) ? store::Sharing::group : store::Sharing::owner_only;
     options.trusted_owners = std::move(*owners);
     constexpr const char* k_bytes = "WARMGRAPH_CACHE_BYTES";
-    const auto bytes = store::parse_budget(k_bytes, environment(k_bytes).value_or(""));
-    const auto files = limit_of("WARMGRAPH_CACHE_FILES");
-    if (!bytes) return std::unexpected(bytes.error());
-    if (!files) return std::unexpected(files.error());
-    options.budget = {bytes->all, *files, bytes->kinds};
+    const auto bytes = tuned_by(store::parse_budget(k_bytes, environment(k_bytes).value_or("")));
+    options.budget = {bytes.all, limit_of("WARMGRAPH_CACHE_FILES"), bytes.kinds};
     constexpr const char* k_compression = "WARMGRAPH_COMPRESSION";
-    auto packings = store::parse_packings(k_compression, environment(k_compression).value_or(""));
-    if (!packings) return std::unexpected(packings.error());
-    options.packings = *packings;
+    options.packings = tuned_by(store::parse_packings(k_compression, environment(k_compression).value_or("")));
     return options;
 }
 

@@ -1,6 +1,9 @@
 // The command `warmgraph`: look at a cache folder, explain misses, check and clear it. docs/command.md describes it.
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <iostream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -39,6 +42,19 @@ int run(const CLI::App& chosen, const Arguments& arguments)
     }
 }
 
+/// `status`, unless what was printed did not reach its end. Of a pipe that its reader closed nobody wants to hear.
+int flushed(int status)
+{
+    errno = 0;
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+    if (errno == EPIPE) return status;
+    std::fputs(fmt::format("warmgraph: the output could not be written{}\n",
+                           errno != 0 ? fmt::format(": {}", std::strerror(errno)) : "")
+                   .c_str(),
+               stderr);
+    return k_no_cache;
+}
+
 } // namespace
 
 int main(int argc, char** argv)
@@ -49,11 +65,12 @@ int main(int argc, char** argv)
         app->parse(argc, argv);
     } catch (const CLI::Success& help) {
         app->exit(help);
-        return k_ok;
+        std::cout.flush(); // CLI11 writes there
+        return flushed(k_ok);
     } catch (const CLI::ParseError& error) {
         std::fputs(usage_text(*app, error).c_str(), stderr);
         return k_usage;
     }
     if (app->get_subcommands().empty()) return no_subcommand(*app);
-    return run(*app->get_subcommands().front(), arguments);
+    return flushed(run(*app->get_subcommands().front(), arguments));
 }

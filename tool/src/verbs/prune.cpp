@@ -53,6 +53,10 @@ Result<store::PruneRequest> request_of(const PruneOptions& options)
         const auto bytes = store::parse_bytes("--to", *options.to);
         if (!bytes) return std::unexpected(bytes.error());
         request.bytes = *bytes;
+    } else if (const auto said =
+                   store::parse_budget("WARMGRAPH_CACHE_BYTES", environment("WARMGRAPH_CACHE_BYTES").value_or(""));
+               !said) {
+        return std::unexpected(said.error()); // what is to be removed is not guessed
     }
     if (options.kind) request.kind = store::kind_of(*options.kind);
     if (options.older_days) request.older = std::chrono::days(*options.older_days);

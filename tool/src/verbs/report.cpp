@@ -15,7 +15,7 @@ Result<void> write(const std::string& page, const std::string& path)
     auto file = OutputFile::open(path, OutputFile::k_usual);
     Result<void> done = file ? file->append(as_bytes(page)) : std::unexpected(file.error());
     if (done) done = file->commit();
-    if (done) return {};
+    if (done || is_standard_output(path)) return done;
     return fail(ErrorCode::invalid_argument, "{}; give -o a file in a folder that you may write", done.error().message);
 }
 

@@ -13,8 +13,12 @@ namespace warmgraph::store {
 /// "1000" or "1000,1001": user ids. "" is none. invalid_argument says what is expected.
 [[nodiscard]] Result<std::vector<std::uint32_t>> parse_owners(std::string_view what, std::string_view text);
 
-/// "8G", "500M", "64K", "1T" (powers of 1024, also as "8GiB"), or bytes without a unit. invalid_argument likewise.
+/// "8G", "500M", "64K", "1T" (powers of 1024, also as "8g", "8GB", "8 GiB" and "1.5G"), or bytes without a unit. invalid_argument
+/// likewise.
 [[nodiscard]] Result<std::uint64_t> parse_bytes(std::string_view what, std::string_view text);
+
+/// "100000". invalid_argument likewise.
+[[nodiscard]] Result<std::uint64_t> parse_count(std::string_view what, std::string_view text);
 
 /// What a folder may hold, and what some kinds may take of it.
 struct BytesBudget {
