@@ -359,3 +359,22 @@ def test_a_hit_of_a_module_that_was_compiled_loads_no_compiler(monkeypatch):
     done = subprocess.run([sys.executable, "-c", OTHER_PROCESS], input=json.dumps(host.kept), capture_output=True, text=True, check=False,
                           env={**os.environ, "PYTHONPATH": ":".join(sys.path)})
     assert done.stdout == "[]\n2\n", done.stderr
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+def test_a_step_that_calls_a_forward_which_the_caller_compiled_is_recorded_at_its_first_call(is_held):
+    """What torch.compile returned changes attributes of Dynamo's when it compiles."""
+    def step_of() -> Any:
+        torch.manual_seed(0)
+        net = Net().eval()
+        net.forward = torch.compile(net.forward, **EAGER)
+        compiled = net.forward
+        return (lambda x: compiled(x) + 1) if is_held else (lambda x: net(x) + 1)
+
+    x = torch.ones(2, 4)
+    with torch.no_grad():
+        wrap(step_of())(x)
+        assert len(host.entries) == 1 and host.entries[0].captures is not None
+        wrap(step_of())(x)
+        assert host.entries[-1].captures is None, "another process finds it"
+    assert any("'backend': str 'eager'" in fact for fact in host.entries[0].given.facts.values())

@@ -81,6 +81,7 @@ class Walker(_walk.Walker):
         for function, names in zip(self._reached.functions, self._reached.globals):
             self.watched.append(_watch.of_items(function.__globals__, names))
             self.watched.append(_watch.of_function(function))
+            self._compiled_functions(function, names)
             for held in (function.__dict__, function.__kwdefaults__):
                 if held is not None:
                     self._watch_dict(held)
@@ -89,6 +90,14 @@ class Walker(_walk.Walker):
             self._compiled(self._root("self", inner), owner)
         super().surroundings(owner if inner is None else inner)
         self.watched += self._watched_classes.values()  # of arguments as well
+
+    def _compiled_functions(self, function: types.FunctionType, names: Iterable[str]) -> None:
+        """How those are compiled that its code has from torch.compile. Their code is followed as that of what torch.compile was given."""
+        named = [*((name, function.__globals__.get(name)) for name in names), *_plain_code.closed_over(function)]
+        for name, value in named:
+            if isinstance(value, types.FunctionType) and "_torchdynamo_orig_callable" in value.__dict__:
+                self.compiled_via.add("elsewhere")
+                self._fact(f"{function.__qualname__}.{name} compiled", _modules.how_compiled(value))
 
     # --- values
 
@@ -114,6 +123,12 @@ class Walker(_walk.Walker):
 
     def _function(self, path: str, value: Any) -> None:
         """Its code is a fact, and may be exchanged (IPython's autoreload does)."""
+        inner = value.__dict__.get("_torchdynamo_orig_callable") if isinstance(value, types.FunctionType) else None
+        if inner is not None:  # what torch.compile returned holds Dynamo's own objects, which change when it compiles: what it was given counts
+            self.compiled_via.add(self._via(path))
+            self.watched.append(_watch.of_function(value))
+            self._fact(f"{path} compiled", _modules.how_compiled(value))
+            return self._function(path, inner)
         if isinstance(value, types.FunctionType):
             self.watched.append(_watch.of_function(value))
         elif isinstance(value, functools.partial):
