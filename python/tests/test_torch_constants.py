@@ -19,7 +19,7 @@ def on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def heard(work: Callable[[], Any], captured: Callable[[], Any] | None = None, enqueued: Callable[[], Any] = lambda: 0) -> list[Any]:
-    """What `work` gives when it is captured. Each number that it hears of its answer is HEARD."""
+    """Runs `work` as a capture does, and gives its result. Each number that it hears of its answer is HEARD."""
     asked = _operators.Asked()
     reads = _constants.Reads(asked)
     with torch.no_grad(), _operators.shown_to(asked, run=reads):

@@ -363,7 +363,7 @@ def test_a_hit_of_a_module_that_was_compiled_loads_no_compiler(monkeypatch):
 
 @pytest.mark.parametrize("is_held", [False, True])
 def test_a_step_that_calls_a_forward_which_the_caller_compiled_is_recorded_at_its_first_call(is_held):
-    """What torch.compile returned changes attributes of Dynamo's when it compiles."""
+    """Dynamo changes attributes of the function that torch.compile returned when it compiles."""
     def step_of() -> Any:
         torch.manual_seed(0)
         net = Net().eval()
