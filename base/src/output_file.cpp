@@ -1,6 +1,6 @@
 #include "warmgraph/base/output_file.hpp"
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>

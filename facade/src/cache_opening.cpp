@@ -56,15 +56,6 @@ void resolve_verification(Cache::Impl& impl)
     if (error != std::errc{} || stop != end || impl.verify_every == 0) wrong();
 }
 
-/// What the environment says of something that only tunes. What makes no sense there costs a warning, never a service's start.
-template <class Value>
-Value tuned_by(Result<Value> said, const Value& otherwise)
-{
-    if (said) return std::move(*said);
-    log().warn("{}: the default is used", said.error().message);
-    return otherwise;
-}
-
 /// What the program says, else WARMGRAPH_PROFILE.
 bool resolve_profile(const CacheOptions& options)
 {
@@ -131,8 +122,7 @@ std::vector<std::uint32_t> resolve_owners(const CacheOptions& options)
 store::Budget resolve_budget(const CacheOptions& options)
 {
     constexpr const char *k_bytes = "WARMGRAPH_CACHE_BYTES", *k_files = "WARMGRAPH_CACHE_FILES";
-    const auto outside =
-        tuned_by(store::parse_budget(k_bytes, environment(k_bytes).value_or("")), store::BytesBudget{});
+    const auto outside = store::or_default(store::parse_budget(k_bytes, environment(k_bytes).value_or("")));
     const auto kinds = value_or_raise(store::parse_budget("max_bytes_by_kind", options.max_bytes_by_kind));
     if (kinds.all != 0)
         raise({ErrorCode::invalid_argument,
@@ -142,16 +132,14 @@ store::Budget resolve_budget(const CacheOptions& options)
     store::Budget budget{options.max_bytes != 0 ? options.max_bytes : outside.all, options.max_files, kinds.kinds};
     budget.kinds.insert(outside.kinds.begin(), outside.kinds.end());
     const auto files = environment(k_files).value_or("");
-    if (budget.files == 0 && !files.empty())
-        budget.files = tuned_by(store::parse_count(k_files, files), std::uint64_t{0});
+    if (budget.files == 0 && !files.empty()) budget.files = store::or_default(store::parse_count(k_files, files));
     return budget;
 }
 
 store::Packings resolve_packings(const CacheOptions& options)
 {
     constexpr const char* k_variable = "WARMGRAPH_COMPRESSION";
-    const auto outside =
-        tuned_by(store::parse_packings(k_variable, environment(k_variable).value_or("")), store::Packings{});
+    const auto outside = store::or_default(store::parse_packings(k_variable, environment(k_variable).value_or("")));
     return value_or_raise(store::parse_packings("compression", options.compression, outside));
 }
 

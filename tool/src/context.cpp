@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <limits>
 
-#include "warmgraph/base/log.hpp"
 #include "warmgraph/base/output_file.hpp"
 #include "warmgraph/base/printable.hpp"
 #include "warmgraph/base/process.hpp"
@@ -39,20 +38,11 @@ std::filesystem::path behind_link(const std::filesystem::path& folder)
     return error ? folder : target;
 }
 
-/// What the environment says of something that only tunes, as programs take it: what makes no sense is a warning.
-template <class Value>
-Value tuned_by(Result<Value> said)
-{
-    if (said) return std::move(*said);
-    log().warn("{}: the default is used", said.error().message);
-    return {};
-}
-
 /// 0 where the variable is not set.
 std::uint64_t limit_of(const char* variable)
 {
     const std::string text = environment(variable).value_or("");
-    return text.empty() ? 0 : tuned_by(store::parse_count(variable, text));
+    return text.empty() ? 0 : store::or_default(store::parse_count(variable, text));
 }
 
 Result<store::StoreOptions> options_for(const FileInfo& folder)
@@ -64,10 +54,10 @@ Result<store::StoreOptions> options_for(const FileInfo& folder)
     options.sharing = is_shared(folder) ? store::Sharing::group : store::Sharing::owner_only;
     options.trusted_owners = std::move(*owners);
     constexpr const char* k_bytes = "WARMGRAPH_CACHE_BYTES";
-    const auto bytes = tuned_by(store::parse_budget(k_bytes, environment(k_bytes).value_or("")));
+    const auto bytes = store::or_default(store::parse_budget(k_bytes, environment(k_bytes).value_or("")));
     options.budget = {bytes.all, limit_of("WARMGRAPH_CACHE_FILES"), bytes.kinds};
     constexpr const char* k_compression = "WARMGRAPH_COMPRESSION";
-    options.packings = tuned_by(store::parse_packings(k_compression, environment(k_compression).value_or("")));
+    options.packings = store::or_default(store::parse_packings(k_compression, environment(k_compression).value_or("")));
     return options;
 }
 

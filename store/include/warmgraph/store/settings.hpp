@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "warmgraph/base/error.hpp"
+#include "warmgraph/base/log.hpp"
 #include "warmgraph/store/kind.hpp"
 
 namespace warmgraph::store {
@@ -28,5 +30,14 @@ struct BytesBudget {
 /// "8G", "8G,compiled=1G,tuned=64M" or "compiled=1G": a size for all, and sizes by kind. "" says nothing. Sizes as parse_bytes()
 /// takes them. invalid_argument likewise.
 [[nodiscard]] Result<BytesBudget> parse_budget(std::string_view what, std::string_view text);
+
+/// Of a setting that only tunes. A value that makes no sense costs a warning, never a service's start: the default is used.
+template <class Value>
+[[nodiscard]] Value or_default(Result<Value> setting)
+{
+    if (setting) return std::move(*setting);
+    log().warn("{}: the default is used", setting.error().message);
+    return {};
+}
 
 } // namespace warmgraph::store
