@@ -102,7 +102,7 @@ Result<OutputFile> OutputFile::open(const fs::path& path, mode_t mode)
         auto impl = std::make_unique<Impl>(name, path, fs::path{});
         std::error_code failed;
         std::string hidden = (fs::temp_directory_path(failed) / "warmgraph-output-XXXXXX").string();
-        impl->file = failed ? -1 : ::mkostemp(hidden.data(), O_CLOEXEC);
+        impl->file = failed ? -1 : above_standard_streams(::mkostemp(hidden.data(), O_CLOEXEC));
         if (impl->file < 0) return cannot_write(hidden, errno);
         ::unlink(hidden.c_str());
         return OutputFile(std::move(impl));
@@ -111,7 +111,8 @@ Result<OutputFile> OutputFile::open(const fs::path& path, mode_t mode)
     if (!target) return std::unexpected(target.error());
     const fs::path folder = target->has_parent_path() ? target->parent_path() : ".";
     auto impl = std::make_unique<Impl>(name, *target, folder / fmt::format(".{}.tmp", random_uuid()));
-    impl->file = ::open(impl->temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+    impl->file = above_standard_streams(
+        ::open(impl->temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
     if (impl->file < 0) {
         const int error = errno;
         impl->temporary.clear();

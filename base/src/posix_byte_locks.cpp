@@ -48,7 +48,7 @@ Result<std::unique_ptr<ByteLocks>> open_byte_locks_at(const Place& place, std::o
     if (mode && status.st_uid == ::geteuid() && (status.st_mode & 07777) != *mode) {
         if (auto ok = take_group_of(place.at(), file.number(), *mode, place.path); !ok)
             return std::unexpected(ok.error());
-        if (::fchmod(file.number(), *mode) != 0) return failed("set the mode of", place.path, errno);
+        if (auto ok = set_mode(file.number(), *mode, place.path); !ok) return std::unexpected(ok.error());
     }
     return std::make_unique<PosixByteLocks>(std::move(file), place.path);
 }

@@ -47,9 +47,11 @@ FileType type_of(mode_t mode) noexcept
 
 std::chrono::system_clock::time_point time_of(const timespec& time)
 {
+    using Clock = std::chrono::system_clock;
+    constexpr std::chrono::minutes k_most_ahead{10};
     const auto since_epoch = std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
-    return std::chrono::system_clock::time_point(
-        std::chrono::duration_cast<std::chrono::system_clock::duration>(since_epoch));
+    const Clock::time_point told{std::chrono::duration_cast<Clock::duration>(since_epoch)};
+    return told > Clock::now() + k_most_ahead ? Clock::time_point{} : told;
 }
 
 ErrorCode code_of(int error) noexcept
@@ -85,8 +87,7 @@ Result<void> set_mode_of_new_folder(int parent, const std::string& name, std::ui
                     "cannot make folder {}: somebody put another one, or a link, in its place", path.string());
     if (auto ok = take_group_of(parent, folder.number(), mode, path); !ok) return ok;
     // mkdir() obeys the umask and drops the set-group-id bit.
-    if (::fchmod(folder.number(), mode) != 0) return failed("set the mode of", path, errno);
-    return {};
+    return set_mode(folder.number(), mode, path);
 }
 
 } // namespace
@@ -143,6 +144,14 @@ Result<void> make_folder_at(int parent, const std::string& name, std::uint32_t m
     }
     if (auto ok = set_mode_of_new_folder(parent, name, mode, path); !ok) return ok;
     return sync_folder(parent, path.parent_path());
+}
+
+Result<void> set_mode(int file, std::uint32_t mode, const Path& path)
+{
+    struct stat status{};
+    if (::fstat(file, &status) != 0) return failed("inspect", path, errno);
+    if ((status.st_mode & 07777) == mode || ::fchmod(file, mode) == 0) return {};
+    return failed("set the mode of", path, errno);
 }
 
 Result<void> take_group_of(int folder, int file, std::uint32_t mode, const Path& path)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "warmgraph/base/file_system.hpp"
+#include "warmgraph/base/process.hpp"
 
 namespace warmgraph::posix {
 
@@ -18,10 +19,10 @@ using Path = FileSystem::Path;
 /// errno as an Error: "cannot read /x: No such file or directory".
 [[nodiscard]] std::unexpected<Error> failed(std::string_view doing, const Path& path, int error);
 
-/// One file descriptor, closed once.
+/// One file descriptor, closed once; never one of a standard stream.
 class Descriptor {
 public:
-    explicit Descriptor(int number) noexcept : m_number(number) {}
+    explicit Descriptor(int number) noexcept : m_number(above_standard_streams(number)) {}
     Descriptor(Descriptor&& other) noexcept : m_number(std::exchange(other.m_number, -1)) {}
     Descriptor& operator=(Descriptor&&) = delete;
     ~Descriptor()
@@ -64,6 +65,9 @@ auto retry(Call call)
 /// descriptor, and only where it is this user's own: what somebody swapped in meanwhile is permission_denied and stays
 /// as it is. A folder that is there already keeps its mode.
 [[nodiscard]] Result<void> make_folder_at(int parent, const std::string& name, std::uint32_t mode, const Path& path);
+
+/// Sets the mode of an open file or folder where it is another: a share whose modes the mount decides refuses to set any.
+[[nodiscard]] Result<void> set_mode(int file, std::uint32_t mode, const Path& path);
 
 /// Gives a new file or folder that its group may use the group of its folder.
 [[nodiscard]] Result<void> take_group_of(int folder, int file, std::uint32_t mode, const Path& path);

@@ -70,7 +70,7 @@ Result<void> write_new_at(const Place& place, ByteView bytes, std::uint32_t mode
     const Result<void> result = [&]() -> Result<void> {
         if (auto ok = take_group_of(place.at(), file.number(), mode, place.path); !ok) return ok;
         // The umask would take the group's bits from a shared cache.
-        if (::fchmod(file.number(), mode) != 0) return failed("set the mode of", place.path, errno);
+        if (auto ok = set_mode(file.number(), mode, place.path); !ok) return ok;
         if (auto written = write_all(file.number(), place.path, bytes); !written) return written;
         if (durability == Durability::synced && retry([&] { return ::fsync(file.number()); }) != 0)
             return failed("sync", place.path, errno);
@@ -103,6 +103,9 @@ std::optional<FileType> known_type(unsigned char type) noexcept
     return type == DT_REG ? FileType::regular : type == DT_DIR ? FileType::directory : FileType::other;
 }
 
+/// Does flock() say that this file system has no locks (NFS without lockd, Lustre without its option, FUSE)?
+bool has_no_locks(int error) noexcept { return error == ENOLCK || error == ENOSYS || error == EOPNOTSUPP; }
+
 Result<std::unique_ptr<FileLock>> try_lock_at(const Place& place, std::uint32_t mode)
 {
     // A file that was removed between open() and flock() locks nobody out: look again. Each round means that
@@ -117,12 +120,11 @@ Result<std::unique_ptr<FileLock>> try_lock_at(const Place& place, std::uint32_t 
         if (locked.st_uid == ::geteuid()) {
             if (auto ok = take_group_of(place.at(), file.number(), mode, place.path); !ok)
                 return std::unexpected(ok.error());
-            if ((locked.st_mode & 07777) != mode && ::fchmod(file.number(), mode) != 0)
-                return failed("set the mode of", place.path, errno);
+            if (auto ok = set_mode(file.number(), mode, place.path); !ok) return std::unexpected(ok.error());
         }
         if (retry([&] { return ::flock(file.number(), LOCK_EX | LOCK_NB); }) != 0) {
             if (errno == EWOULDBLOCK) return nullptr;
-            return failed("lock", place.path, errno);
+            if (!has_no_locks(errno)) return failed("lock", place.path, errno);
         }
         struct stat present{};
         if (::fstatat(place.at(), place.name.c_str(), &present, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -136,7 +138,7 @@ Result<std::unique_ptr<FileLock>> try_lock_at(const Place& place, std::uint32_t 
 
 Result<std::vector<DirectoryItem>> items_of(const Descriptor& folder, const Path& path)
 {
-    const int own = ::fcntl(folder.number(), F_DUPFD_CLOEXEC, 0);
+    const int own = ::fcntl(folder.number(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     if (own < 0) return failed("list", path, errno);
     const std::unique_ptr<DIR, decltype([](DIR* open) { ::closedir(open); })> stream(::fdopendir(own));
     if (!stream) {

@@ -250,6 +250,16 @@ std::string boot_id()
     return file >> id ? id : "unknown";
 }
 
+int above_standard_streams(int descriptor) noexcept
+{
+    if (descriptor < 0 || descriptor > STDERR_FILENO) return descriptor;
+    const int above = ::fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    const int error = errno;
+    ::close(descriptor);
+    errno = error;
+    return above;
+}
+
 std::string random_uuid()
 {
     std::array<unsigned char, 16> bytes{};

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "warmgraph/base/process.hpp"
+
 namespace warmgraph::bundle {
 namespace {
 
@@ -82,7 +84,7 @@ Result<std::unique_ptr<Source>> open_file(const std::filesystem::path& path, Own
                                           const std::vector<std::uint32_t>& owners)
 {
     // A pipe does not hold the process up.
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int file = above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (file < 0)
         return fail(errno == ENOENT   ? ErrorCode::not_found
                     : errno == EACCES ? ErrorCode::permission_denied

@@ -1,5 +1,6 @@
 // Advisory locks: exclusive among threads and processes, gone with their holder.
 #include <atomic>
+#include <cerrno>
 #include <functional>
 #include <thread>
 #include <utility>
@@ -21,6 +22,8 @@
 namespace {
 
 std::function<void()> s_before_flock; // once
+int s_flock_fails_with = 0;           // errno
+bool s_refuses_modes = false;
 
 } // namespace
 
@@ -28,7 +31,20 @@ std::function<void()> s_before_flock; // once
 extern "C" int flock(int file, int operation) noexcept
 {
     if (s_before_flock && (operation & LOCK_EX) != 0) std::exchange(s_before_flock, nullptr)();
+    if (s_flock_fails_with != 0) {
+        errno = s_flock_fails_with;
+        return -1;
+    }
     return static_cast<int>(::syscall(SYS_flock, file, operation));
+}
+
+extern "C" int fchmod(int file, mode_t mode) noexcept
+{
+    if (s_refuses_modes) {
+        errno = EPERM;
+        return -1;
+    }
+    return static_cast<int>(::syscall(SYS_fchmod, file, mode));
 }
 
 namespace warmgraph::test::lock_test {
@@ -150,6 +166,49 @@ TEST_F(Lock, StaysExclusiveWhenHoldersRemoveTheFile)
     }
     EXPECT_EQ(overlaps, 0);
     EXPECT_GT(entered, 0);
+}
+
+/// NFS without lockd, Lustre without its option, FUSE.
+TEST_F(Lock, IsGivenToEverybodyByAFileSystemWithoutLocks)
+{
+    for (const int error : {ENOLCK, ENOSYS, EOPNOTSUPP}) {
+        s_flock_fails_with = error;
+        EXPECT_TRUE(try_lock() && try_lock()) << error;
+    }
+    s_flock_fails_with = EIO;
+    EXPECT_TRUE(failed_with(m_files.try_lock(m_path, 0600), ErrorCode::io_failed, "cannot lock"));
+    s_flock_fails_with = 0;
+}
+
+/// A share whose modes the mount decides.
+TEST_F(Lock, WhatHasItsModeIsNotGivenItAgain)
+{
+    s_refuses_modes = true;
+    EXPECT_TRUE(try_lock());
+    EXPECT_TRUE(succeeded(m_files.open_byte_locks(m_dir.path() / "bytes", 0600)));
+    EXPECT_TRUE(succeeded(m_files.write_new(m_dir.path() / "file", {}, 0600, Durability::synced)));
+    EXPECT_TRUE(succeeded(m_files.make_directories(m_dir.path() / "folder", 0700)));
+    const auto refused = m_files.write_new(m_dir.path() / "for all", {}, 0666, Durability::synced);
+    s_refuses_modes = false;
+    EXPECT_TRUE(failed_with(refused, ErrorCode::permission_denied, "cannot set the mode of"));
+}
+
+/// What a program prints must not get into a file that the library holds open.
+TEST_F(Lock, LiesAboveTheStandardStreamsThatAProgramClosed)
+{
+    ChildProcess child([&] {
+        for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(stream);
+        const auto lock = m_files.try_lock(m_path, 0600);
+        const auto bytes = m_files.open_byte_locks(m_dir.path() / "bytes", 0600);
+        const auto folder = m_files.open_folder(m_dir.path(), {});
+        if (!lock || !*lock || !bytes || !folder) return 2;
+        for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+            if (::write(stream, "printed", 7) != -1 || errno != EBADF) return 1;
+        return 0;
+    });
+    EXPECT_EQ(child.wait(), 0);
+    EXPECT_EQ(fs::file_size(m_path), 0U);
+    EXPECT_EQ(fs::file_size(m_dir.path() / "bytes"), 0U);
 }
 
 TEST_F(Lock, RefusesFoldersLinksAndPipes)

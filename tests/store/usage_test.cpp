@@ -41,6 +41,15 @@ TEST_F(Usage, AddsUpAcrossStores)
     EXPECT_EQ(open()->usage(k_prompt).hits, 0U);
 }
 
+TEST_F(Usage, ALastUseInTheFutureGivesWayToTheNextOne)
+{
+    open()->add_usage(k_decode, {.hits = 1, .last_used = "2099-01-01T00:00:00Z"});
+    EXPECT_EQ(open()->usage(k_decode).last_used, "");
+    open()->add_usage(k_decode, {.hits = 1, .last_used = "2026-11-20T10:00:00Z"});
+    EXPECT_EQ(open()->usage(k_decode).last_used, "2026-11-20T10:00:00Z");
+    EXPECT_EQ(open()->usage(k_decode).hits, 2U);
+}
+
 TEST_F(Usage, WhatIsAddedSoonReachesTheDiskWithoutAnotherCall)
 {
     const auto store = open();

@@ -15,7 +15,10 @@ FunctionUsage read_usage(const Disk& disk, const Path& folder)
 {
     const auto file = disk.read(folder / k_usage_file, {k_usage_cap});
     if (!file || !*file || !(*file)->bytes) return {};
-    return parse_usage(*(*file)->bytes).value_or(FunctionUsage{});
+    FunctionUsage usage = parse_usage(*(*file)->bytes).value_or(FunctionUsage{});
+    // Written by a wrong clock, it would stay the last one for ever.
+    if (usage.last_used > to_iso8601(disk.clock.wall() + std::chrono::minutes(10))) usage.last_used.clear();
+    return usage;
 }
 
 enum class Outcome : std::uint8_t { written, busy, failed };

@@ -117,7 +117,8 @@ Result<int> report(const Context& context, store::LocalStore* store, const Work&
 /// A file that exists is not overwritten: it may hold the key of a whole fleet.
 Result<void> write_key(const std::string& path, std::string line, mode_t mode)
 {
-    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    const int file =
+        above_standard_streams(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
     if (file < 0) {
         wipe(line);
         return fail(ErrorCode::invalid_argument, "cannot make key file {}: {}", path, std::strerror(errno));

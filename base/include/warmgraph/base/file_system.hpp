@@ -27,6 +27,8 @@ struct FileInfo {
     std::uint32_t owner = 0; ///< user id
     std::uint32_t group = 0; ///< group id
     std::uint64_t inode = 0; ///< another one: another file
+    /// A time that is later than now by more than ten minutes was set by a wrong clock: it is the epoch here, and so the
+    /// oldest of all. Within ten minutes the clocks of two machines may differ.
     std::chrono::system_clock::time_point modified;
 };
 
@@ -96,7 +98,8 @@ public:
     [[nodiscard]] virtual Result<std::optional<FileInfo>> info(const Path& path) = 0; ///< does not follow links
     /// Sets the modification time to now (the LRU clock).
     [[nodiscard]] virtual Result<void> touch(const Path& path) = 0;
-    /// Takes the lock if it is free; nullptr: somebody else holds it. The file is made when missing.
+    /// Takes the lock if it is free; nullptr: somebody else holds it. The file is made when missing. A file system without
+    /// locks gives it to everybody who asks.
     [[nodiscard]] virtual Result<std::unique_ptr<FileLock>> try_lock(const Path& path, std::uint32_t mode) = 0;
     /// Opens a file to lock bytes of it. It is made when missing where there is a mode; without one a missing file is
     /// not_found, and its locks may be shared only.

@@ -27,6 +27,10 @@ namespace warmgraph {
 [[nodiscard]] std::string random_uuid(); ///< RFC 4122 version 4, from the system (getentropy)
 [[nodiscard]] std::optional<std::string> environment(const char* name);
 
+/// The same open file under a number that no standard stream has; negative numbers stay as they are, and so does errno. A
+/// program that closed its standard output gets number 1 for the next file that it opens, and prints into that file.
+[[nodiscard]] int above_standard_streams(int descriptor) noexcept;
+
 /// When a process began, in the kernel's ticks since the machine did (proc(5), starttime). Together with its number it means
 /// that process and no later one of the same number. 0: not known.
 [[nodiscard]] std::uint64_t start_of_process(pid_t process) noexcept;
