@@ -64,8 +64,8 @@ Result<FileInfo> find_or_make(FileSystem& files, Path& root, const StoreOptions&
         return fail(ErrorCode::not_found, "cache folder {} does not exist: record first, or {}", root.string(),
                     k_other_folder);
     if ((*info)->type != FileType::directory)
-        return fail(ErrorCode::io_failed, "cache folder {} is a file, expected a folder: remove it, or {}",
-                    root.string(), k_other_folder);
+        return fail(ErrorCode::io_failed, "cache folder {} is a file, expected a folder: {}", root.string(),
+                    k_other_folder);
     return **info;
 }
 
@@ -111,7 +111,8 @@ Result<Opened> open_folder(FileSystem& files, Path root, const StoreOptions& opt
 {
     const auto info = find_or_make(files, root, options);
     if (!info) return std::unexpected(info.error());
-    const FolderTrust trust(options, info->group);
+    const auto mark = files.read(root / k_mark_file, k_mark_cap);
+    const FolderTrust trust(options, root, *info, mark && *mark && is_mark((*mark)->bytes));
     // Asked with what is open then, whatever stood there a moment ago.
     auto folder = files.open_folder(
         root, [trust](const FileInfo& opened, const Path& path) { return trust.admits_folder(opened, path); });
@@ -200,10 +201,10 @@ std::unique_ptr<LocalStore> LocalStore::without_folder(std::string why, const St
     actual.access = StoreMode::read_only;
     auto folder = no_folder();
     FileSystem& files = *folder;
-    auto impl = std::unique_ptr<Impl>(new Impl{
-        std::move(folder),
-        LocalTier({Layout("/"), actual, modes_of(options.sharing), FolderTrust(actual, 0), files, system_clock()}),
-        std::move(why)});
+    auto impl = std::unique_ptr<Impl>(new Impl{std::move(folder),
+                                               LocalTier({Layout("/"), actual, modes_of(options.sharing),
+                                                          FolderTrust(actual, {}, {}, false), files, system_clock()}),
+                                               std::move(why)});
     return std::unique_ptr<LocalStore>(new LocalStore(std::move(impl)));
 }
 
@@ -313,10 +314,13 @@ Result<void> LocalStore::publish(const Entry& entry)
     auto done = m_impl->store.publish(entry);
     if (!done) return done;
     m_impl->load_marks.forget(entry.header.key);
-    const auto [variants, budget] = m_impl->upkeep.after_publish(entry.header.key);
-    if (variants.files != 0)
-        m_impl->count(entry.header.key, EventKind::evicted, "variants", {variants.files, variants.bytes});
-    if (budget.files != 0) m_impl->count(entry.header.key, EventKind::evicted, "budget", {budget.files, budget.bytes});
+    const auto count = [impl = m_impl.get(), key = entry.header.key](std::string_view why,
+                                                                     const Removal::Amount& gone) {
+        if (gone.files != 0) impl->count(key, EventKind::evicted, why, {gone.files, gone.bytes});
+    };
+    const auto variants =
+        m_impl->upkeep.after_publish(entry.header.key, [count](const Removal::Amount& gone) { count("budget", gone); });
+    count("variants", variants);
     return done;
 }
 
@@ -401,7 +405,7 @@ Result<Misses> LocalStore::program_misses() const
 
 Result<std::map<Kind, Removal::Amount>> LocalStore::held() const
 {
-    const auto inventory = take_inventory(m_impl->tier.disk(), std::chrono::steady_clock::time_point::max());
+    const auto inventory = take_inventory(m_impl->tier.disk(), {});
     if (!inventory) return std::unexpected(inventory.error());
     std::map<Kind, Removal::Amount> held;
     for (const Kind kind : k_kinds) held[kind] = inventory->total(kind);

@@ -142,7 +142,7 @@ TEST_F(BadInput, ACacheFolderWithOtherFilesTurnsCachingOffAndIsNotTouched)
     {
         Cache cache{options()};
         EXPECT_THAT(cache.disabled_reason(), testing::HasSubstr("holds 'notes.txt'"));
-        EXPECT_THAT(cache.disabled_reason(), testing::HasSubstr("give a new folder"));
+        EXPECT_THAT(cache.disabled_reason(), testing::HasSubstr("give a folder of its own"));
         Function f = add_one(cache);
         const Buffer x = floats(0), y = device.allocate(k_count * 4);
         EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::eager);

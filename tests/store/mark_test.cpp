@@ -10,6 +10,7 @@ namespace {
 using store::ClearKind;
 using store::StoreMode;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 constexpr const char* k_tag = "CACHEDIR.TAG";
@@ -67,19 +68,19 @@ TEST_F(Mark, IsMadeOnceAndStaysAlsoWhereAnotherVersionMadeIt)
     text.replace(text.find("format ") + 7, 1, "99");
     write(m_root / k_tag, text);
     make_older(m_root / k_tag, std::chrono::hours(1));
-    const auto time = fs::last_write_time(m_root / k_tag);
+    const auto before = fs::last_write_time(m_root / k_tag);
     const auto store = open();
     ASSERT_TRUE(succeeded(store->publish(make_entry(k_decode, 1))));
     ASSERT_TRUE(succeeded(store->clear({.kind = ClearKind::all})));
     EXPECT_EQ(mark(), text);
-    EXPECT_EQ(fs::last_write_time(m_root / k_tag), time);
+    EXPECT_GT(fs::last_write_time(m_root / k_tag), before) << "who cleans up by age must not take it first";
 }
 
 TEST_F(Mark, IsNotMadeWhereAnythingElseLies)
 {
     for (const std::string& path : {std::string("notes.txt"), std::string(".hidden"), std::string("a/b/c/usage.json"),
-                                    std::string(k_tag), std::string(".tmp-mine"), "images/aa/" + k_digest,
-                                    k_decode.model_info + "/" + k_decode.rank + "/decode/" + k_digest + ".wg"}) {
+                                    std::string(k_tag), std::string(".tmp-mine"), "images/bb/" + k_digest,
+                                    k_decode.model_info + "/" + k_decode.rank + "/decode/notes.txt"}) {
         fs::remove_all(m_root);
         plant(path);
         const auto before = snapshot(m_root);
@@ -87,8 +88,9 @@ TEST_F(Mark, IsNotMadeWhereAnythingElseLies)
         const auto store = LocalStore::open(m_root);
         const std::string first = path.substr(0, path.find('/'));
         for (const std::string& says : {m_root.string() + " has no CACHEDIR.TAG of warmgraph", "holds '" + first + "'",
-                                        std::string("give a new folder"), std::string("older warmgraph")})
+                                        "for example " + (m_root / "warmgraph").string()})
             EXPECT_TRUE(failed_with(store, ErrorCode::permission_denied, says));
+        EXPECT_THAT(store.error().message, Not(HasSubstr("delete"))) << "it may be somebody's home";
         EXPECT_EQ(snapshot(m_root), before);
         EXPECT_EQ(fs::last_write_time(m_root), time) << "not even a probe was there";
     }
@@ -106,7 +108,7 @@ TEST_F(Mark, IsNotNeededForReading)
     ASSERT_EQ(damages.size(), 1U);
     EXPECT_EQ(damages[0].path, k_tag);
     EXPECT_EQ(damages[0].error.code, ErrorCode::not_found);
-    EXPECT_TRUE(failed_with(store->plan_clear({}), ErrorCode::permission_denied, "no CACHEDIR.TAG"));
+    EXPECT_THAT(damages[0].error.message, HasSubstr("the next recording makes it again"));
     EXPECT_EQ(snapshot(m_root), before);
 }
 
@@ -118,6 +120,7 @@ TEST_F(Mark, IsDemandedByEveryCallThatChangesFiles)
     ASSERT_TRUE(succeeded(store->publish(damaged)));
     flip(path_of(damaged.header.key), 250);
     fs::remove(m_root / k_tag);
+    plant("notes.txt"); // or the mark would be made again
     const auto before = snapshot(m_root);
     const EntryKey key = make_entry(k_prompt).header.key;
     const auto refused = [](const auto& result) {
@@ -146,6 +149,65 @@ TEST_F(Mark, IsMadeAgainWithAFolderThatWasDeletedMeanwhile)
     ASSERT_TRUE(succeeded(store->publish(make_entry(k_decode))));
     EXPECT_THAT(mark(), HasSubstr("warmgraph"));
     open();
+}
+
+/// Programs that clean up by age take it, for nothing touches it while all calls hit; or they take all files.
+TEST_F(Mark, IsMadeAgainWhereAllThatIsLeftIsTheLibrarys)
+{
+    use(*open());
+    ASSERT_TRUE(succeeded(open()->prune()));
+    write(m_root / k_decode.model_info / k_decode.rank / "decode" / ".lock-0123456789abcdef", "");
+    write(m_root / fmt::format("quarantine/{}-{}.wg", k_uuid, k_digest), "bad");
+    write(m_root / fmt::format("quarantine/{}-{}.wg.reason", k_uuid, k_digest), "why");
+    write(m_root / k_temporary, "");
+    fs::remove(m_root / k_tag);
+    const EntryKey key = make_entry(k_decode, 0, "", {image_of("code")}).header.key;
+    EXPECT_TRUE(open()->entry(key).value());
+    EXPECT_THAT(mark(), HasSubstr("made again"));
+    const auto store = open();
+    fs::remove(m_root / k_tag);
+    ASSERT_TRUE(succeeded(store->publish(make_entry(k_decode, 1)))) << "also while it is open";
+    EXPECT_THAT(mark(), HasSubstr("made again"));
+
+    for (const auto& item : fs::recursive_directory_iterator(m_root))
+        if (item.is_regular_file()) fs::remove(item.path());
+    use(*open());
+    EXPECT_THAT(mark(), HasSubstr("made again"));
+}
+
+/// mke2fs makes it, and nobody but root may look into it.
+TEST_F(Mark, IsMadeOnAFreshVolume)
+{
+    fs::create_directories(m_root / "lost+found");
+    write(m_root / "lost+found" / "#12345", "");
+    use(*open());
+    EXPECT_THAT(mark(), HasSubstr("made again"));
+    EXPECT_TRUE(fs::exists(m_root / "lost+found" / "#12345"));
+    EXPECT_TRUE(succeeded(open()->clear({.kind = ClearKind::all})));
+    EXPECT_TRUE(fs::exists(m_root / "lost+found" / "#12345"));
+}
+
+/// Everybody may put a mark into a folder that is everybody's, and then would be told to change its mode.
+TEST_F(Mark, NothingIsProposedToBeDoneToAFolderThatIsNotTheLibrarys)
+{
+    const auto message = [&](mode_t mode, bool has_mark) {
+        fs::remove_all(m_root);
+        fs::create_directory(m_root);
+        if (has_mark)
+            write(m_root / k_tag, "Signature: 8a477f597d28d172789f06886806bc55\n# warmgraph cache folder, made for "
+                                  "entry format 1\n");
+        EXPECT_EQ(::chmod(m_root.c_str(), mode), 0);
+        const auto store = LocalStore::open(m_root);
+        EXPECT_TRUE(failed_with(store, ErrorCode::permission_denied, "may be written by"));
+        return store ? "" : store.error().message;
+    };
+    for (const auto& [mode, has_mark] : {std::pair(0777, false), {01777, false}, {01777, true}, {0775, false}}) {
+        const std::string says = message(static_cast<mode_t>(mode), has_mark);
+        EXPECT_THAT(says, HasSubstr("below it, for example " + (m_root / "warmgraph").string())) << mode;
+        for (const char* const advice : {"delete", "chmod", "chown", "chgrp"})
+            EXPECT_THAT(says, Not(HasSubstr(advice)));
+    }
+    EXPECT_THAT(message(0777, true), HasSubstr("`chmod go-w " + m_root.string() + "`"));
 }
 
 /// `rm -rf cache/*` leaves what begins with a dot.

@@ -1,11 +1,35 @@
 // Names that come from outside, and the names made of them.
+#include <cstring>
+
 #include "store_fixture.hpp"
 #include "warmgraph/cachefmt/key.hpp"
+
+// The library's calls end here, in every test of this program: the longest name that a host may have.
+extern "C" int gethostname(char* name, std::size_t size) noexcept
+{
+    const std::string longest(63, 'h');
+    std::strncpy(name, longest.c_str(), size);
+    return 0;
+}
 
 namespace warmgraph::test::names_test {
 namespace {
 
 using namespace std::string_literals;
+
+class LongestName final : public ForwardingFileSystem {
+public:
+    std::string longest;
+
+protected:
+    Result<void> write_new_in(FileSystem& inner, const Path& path, ByteView bytes, std::uint32_t mode,
+                              Durability durability) override
+    {
+        const std::string name = path.filename().string();
+        if (name.size() > longest.size()) longest = name;
+        return ForwardingFileSystem::write_new_in(inner, path, bytes, mode, durability);
+    }
+};
 
 struct BadName {
     std::string name;
@@ -54,6 +78,19 @@ TEST(CheckName, TakesOrdinaryNames)
 }
 
 class KeyNames : public StoreTest {};
+
+/// eCryptfs leaves 143 bytes for a name, of any host and process.
+TEST_F(KeyNames, FitFileSystemsWithShortNames)
+{
+    LongestName files;
+    const auto store = open({}, files);
+    const Entry entry = make_entry(k_decode);
+    ASSERT_TRUE(succeeded(store->publish(entry)));
+    EXPECT_THAT(files.longest, testing::HasSubstr("hhhhhhh_"));
+    EXPECT_LE(files.longest.size(), 143U) << files.longest;
+    ASSERT_TRUE(store->begin_load(entry.header.key, {"driver", "device"}).value());
+    EXPECT_LE(files.longest.size(), 143U) << files.longest;
+}
 
 TEST_F(KeyNames, EveryCallRefusesABadNameAndTouchesNothing)
 {

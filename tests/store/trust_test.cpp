@@ -43,7 +43,7 @@ protected:
 TEST_F(Trust, AFolderThatOthersMayWriteIsRefusedWithTheCommandThatCuresIt)
 {
     warm();
-    for (const mode_t mode : {0777U, 0722U, 01777U, 0702U}) {
+    for (const mode_t mode : {0777U, 0722U, 0702U}) {
         set_mode(m_root, mode);
         for (const StoreMode access : {StoreMode::read_write, StoreMode::read_only}) {
             for (const bool falls_back : {false, true}) {

@@ -42,6 +42,10 @@ Result<void> Scan::scan_root()
     if (*owned == Ownership::foreign)
         add(root / k_mark_file, {ErrorCode::not_found, "the folder has no mark of warmgraph: nothing in it is changed"},
             Finding::Cure::leave);
+    if (*owned == Ownership::unmarked)
+        add(root / k_mark_file,
+            {ErrorCode::not_found, "the folder has lost its mark: the next recording makes it again"},
+            Finding::Cure::leave);
     const auto items = m_disk.files.list(root);
     if (!items) return std::unexpected(items.error());
     for (const DirectoryItem& item : *items) {

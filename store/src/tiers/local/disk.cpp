@@ -11,7 +11,7 @@ namespace {
 /// Walks model_info, rank and function. What this user may not list is left out, and told.
 class FunctionWalk {
 public:
-    explicit FunctionWalk(FileSystem& files) : m_files(files) {}
+    FunctionWalk(const Disk& disk, const TimeLimit& limit) : m_disk(disk), m_limit(limit) {}
 
     Result<Disk::Functions> run()
     {
@@ -24,7 +24,7 @@ private:
     /// nullopt: it may not be listed.
     Result<std::optional<std::vector<DirectoryItem>>> list(const Path& folder)
     {
-        auto items = m_files.list(folder);
+        auto items = m_disk.files.list(folder);
         if (items) return std::move(*items);
         if (items.error().code != ErrorCode::permission_denied || folder.empty()) return std::unexpected(items.error());
         if (!m_found.left_out) m_found.left_out = items.error();
@@ -44,6 +44,10 @@ private:
         }
         for (const DirectoryItem& item : **items) {
             if (item.type != FileType::directory || !is_key_folder(names.size(), item.name)) continue;
+            if (!m_found.is_whole || m_limit.is_over(m_disk.clock)) {
+                m_found.is_whole = false;
+                return {};
+            }
             std::vector<std::string> below = names;
             below.push_back(item.name);
             if (auto ok = walk(below); !ok) return ok;
@@ -51,7 +55,8 @@ private:
         return {};
     }
 
-    FileSystem& m_files;
+    const Disk& m_disk;
+    const TimeLimit& m_limit;
     Disk::Functions m_found;
 };
 
@@ -152,7 +157,7 @@ Result<std::vector<Name>> Disk::entry_names(const FunctionKey& function) const
     return names;
 }
 
-Result<Disk::Functions> Disk::list_functions() const { return FunctionWalk(files).run(); }
+Result<Disk::Functions> Disk::list_functions(const TimeLimit& limit) const { return FunctionWalk(*this, limit).run(); }
 
 Result<std::vector<FunctionKey>> Disk::functions() const
 {

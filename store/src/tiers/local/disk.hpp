@@ -1,7 +1,9 @@
 // The opened folder: what may be done in it, and what lies where.
 #pragma once
 
+#include <chrono>
 #include <optional>
+#include <stop_token>
 
 #include "tiers/local/folder_trust.hpp"
 #include "tiers/local/layout.hpp"
@@ -12,6 +14,14 @@
 namespace warmgraph::store {
 
 /// What tells a file from one that replaced it.
+/// How long somebody goes on with work that may be left: to a time, or until somebody else wants it to stop.
+struct TimeLimit {
+    std::chrono::steady_clock::time_point end = std::chrono::steady_clock::time_point::max();
+    std::stop_token stop{};
+
+    [[nodiscard]] bool is_over(const Clock& clock) const { return stop.stop_requested() || clock.steady() >= end; }
+};
+
 [[nodiscard]] inline Stamp stamp_of(const FileInfo& info) { return {info.size, info.inode, info.modified}; }
 
 [[nodiscard]] inline Caps caps_of(const StoreOptions& options)
@@ -48,9 +58,10 @@ struct Disk {
     struct Functions {
         std::vector<FunctionKey> keys;   ///< sorted
         std::optional<Error> left_out{}; ///< of the first folder that this user may not list, or that is not trusted
+        bool is_whole = true;            ///< false: the time was over before all were seen
     };
     /// An empty folder is no function: a crash may leave some.
-    [[nodiscard]] Result<Functions> list_functions() const;
+    [[nodiscard]] Result<Functions> list_functions(const TimeLimit& limit = {}) const;
     /// permission_denied where one of the folders may not be listed.
     [[nodiscard]] Result<std::vector<FunctionKey>> functions() const;
     [[nodiscard]] Result<std::vector<Name>> image_names() const;

@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include "tiers/local/mark.hpp"
 #include "warmgraph/cachefmt/codec.hpp"
 
 namespace warmgraph::store {
@@ -11,6 +12,7 @@ namespace {
 
 constexpr std::uint32_t k_group_writes = 0020;
 constexpr std::uint32_t k_others_write = 0002;
+constexpr std::uint32_t k_sticky = 01000; ///< of folders that are everybody's, such as /tmp
 
 std::vector<std::uint32_t> groups_of_process()
 {
@@ -25,14 +27,16 @@ std::string_view kind_of(const FileInfo& info) noexcept { return info.type == Fi
 
 } // namespace
 
-FolderTrust::FolderTrust(const StoreOptions& options, std::uint32_t group)
-    : m_sharing(options.sharing),
+FolderTrust::FolderTrust(const StoreOptions& options, Path root, const FileInfo& folder, bool has_mark)
+    : m_root(std::move(root)),
+      m_sharing(options.sharing),
       m_trusted_owners(options.trusted_owners),
       m_limits(options.limits),
       m_signatures(options.trust),
       m_user(::geteuid()),
       m_groups(groups_of_process()),
-      m_group(group)
+      m_group(folder.group),
+      m_may_be_changed(has_mark && (folder.mode & k_sticky) == 0)
 {
     m_signatures.require = true;
 }
@@ -66,7 +70,8 @@ Error FolderTrust::refusal(const FileInfo& info, const Path& path) const
     const bool is_group = m_sharing == Sharing::group;
     const std::string what = fmt::format("cache {} {}", kind_of(info), path.string());
     const auto refused = [&](const std::string& is, const std::string& cure) {
-        return Error{ErrorCode::permission_denied, fmt::format("{} {}: {}", what, is, cure)};
+        return Error{ErrorCode::permission_denied,
+                     fmt::format("{} {}: {}", what, is, m_may_be_changed ? cure : propose_below(m_root))};
     };
     if ((info.mode & k_others_write) != 0)
         return refused(fmt::format("may be written by any user (mode {:04o}), whose code would run as "
@@ -82,12 +87,13 @@ Error FolderTrust::refusal(const FileInfo& info, const Path& path) const
         return refused(fmt::format("is of group {}, expected the cache folder's group {}", info.group, m_group),
                        fmt::format("`chgrp {} {}`", m_group, path.string()));
     if (!is_trusted_owner(info.owner))
-        return refused(
-            fmt::format("belongs to user {}, expected {}", info.owner, m_user),
-            fmt::format("`chown {} {}`; or name user {} as trusted (trusted_owners, "
+        return Error{
+            ErrorCode::permission_denied,
+            fmt::format("{} belongs to user {}, expected {}: {}name user {} as trusted (trusted_owners, "
                         "WARMGRAPH_TRUSTED_OWNERS), share the cache with your group (share_with_group), or set "
                         "WARMGRAPH_CACHE_DIR or cache_dir to a folder of your own",
-                        m_user, path.string(), info.owner));
+                        what, info.owner, m_user,
+                        m_may_be_changed ? fmt::format("`chown {} {}`; or ", m_user, path.string()) : "", info.owner)};
     return refused(fmt::format("may be written by group {} (mode {:04o}), whose members could put code there that "
                                "runs as you",
                                info.group, info.mode),

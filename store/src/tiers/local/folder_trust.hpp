@@ -14,8 +14,9 @@ namespace warmgraph::store {
 /// Pure: asks nothing of the disk. Knows the process as it was when this was made.
 class FolderTrust {
 public:
-    /// `group` is the cache folder's: what shared files carry.
-    FolderTrust(const StoreOptions& options, std::uint32_t group);
+    /// `folder` is what lies at `root`, the cache folder; its group is what shared files carry. Where the folder has no mark of the library
+    /// (`has_mark`), or anybody may put one there, a refusal proposes another folder, and nothing to do to this one.
+    FolderTrust(const StoreOptions& options, Path root, const FileInfo& folder, bool has_mark);
 
     /// For a folder on the way, the root among them. Owner-only: it belongs to this user, to root or to a trusted owner, and
     /// nobody else may write it. Shared: or its group is one of the process's and is the root's, and others may not
@@ -36,6 +37,7 @@ private:
     [[nodiscard]] bool is_covered(const Name& name, ByteView bytes) const;
     [[nodiscard]] Error refusal(const FileInfo& info, const Path& path) const;
 
+    Path m_root; ///< for messages
     Sharing m_sharing;
     std::vector<std::uint32_t> m_trusted_owners;
     cachefmt::Limits m_limits;
@@ -43,6 +45,7 @@ private:
     std::uint32_t m_user;
     std::vector<std::uint32_t> m_groups; ///< of the process
     std::uint32_t m_group;               ///< of the folder
+    bool m_may_be_changed;               ///< the folder is known to be the library's
 };
 
 } // namespace warmgraph::store

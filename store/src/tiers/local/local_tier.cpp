@@ -71,7 +71,10 @@ Result<void> LocalTier::put(const Name& name, ByteView bytes)
     m_bytes_written += bytes.size();
     m_bytes_of_kinds[static_cast<std::size_t>(kind_of(name))] += bytes.size();
     if (previous && *previous) ++m_replaced;
-    // The file is there: what fails from here on is housekeeping, and the next writer's turn.
+    // The file is there: what fails from here on is housekeeping, and the next writer's turn. Programs that clean up by age
+    // would take the mark first, which nothing else touches.
+    if (const auto touched = m_disk.files.touch(k_mark_file); !touched)
+        log().debug("the mark is as old as it was: {}", touched.error().message);
     remove_abandoned(m_disk.files, m_disk.clock, path.parent_path());
     return {};
 }

@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "tiers/local/commit.hpp"
-#include "tiers/local/temporary.hpp"
+#include "tiers/local/own_names.hpp"
+#include "warmgraph/base/log.hpp"
 #include "warmgraph/base/printable.hpp"
 
 namespace warmgraph::store {
@@ -11,7 +12,6 @@ namespace {
 
 constexpr std::string_view k_signature = "Signature: 8a477f597d28d172789f06886806bc55\n"; // the standard's
 constexpr std::string_view k_maker = "# warmgraph cache folder, made for entry format ";
-constexpr std::uint64_t k_mark_cap = 4096; ///< bytes that are looked at
 
 Result<bool> read_mark(FileSystem& files, const Path& root)
 {
@@ -25,26 +25,63 @@ struct Look {
     std::string other{}; ///< where it is foreign: the first file that is none of the library's
 };
 
-/// What `rm -rf cache/*` leaves of a cache: shells do not name files with a dot there.
-bool is_left_over(const DirectoryItem& item)
-{
-    return item.type == FileType::regular &&
-           (is_temporary(item.name) || item.name == k_leases_file || item.name == k_prune_lock);
-}
+/// A volume has this from its making (mke2fs(8)): nobody put it there.
+bool is_of_volume(const DirectoryItem& item) { return item.type == FileType::directory && item.name == "lost+found"; }
+
+/// Whose files lie in a folder without a mark.
+class Search {
+public:
+    explicit Search(FileSystem& files) : m_files(files) {}
+
+    /// `names`: of the folders from the root down. Ends at the first file that is somebody else's.
+    Result<void> look_into(const std::vector<std::string>& names)
+    {
+        Path folder;
+        for (const std::string& name : names) folder /= name;
+        const auto items = m_files.list(folder);
+        if (!items && (items.error().code != ErrorCode::permission_denied || names.empty()))
+            return std::unexpected(items.error());
+        if (!items) other = names.front();
+        // Files first: somebody's home has some at its top.
+        for (const bool folders : {false, true}) {
+            for (const DirectoryItem& item : items ? *items : std::vector<DirectoryItem>{}) {
+                if (!other.empty()) return {};
+                if ((item.type == FileType::directory) != folders || (names.empty() && is_of_volume(item))) continue;
+                std::vector<std::string> below = names;
+                below.push_back(item.name);
+                if (folders) {
+                    if (auto ok = look_into(below); !ok) return ok;
+                } else if (item.type != FileType::regular || !is_own_file(below)) {
+                    other = below.front();
+                } else if (!names.empty()) {
+                    has_own = true;
+                }
+            }
+        }
+        return {};
+    }
+
+    std::string other; ///< what lies in the root and is, or holds, the first file of somebody else
+    bool has_own =
+        false; ///< is there more than what `rm -rf cache/*` leaves? Shells do not name files with a dot there
+
+private:
+    FileSystem& m_files;
+};
 
 Result<Look> look(FileSystem& files, const Path& root)
 {
     auto marked = read_mark(files, root);
     if (!marked) return std::unexpected(marked.error());
     if (*marked) return Look{Ownership::marked};
-    const auto items = files.list("");
-    if (!items) return within(fmt::format("cache folder {}", root.string()), items.error());
-    const auto other = std::ranges::find_if_not(*items, is_left_over);
-    if (other == items->end()) return Look{Ownership::empty};
+    Search search(files);
+    if (const auto searched = search.look_into({}); !searched)
+        return within(fmt::format("cache folder {}", root.string()), searched.error());
+    if (search.other.empty()) return Look{search.has_own ? Ownership::unmarked : Ownership::empty};
     // Another process may have marked the folder and gone on between the two looks. The mark is its first file.
     marked = read_mark(files, root);
     if (!marked) return std::unexpected(marked.error());
-    return *marked ? Look{Ownership::marked} : Look{Ownership::foreign, other->name};
+    return *marked ? Look{Ownership::marked} : Look{Ownership::foreign, search.other};
 }
 
 Error foreign(const Path& root, const std::string& other)
@@ -52,12 +89,18 @@ Error foreign(const Path& root, const std::string& other)
     return {
         ErrorCode::permission_denied,
         fmt::format("cache folder {} has no {} of warmgraph and holds '{}', expected a folder that warmgraph made, or "
-                    "an empty one: give a new folder (WARMGRAPH_CACHE_DIR, cache_dir or --cache-dir); if an older "
-                    "warmgraph made this one, which wrote no such file, delete it: its entries are recorded anew",
-                    root.string(), k_mark_file, printable(other, 64))};
+                    "an empty one: {}",
+                    root.string(), k_mark_file, printable(other, 64), propose_below(root))};
 }
 
 } // namespace
+
+std::string propose_below(const Path& folder)
+{
+    return fmt::format(
+        "give a folder of its own below it, for example {} (WARMGRAPH_CACHE_DIR, cache_dir or --cache-dir)",
+        (folder / "warmgraph").string());
+}
 
 std::string mark_text()
 {
@@ -100,6 +143,9 @@ Result<void> ensure_mark(FileSystem& files, const Path& root, Modes modes)
     switch (found->ownership) {
     case Ownership::marked: return {};
     case Ownership::foreign: return std::unexpected(foreign(root, found->other));
+    case Ownership::unmarked:
+        log().info("cache folder {} has lost its {}: it gets a new one", root.string(), k_mark_file);
+        break;
     case Ownership::empty: break;
     }
     // Synced: after a power cut an empty mark would make the folder foreign.

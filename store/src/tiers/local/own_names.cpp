@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "tiers/local/layout.hpp"
+#include "tiers/local/load_marks.hpp"
+#include "tiers/local/temporary.hpp"
 #include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::store {
@@ -18,7 +20,41 @@ bool skip(std::string_view& text, std::string_view start) noexcept
     return true;
 }
 
+bool is_of_function(std::string_view name)
+{
+    return Layout::entry_digest(name) || name == k_usage_file || name == k_miss_file || name == k_usage_lock ||
+           is_record_lock(name) || is_load_mark(name);
+}
+
+bool is_in_shard(const Path& top, std::string_view shard, std::string_view name)
+{
+    if (top == Layout::images()) return Layout::image_digest(shard, name).has_value();
+    return Layout::artifact_name(top, shard, name) || (shard.size() == 2 && is_record_lock(name));
+}
+
 } // namespace
+
+bool is_own_file(const std::vector<std::string>& names)
+{
+    const std::string& name = names.back();
+    const auto are_keys = [&names] {
+        for (std::size_t level = 0; level < k_key_levels; ++level)
+            if (!is_key_folder(level, names[level])) return false;
+        return true;
+    };
+    const bool is_reserved =
+        std::ranges::find(cachefmt::k_reserved_folders, names.front()) != cachefmt::k_reserved_folders.end();
+    switch (names.size()) {
+    case 1: return is_temporary(name) || name == k_leases_file || name == k_prune_lock;
+    case 2:
+        if (names[0] == Layout::quarantine()) return is_quarantined(name) || is_temporary(name);
+        return is_reserved && names[0] != Layout::images() &&
+               (name == k_usage_file || name == k_miss_file || name == k_usage_lock || is_temporary(name));
+    case 3: return is_reserved && (is_in_shard(names[0], names[1], name) || is_temporary(name));
+    case k_key_levels + 1: return are_keys() && (is_of_function(name) || is_temporary(name));
+    default: return false;
+    }
+}
 
 bool is_key_folder(std::size_t level, std::string_view name)
 {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace warmgraph::store {
 
@@ -23,5 +25,8 @@ inline constexpr std::size_t k_key_levels = 3;
 /// A file in quarantine or the reason beside it: <uuid>-<entry's or image's name>[.reason].
 [[nodiscard]] bool is_quarantined(std::string_view name);
 [[nodiscard]] bool is_reason(std::string_view name) noexcept;
+
+/// Does the library make a file of this name in this place? `names`: from the root down, the file's own last.
+[[nodiscard]] bool is_own_file(const std::vector<std::string>& names);
 
 } // namespace warmgraph::store

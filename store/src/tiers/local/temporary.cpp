@@ -41,13 +41,21 @@ bool is_alive(std::string_view digits)
     return ::kill(pid, 0) == 0 || errno != ESRCH;
 }
 
+/// Some file systems (eCryptfs: 143 bytes) have little room for the names that hold it; the digest keeps hosts apart.
+std::string shortened(const std::string& host)
+{
+    constexpr std::size_t k_most = 16, k_digits = 8;
+    if (host.size() <= k_most) return host;
+    return host.substr(0, k_most - k_digits - 1) + "_" + to_hex(sha256(as_bytes(host))).substr(0, k_digits);
+}
+
 } // namespace
 
 const std::string& writer_place()
 {
     // Never destroyed: threads may outlive main().
     static const std::string& k_place = *new std::string([] {
-        std::string host = host_name();
+        std::string host = shortened(host_name());
         std::ranges::replace_if(host, [](char c) { return c == '/' || c <= ' ' || c > '~'; }, '_');
         struct stat status{};
         const auto space = ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : ino_t{0};
