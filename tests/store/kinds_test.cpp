@@ -91,7 +91,7 @@ TEST_F(Kinds, OneIsPrunedAndTheOthersAreLeftAlone)
 
 TEST_F(Kinds, APartOfTheBudgetIsKeptByWhoPublishes)
 {
-    const auto store = open({.budget = {.kinds = {{Kind::compiled, 5000}}}});
+    const auto store = open({.budget = {.kinds = {{Kind::compiled, 5000}}}}, posix_file_system(), m_set_clock);
     EXPECT_EQ(store->budget().kinds.at(Kind::compiled), 5000U);
     const ArtifactName tuned = put(*store, ArtifactKind::best_config, 0, 20'000, minutes(1000));
     for (int number = 0; number < 20; ++number) {
@@ -106,7 +106,8 @@ TEST_F(Kinds, APartOfTheBudgetIsKeptByWhoPublishes)
 
 TEST_F(Kinds, OneThatIsOverItsPartTakesNothingOfOthers)
 {
-    const auto store = open({.budget = {.bytes = 100'000, .kinds = {{Kind::compiled, 5000}, {Kind::tuned, 2000}}}});
+    const auto store = open({.budget = {.bytes = 100'000, .kinds = {{Kind::compiled, 5000}, {Kind::tuned, 2000}}}},
+                            posix_file_system(), m_set_clock);
     const ArtifactName torch = put(*store, ArtifactKind::torch, 0, 88'000, minutes(1000)),
                        tuned = put(*store, ArtifactKind::best_config, 0, 1950, minutes(1000));
     for (int number = 0; number < 8; ++number) put(*store, ArtifactKind::compiled, number, 1000, minutes(100 - number));

@@ -1,5 +1,10 @@
 // Making room: what goes, in which order, and what stays because somebody uses it.
+#include <thread>
+
+#include <sys/stat.h>
+
 #include "child_process.hpp"
+#include "log_lines.hpp"
 #include "store_fixture.hpp"
 
 namespace warmgraph::test::prune_test {
@@ -211,7 +216,7 @@ TEST_F(Prune, TheBudgetIsKeptByWhoPublishes)
 {
     for (int variant = 0; variant < 6; ++variant) publish_aged(variant, minutes(60 - variant));
     {
-        const auto store = open({.budget = {.bytes = 200'000}});
+        const auto store = open({.budget = {.bytes = 200'000}}, posix_file_system(), m_set_clock);
         ASSERT_TRUE(succeeded(store->publish(make_entry(k_prompt))));
         const auto total = store->plan_prune({.bytes = k_plenty}).value().before;
         EXPECT_LE(total.bytes, 200'000U);
@@ -220,7 +225,7 @@ TEST_F(Prune, TheBudgetIsKeptByWhoPublishes)
         EXPECT_TRUE(store->check().value().empty());
     }
     {
-        const auto store = open({.budget = {.files = 3}});
+        const auto store = open({.budget = {.files = 3}}, posix_file_system(), m_set_clock);
         ASSERT_TRUE(succeeded(store->publish(make_entry(k_prompt, 1))));
         EXPECT_LE(store->plan_prune({.bytes = k_plenty}).value().before.files, 3U);
     }
@@ -228,7 +233,7 @@ TEST_F(Prune, TheBudgetIsKeptByWhoPublishes)
 
 TEST_F(Prune, TheBudgetIsKeptWhileOneProcessPublishesOnAndOn)
 {
-    const auto store = open({.budget = {.bytes = 300'000}});
+    const auto store = open({.budget = {.bytes = 300'000}}, posix_file_system(), m_set_clock);
     for (int variant = 0; variant < 20; ++variant) {
         publish_aged(variant, minutes(60 - variant)); // by processes that end
         ASSERT_TRUE(store->publish_image(image_of(std::string(1000, 'x') + std::to_string(variant))).value());
@@ -236,9 +241,117 @@ TEST_F(Prune, TheBudgetIsKeptWhileOneProcessPublishesOnAndOn)
     }
     // What this store wrote is in use, and small; what others wrote is seen when there may be too much of its own.
     EXPECT_EQ(store->variants(k_prompt).value().size(), 20U);
-    const auto again = open({.budget = {.bytes = 300'000}});
+    const auto again = open({.budget = {.bytes = 300'000}}, posix_file_system(), m_set_clock);
     ASSERT_TRUE(succeeded(again->publish(make_entry(k_prompt, 21))));
     EXPECT_LE(again->plan_prune({.bytes = k_plenty}).value().before.bytes, 300'000U);
+}
+
+/// A clock that was set wrong dated it: it would stay for ever, and everything else would go for it.
+TEST_F(Prune, ADateInTheFutureIsTheOldestUntilItIsUsed)
+{
+    const Entry first = publish_aged(0, minutes(50)), future = publish_aged(1, minutes(0)),
+                last = publish_aged(2, minutes(20));
+    for (const fs::path& path : {path_of(future.header.key), path_of(own_image(1))})
+        make_older(path, -minutes(60 * 24));
+    const Pruned planned = open()->plan_prune({.bytes = 140'000}).value();
+    EXPECT_EQ(planned.removed.entries.files, 1U);
+    static_cast<void>(open()->entry(future.header.key)); // used, by a process that has ended
+    const auto store = open();
+    ASSERT_TRUE(succeeded(store->prune({.bytes = 140'000})));
+    EXPECT_TRUE(exists(future) && exists(last)) << "the use set it right";
+    EXPECT_FALSE(exists(first));
+
+    for (const fs::path& path : {path_of(future.header.key), path_of(own_image(1))})
+        make_older(path, -minutes(60 * 24));
+    ASSERT_TRUE(succeeded(store->prune({.bytes = 70'000})));
+    EXPECT_FALSE(exists(future) || exists(own_image(1)));
+    EXPECT_TRUE(exists(last));
+    make_older(path_of(last.header.key), -minutes(60 * 24));
+    EXPECT_EQ(store->prune({.older = std::chrono::hours(1)}).value().removed.entries.files, 1U);
+}
+
+/// Each look at a file takes a millisecond, and the clock of the test counts them.
+class SlowFiles final : public ForwardingFileSystem {
+public:
+    explicit SlowFiles(SetClock& clock, std::chrono::microseconds takes) : m_clock(clock), m_takes(takes) {}
+    std::atomic<int> looks = 0;
+
+protected:
+    Result<std::optional<FileInfo>> info_in(FileSystem& inner, const Path& path) override
+    {
+        ++looks;
+        m_clock.sleep_for(m_takes);
+        return ForwardingFileSystem::info_in(inner, path);
+    }
+
+private:
+    SetClock& m_clock;
+    std::chrono::microseconds m_takes;
+};
+
+class LargeFolder : public Prune {
+protected:
+    static constexpr int k_entries = 300;
+    LargeFolder()
+    {
+        const Entry entry = make_entry(k_decode);
+        open()->publish(entry).value();
+        const std::string bytes = text_of(path_of(entry.header.key));
+        m_size = bytes.size();
+        for (int i = 0; i < k_entries; ++i) {
+            const fs::path path = folder({k_decode.model_info, k_decode.rank, fmt::format("g{}", i)}) /
+                                  path_of(entry.header.key).filename();
+            write(path, bytes);
+            ::chmod(path.parent_path().c_str(), 0700);
+            ::chmod(path.c_str(), 0600);
+        }
+    }
+    [[nodiscard]] int entries() const
+    {
+        int count = 0;
+        for (const auto& item : fs::recursive_directory_iterator(m_root)) count += item.path().extension() == ".wg";
+        return count;
+    }
+    std::uint64_t m_size = 0;
+};
+
+TEST_F(LargeFolder, IsLookedThroughBehindTheCallAndPrunedThere)
+{
+    SlowFiles files(m_set_clock, std::chrono::milliseconds(1));
+    const auto store = open({.budget = {.bytes = m_size * 100}}, files, m_set_clock);
+    ASSERT_TRUE(succeeded(store->publish(make_entry(k_prompt))));
+    EXPECT_GT(entries(), 200) << "the call does not wait for all of it";
+    for (int i = 0; i < 1000 && entries() > 101; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_LE(entries(), 101);
+    EXPECT_GE(entries(), 80);
+    EXPECT_TRUE(fs::exists(path_of(make_entry(k_prompt).header.key)));
+}
+
+TEST_F(LargeFolder, WhatASlowDiskLetsBeSeenIsPrunedAndTheRestIsSaid)
+{
+    log().set_level(spdlog::level::warn);
+    const LogLines lines;
+    {
+        SlowFiles files(m_set_clock, std::chrono::milliseconds(500)); // 120 looks in a minute
+        const auto store = open({.budget = {.bytes = m_size * 20}}, files, m_set_clock);
+        ASSERT_TRUE(succeeded(store->publish(make_entry(k_prompt))));
+        for (int i = 0; i < 1000 && lines.with("was not looked through within a minute").empty(); ++i)
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_LT(entries(), k_entries - 50);
+    EXPECT_GT(entries(), 100) << "and what was not seen stays";
+    EXPECT_EQ(lines.with("was not looked through within a minute").size(), 1U);
+}
+
+TEST_F(Prune, ABudgetThatCannotBeKeptIsSaidOnce)
+{
+    log().set_level(spdlog::level::warn);
+    const LogLines lines;
+    const auto store = open({.budget = {.bytes = 10}}, posix_file_system(), m_set_clock);
+    for (int variant = 0; variant < 3; ++variant) ASSERT_TRUE(succeeded(store->publish(make_entry(k_prompt, variant))));
+    const auto said = lines.with("its budget is 10 B");
+    ASSERT_EQ(said.size(), 1U);
+    EXPECT_THAT(said[0], testing::HasSubstr("living processes use what would have to go"));
 }
 
 TEST_F(Prune, DefaultsAreEightGibibytesOrATenthOfTheDisk)
@@ -297,6 +410,7 @@ TEST_F(Prune, IsAskedOfAWritableStoreAndPlannedInAny)
     EXPECT_TRUE(failed_with(reader->prune({.bytes = 0}), ErrorCode::permission_denied, "read-only"));
     EXPECT_EQ(reader->plan_prune({.bytes = 0}).value().removed.entries.files, 1U);
     fs::remove(m_root / "CACHEDIR.TAG");
+    write(m_root / "notes.txt", "somebody's");
     EXPECT_TRUE(failed_with(reader->plan_prune({.bytes = 0}), ErrorCode::permission_denied, "CACHEDIR.TAG"));
 }
 

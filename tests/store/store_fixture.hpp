@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <fstream>
 #include <map>
 #include <string>
@@ -12,6 +14,7 @@
 #include "expect_error.hpp"
 #include "faulty_file_system.hpp"
 #include "temp_dir.hpp"
+#include "warmgraph/base/clock.hpp"
 #include "warmgraph/base/file_system.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/store/local_store.hpp"
@@ -80,13 +83,29 @@ inline std::vector<std::string> names_in(const fs::path& folder)
     return names;
 }
 
+/// Stands still but for what somebody adds: nothing is ever late.
+class SetClock final : public Clock {
+public:
+    [[nodiscard]] std::chrono::steady_clock::time_point steady() const noexcept override
+    {
+        return std::chrono::steady_clock::time_point{} + std::chrono::microseconds(since_start.load());
+    }
+    [[nodiscard]] std::chrono::system_clock::time_point wall() const noexcept override { return system_clock().wall(); }
+    void sleep_for(std::chrono::nanoseconds time) override
+    {
+        since_start += std::chrono::duration_cast<std::chrono::microseconds>(time).count();
+    }
+    std::atomic<std::int64_t> since_start = 0; ///< us
+};
+
 class StoreTest : public testing::Test {
 protected:
     /// Hundreds of files are damaged here on purpose: the warnings of that would hide a test's own message.
     StoreTest() { log().set_level(spdlog::level::off); }
-    std::unique_ptr<LocalStore> open(const StoreOptions& options = {}, FileSystem& files = posix_file_system())
+    std::unique_ptr<LocalStore> open(const StoreOptions& options = {}, FileSystem& files = posix_file_system(),
+                                     Clock& clock = system_clock())
     {
-        auto store = LocalStore::open(m_root, options, files);
+        auto store = LocalStore::open(m_root, options, files, clock);
         if (!store) throw std::runtime_error(store.error().message);
         return std::move(*store);
     }
@@ -133,6 +152,7 @@ protected:
 
     TempDir m_dir;
     fs::path m_root = m_dir.path() / "cache";
+    SetClock m_set_clock; ///< for what must be done within the time of a call
 };
 
 } // namespace warmgraph::test

@@ -4,13 +4,17 @@
 #include <limits>
 
 #include "warmgraph/base/log.hpp"
+#include "warmgraph/base/units.hpp"
 
 namespace warmgraph::store {
 namespace {
 
-/// A writer waits no longer: what is left is the next one's, or `warmgraph prune`'s.
-constexpr std::chrono::seconds k_time_of_a_writer{5};
+constexpr std::chrono::milliseconds k_time_of_a_writer{100};
+/// What is left then is the next process's, or `warmgraph prune`'s.
+constexpr std::chrono::minutes k_time_of_the_thread{1};
 constexpr std::chrono::milliseconds k_time_at_the_end{250};
+
+constexpr std::string_view k_another_is_at_it = "another process makes room just now";
 
 /// Room for a while, so that not each publish has to make some: below what there is too much of, and nowhere else.
 std::uint64_t goal(std::uint64_t used, std::uint64_t most) noexcept { return used > most ? most - most / 10 : most; }
@@ -87,41 +91,102 @@ Result<Pruned> BudgetKeeper::prune_locked(Inventory inventory, const PruneGoal& 
     if (*lock) return store::prune(m_tier, std::move(inventory), goal);
     Pruned nothing;
     nothing.before = nothing.after = goal.only ? inventory.total(*goal.only) : inventory.total();
-    nothing.why_not = "another process makes room just now";
+    nothing.why_not = k_another_is_at_it;
     return nothing;
 }
 
-Result<Removal::Amount> BudgetKeeper::keep()
+void BudgetKeeper::warn_where_over(const Pruned& pruned)
 {
-    const std::unique_lock guard(m_mutex, std::try_to_lock);
-    if (!guard) return Removal::Amount{}; // another thread is at it
-    if (!is_time()) return Removal::Amount{};
     const Budget& most = this->most();
-    const auto deadline = m_tier.disk().clock.steady() + k_time_of_a_writer;
-    auto inventory = take_inventory(m_tier.disk(), deadline);
+    std::string over;
+    if (pruned.after.bytes > most.bytes)
+        over = fmt::format("{}, and its budget is {}", size_text(pruned.after.bytes), size_text(most.bytes));
+    else if (pruned.after.files > most.files)
+        over = fmt::format("{} files, and its budget is {}", count_text(pruned.after.files), count_text(most.files));
+    for (const auto& [kind, bytes] : most.kinds)
+        if (const auto left = pruned.left.find(kind); over.empty() && left != pruned.left.end() && left->second > bytes)
+            over =
+                fmt::format("{} of {}, whose budget is {}", size_text(left->second), to_string(kind), size_text(bytes));
+    if (over.empty() || m_has_warned || pruned.why_not == k_another_is_at_it) return;
+    m_has_warned = true;
+    log().warn("the cache folder {} holds {}: {}", m_tier.disk().layout.root().string(), over,
+               !pruned.why_not.empty() ? pruned.why_not
+               : pruned.in_use > 0     ? "living processes use what would have to go"
+                                       : "what is left cannot be removed");
+}
+
+Result<bool> BudgetKeeper::keep_within(const TimeLimit& limit, const OnEvicted& on_evicted)
+{
+    const Budget& most = this->most();
+    auto inventory = take_inventory(m_tier.disk(), limit);
     if (!inventory) return std::unexpected(inventory.error());
     KindBytes kinds;
     for (const auto& [kind, bytes] : most.kinds) kinds[kind] = inventory->total(kind).bytes;
+    const bool is_whole = inventory->is_whole;
     look_again(inventory->total(), kinds);
-    if (fits(*inventory, most)) return Removal::Amount{};
+    if (fits(*inventory, most)) return is_whole;
     const Budget wanted = goal(*inventory, most);
-    const auto pruned = prune_locked(std::move(*inventory), {.most = wanted, .deadline = deadline});
+    const auto pruned = prune_locked(std::move(*inventory), {.most = wanted, .limit = limit});
     if (!pruned) return std::unexpected(pruned.error());
     for (auto& [kind, bytes] : kinds) bytes = std::min(bytes, wanted.kinds.at(kind)); // or no more could go
     look_again(pruned->after, kinds);
     log().info("the cache held {} bytes in {} files, {} and {} are its budget: {} files went{}{}", pruned->before.bytes,
                pruned->before.files, most.bytes, most.files, pruned->removed.files(),
                pruned->why_not.empty() ? "" : "; ", pruned->why_not);
-    return pruned->removed.entries;
+    if (pruned->removed.entries.files > 0) on_evicted(pruned->removed.entries);
+    const bool was_ended = !is_whole || (limit.is_over(m_tier.disk().clock) && !pruned->why_not.empty());
+    if (!was_ended) warn_where_over(*pruned);
+    return !was_ended;
+}
+
+void BudgetKeeper::keep(const OnEvicted& on_evicted) noexcept
+try {
+    const std::unique_lock guard(m_mutex, std::try_to_lock);
+    if (!guard || !is_time()) return; // without the guard: another thread is at it
+    const auto done = keep_within({m_tier.disk().clock.steady() + k_time_of_a_writer}, on_evicted);
+    if (!done) log().debug("budget: {}", done.error().message);
+    if (done && !*done) go_on_in_thread(on_evicted);
+} catch (const std::exception& error) {
+    log().debug("budget: {}", error.what());
+}
+
+void BudgetKeeper::go_on_in_thread(const OnEvicted& on_evicted)
+{
+    const std::scoped_lock guard(m_thread_mutex);
+    if (m_is_ending || m_thread.joinable()) return;
+    m_thread = std::jthread([this, on_evicted](const std::stop_token& stop) {
+        try {
+            const std::scoped_lock work(m_mutex);
+            const auto done = keep_within({m_tier.disk().clock.steady() + k_time_of_the_thread, stop}, on_evicted);
+            if (!done) log().debug("budget: {}", done.error().message);
+            if (done && !*done && !stop.stop_requested())
+                log().warn("the cache folder {} was not looked through within a minute, so its budget may not be kept: "
+                           "`warmgraph prune` takes the time",
+                           m_tier.disk().layout.root().string());
+        } catch (const std::exception& error) {
+            log().debug("budget: {}", error.what());
+        }
+    });
+    m_end_thread.emplace([this] { end(); });
+}
+
+void BudgetKeeper::end() noexcept
+{
+    std::jthread thread;
+    {
+        const std::scoped_lock guard(m_thread_mutex);
+        m_is_ending = true;
+        thread = std::move(m_thread);
+    } // the jthread's destructor asks it to stop, and waits
 }
 
 Result<void> BudgetKeeper::sweep_unused()
 {
-    const auto deadline = m_tier.disk().clock.steady() + k_time_at_the_end;
-    auto inventory = take_inventory(m_tier.disk(), deadline);
+    const TimeLimit limit{m_tier.disk().clock.steady() + k_time_at_the_end};
+    auto inventory = take_inventory(m_tier.disk(), limit);
     if (!inventory) return std::unexpected(inventory.error());
     constexpr auto k_all = std::numeric_limits<std::uint64_t>::max();
-    const auto swept = prune_locked(std::move(*inventory), {.most = {k_all, k_all, {}}, .deadline = deadline});
+    const auto swept = prune_locked(std::move(*inventory), {.most = {k_all, k_all, {}}, .limit = limit});
     return swept ? Result<void>{} : std::unexpected(swept.error());
 }
 
@@ -133,7 +198,7 @@ Result<Pruned> BudgetKeeper::prune(const PruneRequest& request, bool is_trial)
     else if (request.bytes)
         goal.most.bytes = *request.bytes;
     if (request.older) goal.used_before = before(m_tier.disk().clock.wall(), *request.older);
-    auto inventory = take_inventory(m_tier.disk(), goal.deadline);
+    auto inventory = take_inventory(m_tier.disk(), goal.limit);
     if (!inventory) return std::unexpected(inventory.error());
     return is_trial ? store::prune(m_tier, std::move(*inventory), goal) : prune_locked(std::move(*inventory), goal);
 }

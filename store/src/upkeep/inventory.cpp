@@ -9,42 +9,73 @@
 namespace warmgraph::store {
 namespace {
 
-Result<void> add_entries(const Disk& disk, const FunctionKey& function, Inventory& inventory)
-{
-    const auto digests = disk.entries_of(function);
-    if (!digests) return std::unexpected(digests.error());
-    for (const Digest& digest : *digests) {
-        const EntryKey key{function, digest};
-        const auto info = disk.files.info(disk.layout.entry(key));
-        if (!info) return std::unexpected(info.error());
-        if (*info) inventory.entries.push_back({key, stamp_of(**info)});
+/// Adds to an inventory, and sees that the time is over.
+class Look {
+public:
+    Look(const Disk& disk, const TimeLimit& limit, Inventory& inventory)
+        : m_disk(disk), m_limit(limit), m_inventory(inventory)
+    {
     }
-    return {};
-}
 
-Result<void> add_images(const Disk& disk, Inventory& inventory)
-{
-    const auto names = disk.image_names();
-    if (!names) return std::unexpected(names.error());
-    for (const Name& name : *names) {
-        const auto info = disk.files.info(disk.layout.path(name));
-        if (!info) return std::unexpected(info.error());
-        if (*info) inventory.images.emplace(std::get<ImageName>(name).digest, stamp_of(**info));
+    Result<void> at_entries(const FunctionKey& function)
+    {
+        if (is_over()) return {};
+        const auto digests = m_disk.entries_of(function);
+        if (!digests) return std::unexpected(digests.error());
+        for (const Digest& digest : *digests) {
+            const EntryKey key{function, digest};
+            const auto info = m_disk.files.info(m_disk.layout.entry(key));
+            if (!info) return std::unexpected(info.error());
+            if (*info) m_inventory.entries.push_back({key, stamp_of(**info)});
+        }
+        return {};
     }
-    return {};
-}
+    Result<void> at_images()
+    {
+        if (is_over()) return {};
+        const auto names = m_disk.image_names();
+        if (!names) return std::unexpected(names.error());
+        for (const Name& name : *names) {
+            if (is_over()) return {};
+            const auto info = m_disk.files.info(m_disk.layout.path(name));
+            if (!info) return std::unexpected(info.error());
+            if (*info) m_inventory.images.emplace(std::get<ImageName>(name).digest, stamp_of(**info));
+        }
+        return {};
+    }
+    Result<void> at_artifacts(Kind kind)
+    {
+        if (is_over()) return {};
+        const auto names = m_disk.artifact_names(Layout::artifacts(kind));
+        if (!names) return std::unexpected(names.error());
+        for (const Name& name : *names) {
+            if (is_over()) return {};
+            const Path path = m_disk.layout.path(name);
+            const auto info = m_disk.files.info(path);
+            if (!info) return std::unexpected(info.error());
+            if (*info) m_inventory.artifacts.push_back({kind, {path, stamp_of(**info)}});
+        }
+        return {};
+    }
 
-Result<void> add_artifacts(const Disk& disk, Kind kind, Inventory& inventory)
-{
-    const auto names = disk.artifact_names(Layout::artifacts(kind));
-    if (!names) return std::unexpected(names.error());
-    for (const Name& name : *names) {
-        const Path path = disk.layout.path(name);
-        const auto info = disk.files.info(path);
-        if (!info) return std::unexpected(info.error());
-        if (*info) inventory.artifacts.push_back({kind, {path, stamp_of(**info)}});
+private:
+    bool is_over()
+    {
+        if (m_inventory.is_whole && m_limit.is_over(m_disk.clock)) m_inventory.is_whole = false;
+        return !m_inventory.is_whole;
     }
-    return {};
+
+    const Disk& m_disk;
+    const TimeLimit& m_limit;
+    Inventory& m_inventory;
+};
+
+/// Begins elsewhere each time.
+void rotate(std::vector<FunctionKey>& functions, const Clock& clock)
+{
+    if (functions.empty()) return;
+    const auto now = static_cast<std::uint64_t>(clock.wall().time_since_epoch() / std::chrono::microseconds(1));
+    std::ranges::rotate(functions, functions.begin() + static_cast<std::ptrdiff_t>(now % functions.size()));
 }
 
 std::vector<Digest> distinct(std::vector<Digest> digests)
@@ -76,24 +107,21 @@ Removal::Amount Inventory::total(Kind kind) const noexcept
     return total;
 }
 
-Result<Inventory> take_inventory(const Disk& disk, std::chrono::steady_clock::time_point deadline)
+Result<Inventory> take_inventory(const Disk& disk, const TimeLimit& limit)
 {
     Inventory inventory;
     inventory.taken = disk.clock.wall();
-    const auto is_late = [&] { return disk.clock.steady() >= deadline; };
-    const auto functions = disk.list_functions();
+    auto functions = disk.list_functions(limit);
     if (!functions) return std::unexpected(functions.error());
     inventory.is_readable = !functions->left_out;
-    for (const FunctionKey& function : functions->keys) {
-        if (is_late()) break;
-        if (auto ok = add_entries(disk, function, inventory); !ok) return std::unexpected(ok.error());
-    }
-    if (!is_late())
-        if (auto ok = add_images(disk, inventory); !ok) return std::unexpected(ok.error());
+    inventory.is_whole = functions->is_whole;
+    rotate(functions->keys, disk.clock);
+    Look look(disk, limit, inventory);
+    for (const FunctionKey& function : functions->keys)
+        if (auto ok = look.at_entries(function); !ok) return std::unexpected(ok.error());
+    if (auto ok = look.at_images(); !ok) return std::unexpected(ok.error());
     for (const Kind kind : k_kinds_of_artifacts)
-        if (!is_late())
-            if (auto ok = add_artifacts(disk, kind, inventory); !ok) return std::unexpected(ok.error());
-    inventory.is_whole = !is_late();
+        if (auto ok = look.at_artifacts(kind); !ok) return std::unexpected(ok.error());
     const auto quarantined = quarantined_files(disk);
     if (!quarantined) return std::unexpected(quarantined.error());
     for (const auto& [name, info] : *quarantined)
@@ -101,12 +129,12 @@ Result<Inventory> take_inventory(const Disk& disk, std::chrono::steady_clock::ti
     return inventory;
 }
 
-Result<void> read_images(LocalTier& tier, Inventory& inventory, std::chrono::steady_clock::time_point deadline)
+Result<void> read_images(LocalTier& tier, Inventory& inventory, const TimeLimit& limit)
 {
     const Disk& disk = tier.disk();
     inventory.knows_images = inventory.is_readable;
     for (StoredEntry& entry : inventory.entries) {
-        if (!inventory.knows_images || disk.clock.steady() >= deadline) {
+        if (!inventory.knows_images || limit.is_over(disk.clock)) {
             inventory.knows_images = false;
             return {};
         }

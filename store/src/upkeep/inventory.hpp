@@ -40,12 +40,11 @@ struct Inventory {
     [[nodiscard]] Removal::Amount total(Kind kind) const noexcept;
 };
 
-/// Looks at names, sizes and times: reads no file. Stops at `deadline`.
-[[nodiscard]] Result<Inventory> take_inventory(const Disk& disk, std::chrono::steady_clock::time_point deadline);
+/// Looks at names, sizes and times: reads no file. Where the limit ends it, another part is seen each time.
+[[nodiscard]] Result<Inventory> take_inventory(const Disk& disk, const TimeLimit& limit);
 
-/// Which images each entry names: reads all entries. Not all are known where `deadline` passes, or where there are
+/// Which images each entry names: reads all entries. Not all are known where the limit ends it, or where there are
 /// entries that cannot be read here and may be another's: of a newer warmgraph, or of an owner whom others trust.
-[[nodiscard]] Result<void> read_images(LocalTier& tier, Inventory& inventory,
-                                       std::chrono::steady_clock::time_point deadline);
+[[nodiscard]] Result<void> read_images(LocalTier& tier, Inventory& inventory, const TimeLimit& limit);
 
 } // namespace warmgraph::store

@@ -46,6 +46,7 @@ public:
                 if (is_too_old(file.stamp) || is_over()) drop_quarantined(file);
         for (Candidate& candidate : candidates)
             if (!candidate.was_tried && is_over()) try_drop(candidate);
+        m_result.left = m_left;
         return std::move(m_result);
     }
 
@@ -175,19 +176,14 @@ Budget resolve(const Budget& budget, FileSystem& folder)
 
 Result<Pruned> prune(LocalTier& tier, Inventory inventory, const PruneGoal& goal)
 {
-    if (!inventory.is_whole) {
-        Pruned nothing;
-        nothing.before = nothing.after = goal.only ? inventory.total(*goal.only) : inventory.total();
-        nothing.why_not = k_too_many;
-        return nothing;
-    }
     const bool needs_images = !goal.only || *goal.only == Kind::graphs;
-    if (needs_images)
-        if (auto ok = read_images(tier, inventory, goal.deadline); !ok) return std::unexpected(ok.error());
+    if (needs_images && inventory.is_whole)
+        if (auto ok = read_images(tier, inventory, goal.limit); !ok) return std::unexpected(ok.error());
     const bool knows_images = inventory.knows_images || !needs_images;
-    const bool is_late = tier.disk().clock.steady() >= goal.deadline;
+    const bool is_whole = inventory.is_whole;
+    const bool is_late = !is_whole || goal.limit.is_over(tier.disk().clock);
     Pruned pruned = Pruner(tier, std::move(inventory), goal).run();
-    if (!knows_images) pruned.why_not = is_late ? k_too_many : k_unknown_entries;
+    if (!is_whole || !knows_images) pruned.why_not = is_late ? k_too_many : k_unknown_entries;
     return pruned;
 }
 

@@ -16,7 +16,7 @@ struct PruneGoal {
     Budget most;                                                        ///< that may stay; resolved
     std::optional<Kind> only{};                                         ///< whose part of it alone is kept
     std::optional<std::chrono::system_clock::time_point> used_before{}; ///< what was last used then goes in any case
-    std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+    TimeLimit limit{};
     bool is_trial = false; ///< nothing is removed
 };
 
@@ -24,7 +24,8 @@ struct PruneGoal {
 [[nodiscard]] Budget resolve(const Budget& budget, FileSystem& folder);
 
 /// Nothing that a living process uses goes, nor what was used since the inventory was taken. Where it cannot be known which
-/// images are needed, images stay, and Pruned::why_not says so. REQUIRES: unless it is a
+/// images are needed, images stay, and Pruned::why_not says so. Of an inventory that is not whole, what was seen goes where
+/// that alone is too much. REQUIRES: unless it is a
 /// trial, the folder may be changed (Disk::may_remove).
 [[nodiscard]] Result<Pruned> prune(LocalTier& tier, Inventory inventory, const PruneGoal& goal);
 

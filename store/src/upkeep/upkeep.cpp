@@ -72,25 +72,22 @@ Result<Removal> Upkeep::clear(const ClearRequest& request)
     return store::clear(m_tier, request);
 }
 
-Upkeep::Evicted Upkeep::after_publish(const EntryKey& key) noexcept
+Removal::Amount Upkeep::after_publish(const EntryKey& key, const BudgetKeeper::OnEvicted& for_the_budget) noexcept
 try {
     sweep_once();
     const auto evicted = evict(m_tier.disk(), key.function, key.guards_digest);
     if (!evicted) log().debug("eviction: {}", evicted.error().message);
     if (evicted && evicted->files > 0) m_has_evicted = true;
-    const auto kept = m_budget.keep();
-    if (!kept) log().debug("budget: {}", kept.error().message);
-    return {evicted.value_or(Removal::Amount{}), kept.value_or(Removal::Amount{})};
+    m_budget.keep(for_the_budget);
+    return evicted.value_or(Removal::Amount{});
 } catch (const std::exception& error) {
     log().debug("eviction: {}", error.what());
     return {};
 }
 
 void Upkeep::make_room() noexcept
-try {
-    if (const auto kept = m_budget.keep(); !kept) log().debug("budget: {}", kept.error().message);
-} catch (const std::exception& error) {
-    log().debug("budget: {}", error.what());
+{
+    m_budget.keep([](const Removal::Amount&) {});
 }
 
 void Upkeep::sweep_once()
@@ -102,6 +99,7 @@ void Upkeep::sweep_once()
 
 void Upkeep::before_close() noexcept
 try {
+    m_budget.end();
     if (!m_tier.disk().writable() || !has_mark(m_tier.disk().files)) return; // nor is it made again
     sweep_once();
     if (!m_has_evicted && m_tier.replaced() == 0) return;

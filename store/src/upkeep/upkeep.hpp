@@ -25,13 +25,10 @@ public:
     [[nodiscard]] Result<Pruned> prune(const PruneRequest& request);
     [[nodiscard]] Budget budget();
 
-    /// Entries that gave way to the new one: for the limit of variants, and for the folder's budget.
-    struct Evicted {
-        Removal::Amount variants{}, budget{};
-    };
     /// Within the writer's time: keeps the limits behind it, the first time also what dead writers left. Best effort,
-    /// the next writer makes up for it.
-    Evicted after_publish(const EntryKey& key) noexcept;
+    /// the next writer makes up for it. Returns the entries of the function that gave way to the new one;
+    /// `for_the_budget` hears of those that went for the folder's budget, in a thread of the upkeep's where that takes long.
+    Removal::Amount after_publish(const EntryKey& key, const BudgetKeeper::OnEvicted& for_the_budget) noexcept;
     /// Of that, the budget alone.
     void make_room() noexcept;
     /// The last work: what dead writers left, and images that this process's entries left without use go. Best effort.

@@ -105,6 +105,7 @@ struct PruneRequest {
 struct Pruned {
     Removal removed{};
     Removal::Amount before{}, after{}; ///< all kinds and quarantine together, or of the one that was asked for
+    KindBytes left{};                  ///< of every kind
     std::uint64_t in_use = 0;          ///< entries that would have gone, and that a living process uses
     /// Set where it could not do all: there are entries that cannot be read here (a newer warmgraph's, another user's), so
     /// that all images stay; there are too many entries; or another process makes room just now.
