@@ -169,6 +169,8 @@ Outcome Function::Impl::run_into_capture(const std::shared_ptr<backends::Stream>
     const RunInputs inputs{m_frame.tensors, m_frame.memory, m_frame.scalars, m_frame.values};
     auto& scratch = m_captured_scratch.emplace_back(m_device->device, ScratchPool::Kind::memory);
     const std::scoped_lock lock{m_callable_mutex};
+    // Calls that he made before to warm it up may all have been replays: then this is its first run in the process.
+    const auto allowed = stream->allow_first_run();
     run(m_runnable, inputs, scratch, stream, context);
     return Outcome::eager;
 }

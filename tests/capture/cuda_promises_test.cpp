@@ -177,6 +177,31 @@ TEST_F(CudaPromises, ACallInsideTheCallersCaptureAfterOneInAnotherStreamIsPartOf
         ElementsAre("recorded", "eager", "replayed", "replayed"));
 }
 
+/// The calls before were replays: a library's handle, which allocates, is made in the caller's capture.
+TEST_F(CudaPromises, AFirstRunInTheCallersCaptureMayAllocate)
+{
+    Stream stream = device.stream();
+    const Buffer x = words(5), y = filled(-1);
+    const auto mode_of_thread = [&] {
+        CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+        const auto exchange =
+            driver.call<decltype(&cuThreadExchangeStreamCaptureMode)>("cuThreadExchangeStreamCaptureMode");
+        Driver::check(exchange(&mode));
+        CUstreamCaptureMode before = mode;
+        Driver::check(exchange(&mode));
+        return before;
+    };
+    std::vector<CUstreamCaptureMode> modes;
+    Cache cache{options()};
+    Function f = cache.wrap("handle", device, spec(program), [&](Recorder& r) {
+        modes.push_back(mode_of_thread());
+        copy(r, r["y"], r["x"]);
+    });
+    destroy(captured(handle(stream), [&] { EXPECT_EQ(f(stream, {{"x", x}, {"y", y}}), Outcome::eager); }));
+    EXPECT_THAT(modes, ElementsAre(CU_STREAM_CAPTURE_MODE_RELAXED));
+    EXPECT_EQ(mode_of_thread(), CU_STREAM_CAPTURE_MODE_GLOBAL) << "and only while it runs";
+}
+
 TEST_F(CudaPromises, WorkOnTheLegacyDefaultStreamIsRefusedAndHarmsNobody)
 {
     for (const CUstream legacy : {CUstream{nullptr}, CU_STREAM_LEGACY}) // NOLINT: the header's cast

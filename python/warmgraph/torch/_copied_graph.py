@@ -5,6 +5,7 @@ import ctypes
 from typing import Any, NamedTuple, Sequence
 
 from .. import errors
+from . import _shadows
 
 _DEVICE_MEMORY = 2  # CU_MEMORYTYPE_DEVICE
 
@@ -31,7 +32,7 @@ class CopiedGraph:
     """`native`: a CUgraph with the nodes of another one, and behind all of them the copies. Of the current context."""
 
     def __init__(self, graph: int, copies: Sequence[Copy]) -> None:
-        self._driver, handle = _driver(), ctypes.c_void_p()
+        self._driver, handle = _shadows.driver(), ctypes.c_void_p()
         self._expect_ok("cuGraphClone", self._driver.cuGraphClone(ctypes.byref(handle), ctypes.c_void_p(graph)))
         self.native = handle.value or 0
         try:
@@ -78,7 +79,3 @@ class CopiedGraph:
     def _expect_ok(name: str, status: int) -> None:
         if status != 0:
             raise errors.NotRecordable(f"the graph cannot be copied: {name} failed with CUresult {status}")
-
-
-def _driver() -> ctypes.CDLL:
-    return ctypes.CDLL("libcuda.so.1")

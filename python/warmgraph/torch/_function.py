@@ -259,7 +259,8 @@ class TorchFunction:
 
     def _inside(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any:
         """A part of what somebody else runs, captures or compiles."""
-        return wrapped._called(self._plain if owner is None else functools.partial(self._plain, owner), arguments)
+        with _outside.first_run_allowed():
+            return wrapped._called(self._plain if owner is None else functools.partial(self._plain, owner), arguments)
 
     def freeze(self, owner: Any) -> None:
         around = self._around.get(id(owner if owner is not None else self.held))

@@ -1,15 +1,21 @@
 """Whether a call is a part of what somebody else runs, captures, compiles or watches."""
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import operator
+import sys
 import threading
+from collections.abc import Iterator
 from typing import Any, Callable
 
 import torch
 
 from .. import _run
 from .._steady_calls import Tests
-from . import _modes
+from . import _modes, _shadows
+
+_RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED (cuda.h)
 
 
 class _Running(threading.local):
@@ -53,3 +59,22 @@ def expect_outside(tests: Tests, asks_stream: bool) -> list[tuple[Any, str]]:
 
 def is_captured() -> bool:
     return torch.cuda.is_initialized() and _is_stream_capturing()
+
+
+def first_run_allowed() -> contextlib.AbstractContextManager[None]:
+    """For a call in the caller's own capture. His calls before may all have been replays, so that this is the function's first run in the process:
+    it may allocate, load code and make a library's handle, and what is not compiled yet runs uncompiled, for Dynamo cannot compile in a capture."""
+    return _first_run() if running.depth == 0 and is_captured() else contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _first_run() -> Iterator[None]:
+    mode = ctypes.c_int(_RELAXED)
+    exchange = _shadows.driver().cuThreadExchangeStreamCaptureMode
+    exchange(ctypes.byref(mode))
+    try:
+        # Before Dynamo was imported nothing is compiled, and to import it takes seconds.
+        with torch.compiler.set_stance("eager_on_recompile") if "torch._dynamo" in sys.modules else contextlib.nullcontext():
+            yield
+    finally:
+        exchange(ctypes.byref(mode))

@@ -39,12 +39,12 @@ class _Access(ctypes.Structure):
 
 
 @functools.lru_cache(maxsize=None)
-def _driver() -> ctypes.CDLL:
+def driver() -> ctypes.CDLL:
     return ctypes.CDLL("libcuda.so.1")
 
 
 def _call(name: str, *arguments: Any) -> None:
-    status = getattr(_driver(), name)(*arguments)
+    status = getattr(driver(), name)(*arguments)
     if status == 2:
         raise errors.OutOfMemory(f"{name}: no device memory for shadow addresses")
     if status != 0:
@@ -101,7 +101,7 @@ class Shadows:
             start = self._reserve_at(wish)
             if start >= _HIGH:
                 return start
-            _driver().cuMemAddressFree(ctypes.c_uint64(start), ctypes.c_size_t(self._size))
+            driver().cuMemAddressFree(ctypes.c_uint64(start), ctypes.c_size_t(self._size))
         return self._reserve_at(0)
 
     def _reserve_at(self, wish: int) -> int:
@@ -150,12 +150,12 @@ class Shadows:
     def close(self) -> None:
         """Nothing may use the addresses any more."""
         self.storages.clear()
-        driver = _driver()
+        cuda = driver()
         for start, size in self._mapped:
-            driver.cuMemUnmap(ctypes.c_uint64(start), ctypes.c_size_t(size))
+            cuda.cuMemUnmap(ctypes.c_uint64(start), ctypes.c_size_t(size))
         for handle in self._chunks.values():
-            driver.cuMemRelease(handle)
+            cuda.cuMemRelease(handle)
         if self._reserved:
-            driver.cuMemAddressFree(ctypes.c_uint64(self._reserved), ctypes.c_size_t(self._size))
+            cuda.cuMemAddressFree(ctypes.c_uint64(self._reserved), ctypes.c_size_t(self._size))
         self._mapped, self._reserved = [], 0
         self._chunks.clear()

@@ -63,6 +63,7 @@ public:
     /// Also when somebody else's event pulled it into a capture.
     [[nodiscard]] bool is_capturing() const noexcept override;
     [[nodiscard]] void* native() const noexcept override { return m_stream; }
+    [[nodiscard]] std::shared_ptr<void> allow_first_run() override { return std::make_shared<OutsideCapture>(m_core); }
 
     [[nodiscard]] CUstream handle() const noexcept { return m_stream; }
     [[nodiscard]] const Core& core() const noexcept { return m_core; }

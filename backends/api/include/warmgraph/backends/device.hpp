@@ -138,6 +138,9 @@ public:
     [[nodiscard]] virtual bool is_capturing() const noexcept = 0;
     /// The driver's handle, for libraries that enqueue by themselves (CUstream); null where they cannot.
     [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
+    /// While the result lives, this thread may do within somebody's capture what is no part of it and belongs to a first
+    /// run: allocate, load code, make a library's handle. Null where no capture forbids it. For one thread.
+    [[nodiscard]] virtual std::shared_ptr<void> allow_first_run() { return nullptr; }
 };
 
 /// An instantiated graph.
