@@ -236,6 +236,8 @@ def main():
     config = Config()
     model = TinyLlama(config)
     print(f"{sum(p.numel() for p in model.parameters())} parameters")
+    if not options.corpus.exists():
+        raise SystemExit(f"{options.corpus} is not there: run make_corpus.py first")
     text = options.corpus.read_text(encoding="ascii")
     # Windows are as long as the context: a shorter one would leave its last positions untrained.
     batches = Batches(text, config.max_seq_len, options.batch, np.random.default_rng(SEED))
