@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+import types
 from typing import Any, Iterator
 
 import pytest
@@ -361,7 +362,7 @@ def test_a_hit_of_a_module_that_was_compiled_loads_no_compiler(monkeypatch):
     assert done.stdout == "[]\n2\n", done.stderr
 
 
-@pytest.mark.parametrize("is_held", [False, True])
+@pytest.mark.parametrize("is_held", ["no", "in a closure", "in a global"])
 def test_a_step_that_calls_a_forward_which_the_caller_compiled_is_recorded_at_its_first_call(is_held):
     """Dynamo changes attributes of the function that torch.compile returned when it compiles."""
     def step_of() -> Any:
@@ -369,7 +370,12 @@ def test_a_step_that_calls_a_forward_which_the_caller_compiled_is_recorded_at_it
         net = Net().eval()
         net.forward = torch.compile(net.forward, **EAGER)
         compiled = net.forward
-        return (lambda x: compiled(x) + 1) if is_held else (lambda x: net(x) + 1)
+        if is_held == "in a global":
+            module = types.ModuleType("steps")
+            exec("def step(x):\n    return compiled(x) + 1\n", vars(module))
+            module.compiled = compiled
+            return module.step
+        return (lambda x: compiled(x) + 1) if is_held == "in a closure" else (lambda x: net(x) + 1)
 
     x = torch.ones(2, 4)
     with torch.no_grad():
@@ -378,3 +384,14 @@ def test_a_step_that_calls_a_forward_which_the_caller_compiled_is_recorded_at_it
         wrap(step_of())(x)
         assert host.entries[-1].captures is None, "another process finds it"
     assert any("'backend': str 'eager'" in fact for fact in host.entries[0].given.facts.values())
+    assert any("weight" in state.name for state in host.entries[0].given.states), "its weights are states"
+
+
+def test_the_weights_of_a_forward_of_pytorchs_own_that_the_caller_compiled_are_states():
+    """Dynamo puts a wrapper around such a method, which closes over it."""
+    net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 3)).eval()
+    compiled = torch.compile(net.forward, **EAGER)
+    with torch.no_grad():
+        wrap(lambda x: compiled(x) + 1)(torch.ones(2, 4))
+        wrap(compiled)(torch.ones(2, 4))
+    assert [sum("weight" in state.name for state in entry.given.states) for entry in host.entries] == [2, 2]

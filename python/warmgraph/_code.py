@@ -36,7 +36,7 @@ def function_of(callable_: Any) -> types.FunctionType | None:
     closes over the other."""
     for _ in range(100):
         if isinstance(callable_, types.FunctionType):
-            compiled = callable_.__dict__.get("_torchdynamo_orig_callable")  # torch.compile's: what it compiles is the user's
+            compiled = compiled_from(callable_)
             if compiled is None:
                 return callable_
             callable_ = compiled
@@ -45,6 +45,15 @@ def function_of(callable_: Any) -> types.FunctionType | None:
         if callable_ is None:
             return None
     return None
+
+
+def compiled_from(function: Any) -> Any:
+    """What torch.compile was given for this function; None of any other. Dynamo puts a wrapper around what is PyTorch's own (the forward of
+    torch.nn.Sequential) to trace it."""
+    given = getattr(function, "__dict__", {}).get("_torchdynamo_orig_callable")
+    while isinstance(given, types.FunctionType) and given.__code__.co_filename.endswith("torch/_dynamo/external_utils.py") and "__wrapped__" in given.__dict__:
+        given = given.__dict__["__wrapped__"]
+    return given
 
 
 def below(callable_: Any) -> Any:

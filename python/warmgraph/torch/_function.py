@@ -50,7 +50,7 @@ class TorchFunction:
         self.how = wrapped.options.compile
         self._plain = _expecting.plain_of(function)
         # The object of a method that the caller compiled: its code has it, and takes no other.
-        self.held = None if self._plain is not function else getattr(getattr(function, "_torchdynamo_orig_callable", None), "__self__", None)
+        self.held = None if self._plain is not function else getattr(_plain_code.compiled_from(function), "__self__", None)
         self._compiled: Callable[..., Any] | None = None
         self._traces = _compiler.Traces()
         self.reached = _expecting.taken(wrapped)
@@ -110,7 +110,7 @@ class TorchFunction:
     def _frames(self, wrapped: CachedFunction, call: Call) -> list[_compiler.Frame]:
         """What PyTorch may have traced of a call: the function itself."""
         args, kwargs = wrapped._called(lambda *args, **kwargs: (args, kwargs), call.arguments)
-        compiled = getattr(self._plain, "_torchdynamo_orig_callable", None)
+        compiled = _plain_code.compiled_from(self._plain)
         if self._module is not None and self.is_compiled_already:
             return _compiler.frames_of(_modules.traced_of(self._module), args, kwargs)
         function = compiled if compiled is not None else self._plain

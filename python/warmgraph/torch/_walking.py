@@ -92,12 +92,15 @@ class Walker(_walk.Walker):
         self.watched += self._watched_classes.values()  # of arguments as well
 
     def _compiled_functions(self, function: types.FunctionType, names: Iterable[str]) -> None:
-        """How those are compiled that its code has from torch.compile. Their code is followed as that of what torch.compile was given."""
+        """How those are compiled that its code has from torch.compile. Their code is followed as that of what torch.compile was given; of a method
+        that torch.compile was given, the object is read."""
         named = [*((name, function.__globals__.get(name)) for name in names), *_plain_code.closed_over(function)]
         for name, value in named:
             if isinstance(value, types.FunctionType) and "_torchdynamo_orig_callable" in value.__dict__:
                 self.compiled_via.add("elsewhere")
                 self._fact(f"{function.__qualname__}.{name} compiled", _modules.how_compiled(value))
+                if isinstance(given := _plain_code.compiled_from(value), types.MethodType):
+                    self._named(f"{self._root(function.__name__, function)}.{name}.__self__", given.__self__)
 
     # --- values
 
@@ -123,7 +126,7 @@ class Walker(_walk.Walker):
 
     def _function(self, path: str, value: Any) -> None:
         """Its code is a fact, and may be exchanged (IPython's autoreload does)."""
-        inner = value.__dict__.get("_torchdynamo_orig_callable") if isinstance(value, types.FunctionType) else None
+        inner = _plain_code.compiled_from(value) if isinstance(value, types.FunctionType) else None
         if inner is not None:  # what torch.compile returned holds Dynamo's own objects, which change when it compiles: what it was given counts
             self.compiled_via.add(self._via(path))
             self.watched.append(_watch.of_function(value))
