@@ -294,6 +294,23 @@ try {
     return fail(ErrorCode::internal, "recording throws: {}", thrown.what());
 }
 
+/// Of a call that tried the entry on disk, and could not use it, no second try is made.
+auto Function::Impl::stored_beside(const Recording& recording, Job& job) -> Stored
+{
+    if (job.journey.tried) return {};
+    const HoldToAnswer hold = [&job](std::unique_ptr<replay::Executable> executable) {
+        Phases unmeasured;
+        auto held = job.session->verify(*executable, unmeasured);
+        // NOLINTNEXTLINE(bugprone-unused-return-value): what it runs never ends
+        if (job.session->is_abandoned()) static_cast<void>(executable.release());
+        return held;
+    };
+    auto stored = judge_stored(recording.entry, job.frame, hold);
+    // The function itself would compute with memory that a trial damaged.
+    if (!stored) raise(within(label(), stored.error()).error());
+    return std::move(*stored);
+}
+
 Outcome Function::Impl::complete_recording(Job& job)
 {
     auto recording = job.refusal ? Result<Recording>{std::unexpected(*job.refusal)} : record(job);
@@ -307,8 +324,11 @@ Outcome Function::Impl::complete_recording(Job& job)
     std::string difference;
     std::string unpublished;
     try {
-        difference = tombstone_if_different(*recording, &job);
-        if (difference.empty()) unpublished = publish(job.journey.phases, *recording);
+        const auto stored = stored_beside(*recording, job);
+        if (stored.is == Stored::Is::recompiled)
+            difference = publish_tombstone(recording->entry, stored);
+        else
+            unpublished = publish(job.journey.phases, *recording, stored);
     } catch (const std::bad_alloc&) {
         unpublished = "it stays in this process: no host memory to publish it";
     }

@@ -102,11 +102,12 @@ void Function::Impl::wait_for_record_lock(const Journey& journey, std::unique_pt
 }
 
 /// Empty, or why the recording stays in this process only.
-std::string Function::Impl::keep_recording(Journey& journey, Recording& recording)
+std::string Function::Impl::keep_recording(Journey& journey, Recording& recording, const Stored& stored)
 {
     if (!m_cache->store) return "not published: caching is off: " + m_cache->disabled_reason;
     if (!publishes()) return fmt::format("not published: policy {}", m_policy == Policy::off ? "off" : "read_only");
-    if (const auto difference = tombstone_if_different(recording, nullptr); !difference.empty()) {
+    if (stored.is == Stored::Is::recompiled) {
+        const std::string difference = publish_tombstone(recording.entry, stored);
         count_refusal("recompiled");
         raise({ErrorCode::not_recordable,
                fmt::format(
@@ -114,7 +115,7 @@ std::string Function::Impl::keep_recording(Journey& journey, Recording& recordin
                    "guard (Spec::config or Spec::version)",
                    m_name, difference)});
     }
-    return publish(journey.phases, recording);
+    return publish(journey.phases, recording, stored);
 }
 
 /// With the first of other processes' captures that proves it.
@@ -173,7 +174,7 @@ std::function<Result<T>()> refusing(const std::function<T()>& of_the_caller)
 } // namespace
 
 Result<Recording> Function::Impl::adopted(const Adoption& adoption, const AdoptedCapture& first,
-                                          const AdoptedCapture* second, Journey& journey)
+                                          const AdoptedCapture* second, Journey& journey, Stored& stored)
 {
     AdoptOptions options{.proof = adoption.unproven == Unproven::allow ? Proof::allow_unproven : Proof::required,
                          .unused = m_spec.strict ? UnusedWords::refused : UnusedWords::tried,
@@ -182,6 +183,13 @@ Result<Recording> Function::Impl::adopted(const Adoption& adoption, const Adopte
                          .keeps_undeclared = m_spec.undeclared == Undeclared::constants};
     options.after_run = refusing(adoption.after_run);
     options.agreement = refusing(adoption.agreement);
+    if (publishes())
+        options.compare = [&](const cachefmt::Entry& recorded, const HoldToAnswer& hold) -> Result<void> {
+            auto judged = judge_stored(recorded, m_frame, hold);
+            if (!judged) return std::unexpected(judged.error());
+            stored = std::move(*judged);
+            return {};
+        };
     if (!adoption.captures.empty()) return adopted_with_others(first, options, adoption.captures, journey);
     return warmgraph::adopt(m_subject, m_frame, new_header(journey), first, second, options, m_cache->modules,
                             journey.phases);
@@ -222,14 +230,15 @@ void Function::Impl::adopt(const Adoption& adoption)
     if (publishes()) wait_for_record_lock(journey, record_lock);
     m_cache->quiet.note_miss();
     const auto keeps_code = value_or_raise(m_device->device->recording().hold_recording());
-    auto recording = adopted(adoption, first, second ? &*second : nullptr, journey);
+    Stored stored;
+    auto recording = adopted(adoption, first, second ? &*second : nullptr, journey, stored);
     if (!recording) {
         if (recording.error().code != ErrorCode::not_found) // nobody has left a capture yet
             count_refusal(to_string(recording.error().code));
         if (m_cache->store && is_for_unkept_code(recording.error())) note_unkept_code(*m_cache->store, m_key);
         raise(within(fmt::format("cannot adopt '{}'", m_name), recording.error()).error());
     }
-    const std::string unpublished = keep_recording(journey, *recording);
+    const std::string unpublished = keep_recording(journey, *recording, stored);
     if (!unpublished.empty()) log().warn("'{}' is adopted in this process only: {}", m_name, unpublished);
     m_cache->counters.recording();
     keep(variant_of(recording->entry.header.guards, journey.digest, std::move(recording->executable)));

@@ -142,6 +142,16 @@ private:
         /// than the entry has (a second recording would make it `recompiled` for everybody).
         bool must_not_record = false;
     };
+    /// What an entry on disk is to a recording under the same guards.
+    struct Stored {
+        enum class Is : std::uint8_t {
+            nothing,    ///< not there, the same graph, or nothing that can be restored or run: it is replaced
+            as_good,    ///< it differs in what does not count, and does the same: it stands
+            recompiled, ///< another one: both are refused
+        };
+        Is is = Is::nothing;
+        std::vector<std::string> difference{}; ///< of what is recompiled
+    };
     using Variants = std::list<LoadedVariant>;
     enum class Remember : std::uint8_t { no, yes };
     enum class Counted : std::uint8_t { no, yes }; ///< in the shape profile
@@ -260,26 +270,27 @@ private:
     [[nodiscard]] Outcome complete_verification(Job& job);
     [[nodiscard]] Outcome complete_recording(Job& job);
     [[nodiscard]] Result<Recording> record(Job& job) const;
+    [[nodiscard]] Stored stored_beside(const Recording& recording, Job& job);
     [[nodiscard]] Outcome refuse(Job& job, const Error& error);
     [[nodiscard]] Outcome refuse_locked(Job& job, const Error& error);
 
     // Publishing (publication.cpp)
     [[nodiscard]] cachefmt::EntryHeader new_header(const Journey& journey) const;
     void count_refusal(std::string_view reason);
-    [[nodiscard]] std::string publish(Phases& phases, Recording& recording);
     [[nodiscard]] Result<void> check_facts_again(const Job& job) const;
-    /// `job`: of the call; null for an adopted graph, which no callable can be compared with.
-    [[nodiscard]] std::string tombstone_if_different(const Recording& recording, Job* job);
-    [[nodiscard]] bool contradicts(const cachefmt::Graph& previous, const Recording& recording, Job* job);
+    [[nodiscard]] Result<Stored> judge_stored(const cachefmt::Entry& recorded, const Frame& frame,
+                                              const HoldToAnswer& hold);
+    [[nodiscard]] std::string publish_tombstone(const cachefmt::Entry& recorded, const Stored& stored);
+    [[nodiscard]] std::string publish(Phases& phases, Recording& recording, const Stored& stored);
 
     // Adoption (function_adoption.cpp)
     void wait_for_record_lock(const Journey& journey, std::unique_ptr<FileLock>& lock);
-    [[nodiscard]] std::string keep_recording(Journey& journey, Recording& recording);
+    [[nodiscard]] std::string keep_recording(Journey& journey, Recording& recording, const Stored& stored);
     void read_capture(const NativeCapture& capture, const Adoption& adoption, Frame& frame);
     [[nodiscard]] AdoptedCapture adopted_capture(const NativeCapture& capture, const Frame& frame) const;
     void require_adoptable(const Journey& journey) const;
     [[nodiscard]] Result<Recording> adopted(const Adoption& adoption, const AdoptedCapture& first,
-                                            const AdoptedCapture* second, Journey& journey);
+                                            const AdoptedCapture* second, Journey& journey, Stored& stored);
     [[nodiscard]] Result<Recording> adopted_with_others(const AdoptedCapture& first, AdoptOptions options,
                                                         const std::string& folder, Journey& journey);
 

@@ -46,63 +46,71 @@ cachefmt::Graph without_library_constants(cachefmt::Graph graph)
     return graph;
 }
 
-/// Why an entry that decodes cannot be restored any more. Not for lack of memory: that passes.
-bool is_gone(ErrorCode code) noexcept
+/// Do both enqueue the same, but for the padding above?
+bool are_alike(const cachefmt::Graph& one, const cachefmt::Graph& other)
 {
-    return code == ErrorCode::corrupt || code == ErrorCode::stale || code == ErrorCode::not_found;
+    const auto digest = [](const cachefmt::Graph& graph) {
+        return cachefmt::graph_digest(without_library_constants(graph));
+    };
+    return digest(one) == digest(other);
 }
 
 std::string created_by() { return fmt::format("warmgraph {}", WARMGRAPH_VERSION); }
 } // namespace
 
-/// Whether the entry on disk speaks against the new recording. It does not where only its constants for libraries'
-/// kernels differ and it still does what the function does, nor where its code is damaged or gone: nobody could replay it.
-bool Function::Impl::contradicts(const cachefmt::Graph& previous, const Recording& recording, Job* job)
+/// What cannot be restored or run here proves nothing, whatever the cause: what was recorded takes its place. What can is
+/// a recompile where it does something else, or does it in another way. partly_launched: memory of the caller's that was
+/// used in place is damaged.
+auto Function::Impl::judge_stored(const cachefmt::Entry& recorded, const Frame& frame, const HoldToAnswer& hold)
+    -> Result<Stored>
 {
-    const bool only_padding = cachefmt::graph_digest(without_library_constants(previous)) ==
-                              cachefmt::graph_digest(without_library_constants(recording.entry.graph));
-    // Adopted: its version is the caller's word, and the new one was verified just now.
-    if (job == nullptr) return !only_padding;
+    const auto& key = recorded.header.key;
+    if (!unusable_elsewhere(recorded.header.guards.facts).empty()) return Stored{};
+    const auto found = m_shelf->entry(key, store::Reading::use);
+    if (!found || !*found || (**found).header.kind != cachefmt::EntryKind::graph) return Stored{};
+    const cachefmt::Graph& stored = (**found).graph;
+    if (cachefmt::graph_digest(stored) == cachefmt::graph_digest(recorded.graph)) return Stored{};
     Phases unmeasured;
-    auto restored =
-        restore(recording.entry.header.key, store::Reading::ahead, job->frame.memory, job->frame.scalars, unmeasured);
-    if (!restored) return !only_padding && !is_gone(restored.error().code);
-    if (!*restored) return false; // removed meanwhile
-    if (!only_padding) return true;
-    auto verified = job->session->verify(*(**restored).executable, unmeasured);
-    // NOLINTNEXTLINE(bugprone-unused-return-value): what it runs never ends
-    if (job->session->is_abandoned()) static_cast<void>((**restored).executable.release());
-    // Memory of the caller's that was used in place is damaged: the function itself would compute with it.
-    if (!verified && verified.error().code == ErrorCode::partly_launched)
-        raise(within(label(), verified.error()).error());
-    if (verified)
-        log().debug("{}: only constants of libraries' kernels differ from the entry on disk, and both do the same",
-                    label());
-    return !verified.has_value();
+    auto restored = restore(key, store::Reading::ahead, frame.memory, frame.scalars, unmeasured);
+    if (!restored || !*restored) {
+        log().info("{}: the entry on disk is replaced: {}", label(),
+                   restored ? "it was removed meanwhile" : restored.error().message);
+        return Stored{};
+    }
+    if (are_alike(stored, recorded.graph)) {
+        const auto held = hold(std::move((**restored).executable));
+        if (held) return Stored{Stored::Is::as_good};
+        if (held.error().code == ErrorCode::partly_launched) return std::unexpected(held.error());
+        if (held.error().code != ErrorCode::verification_failed) {
+            log().info("{}: the entry on disk is replaced: {}", label(), held.error().message);
+            return Stored{};
+        }
+    }
+    return Stored{Stored::Is::recompiled, cachefmt::difference(stored, recorded.graph)};
 }
 
-/// A second recording under the same guards that differs means that the function is not a function of its guards. Empty, or
-/// what differs.
-std::string Function::Impl::tombstone_if_different(const Recording& recording, Job* job)
+/// The function is not a function of its guards: nothing is replayed for these. Returns what differs.
+std::string Function::Impl::publish_tombstone(const cachefmt::Entry& recorded, const Stored& stored)
 {
-    const auto& key = recording.entry.header.key;
-    if (!unusable_elsewhere(recording.entry.header.guards.facts).empty()) return {};
-    auto previous = m_shelf->entry(key, store::Reading::use);
-    if (!previous || !*previous || (**previous).header.kind != cachefmt::EntryKind::graph) return {};
-    if (cachefmt::graph_digest((**previous).graph) == cachefmt::graph_digest(recording.entry.graph)) return {};
-    if (!contradicts((**previous).graph, recording, job)) return {};
-    cachefmt::Entry tombstone{recording.entry.header, {}};
+    cachefmt::Entry tombstone{recorded.header, {}};
     tombstone.header.kind = cachefmt::EntryKind::tombstone;
     tombstone.header.info.reason = "recompiled";
-    tombstone.header.info.difference = cachefmt::difference((**previous).graph, recording.entry.graph);
+    tombstone.header.info.difference = stored.difference;
     if (auto published = m_shelf->publish(tombstone); !published) cache_fault("publish tombstone", published.error());
-    return fmt::format("{}", fmt::join(tombstone.header.info.difference, "; "));
+    return fmt::format("{}", fmt::join(stored.difference, "; "));
 }
 
 /// Empty, or why nothing was published (the recording itself stays usable in this process).
-std::string Function::Impl::publish(Phases& phases, Recording& recording)
+std::string Function::Impl::publish(Phases& phases, Recording& recording, const Stored& stored)
 {
     const auto timer = phases.measure("publish");
+    if (stored.is == Stored::Is::as_good && m_policy != Policy::refresh) {
+        m_shelf->note_touched(recording.entry.header.key);
+        log().info("{}: the entry on disk stands: it differs from what was recorded in padding alone, and does the "
+                   "same",
+                   label());
+        return {};
+    }
     if (auto why = unusable_elsewhere(recording.entry.header.guards.facts); !why.empty()) {
         if (why.starts_with("'program.")) why += unknown_headers(m_spec.code);
         log().warn("{} is not published: {}", label(), why);

@@ -223,6 +223,14 @@ Result<Recording> AdoptionSession::adopt(cachefmt::EntryHeader header, const Ado
     recording->entry.header.info.verification = verification_text(*m_spread, recording->entry.graph);
     if (!m_agreement.empty()) recording->entry.header.info.verification += ", the answer " + m_agreement;
     recording->entry.header.info.record_ms = Milliseconds{system_clock().steady() - started}.count();
+    if (!m_options.compare) return recording;
+    const HoldToAnswer hold = [&](std::unique_ptr<replay::Executable> executable) {
+        auto held = verify(*executable);
+        // NOLINTNEXTLINE(bugprone-unused-return-value): what it runs never ends
+        if (replays.is_abandoned()) static_cast<void>(executable.release());
+        return held;
+    };
+    if (auto compared = m_options.compare(recording->entry, hold); !compared) return std::unexpected(compared.error());
     return recording;
 }
 

@@ -35,6 +35,9 @@ struct AdoptOptions {
     /// where its results lie then, and `agreement` after the last of them: how they agree, or why not. Empty: nobody asks.
     std::function<Result<void>()> after_run{};
     std::function<Result<std::string>()> agreement{};
+    /// Called once there is a recording, while others can be held to the same. What it returns ends the adoption. Empty:
+    /// nobody asks.
+    std::function<Result<void>(const cachefmt::Entry& recorded, const HoldToAnswer& hold)> compare{};
 };
 
 /// `frame` describes the first capture's call (its memory is first.regions and holds valid contents). `second`, where

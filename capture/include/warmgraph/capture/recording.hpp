@@ -11,6 +11,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -31,6 +32,10 @@ struct Recording {
         executable;    ///< the one that was verified; the same over registered modules where it uses such
     double run_ms = 0; ///< the fastest run of what the call captured, everything being there; 0: not known
 };
+
+/// Runs an executable on copies and holds it to what a recording was held to; it is gone afterwards. Errors as
+/// RecordingSession::verify's.
+using HoldToAnswer = std::function<Result<void>(std::unique_ptr<replay::Executable> executable)>;
 
 struct RecordOptions {
     /// For probing all scalars together; a tenth of the compile where that is more.

@@ -1,0 +1,165 @@
+// A second recording under the guards of an entry that is on disk: what proves that the function is another one each time,
+// and what does not. The fake backend runs it.
+#include <functional>
+#include <map>
+#include <stdexcept>
+
+#include "facade_fixture.hpp"
+#include "warmgraph/backends/fake.hpp"
+#include "warmgraph/backends/registry.hpp"
+#include "warmgraph/store/local_store.hpp"
+
+namespace warmgraph::test::second_recording_test {
+namespace {
+
+using cachefmt::Entry;
+using cachefmt::KernelNode;
+using cachefmt::RegionKind;
+using testing::HasSubstr;
+
+constexpr std::int32_t k_values = 32;
+constexpr std::uint64_t k_bytes = k_values * 4;
+
+class SecondRecording : public testing::Test {
+protected:
+    SecondRecording() { backends::register_backend(fake); }
+
+    [[nodiscard]] CacheOptions options(Policy policy) const
+    {
+        CacheOptions result;
+        result.model = "toy";
+        result.cache_dir = (dir.path() / "cache").string();
+        result.policy = policy;
+        result.world_size = 1;
+        result.global_rank = 0;
+        return result;
+    }
+    /// y = x + amount, through scratch: one call in a cache of its own, as in a new process.
+    Outcome call(Policy policy = Policy::read_write)
+    {
+        const Device device{"fake:0"};
+        const Program program = device.program("small", "kernel add_scalar(memory x, value amount, value n)\n");
+        Spec spec;
+        spec.inputs = {input("x", i32, {k_values})};
+        spec.outputs = {output("y", i32, {k_values})};
+        spec.code = {program};
+        const Buffer x = device.upload<std::int32_t>(std::vector<std::int32_t>(k_values, 5)),
+                     y = device.allocate(k_bytes);
+        Cache cache{options(policy)};
+        Function f = cache.wrap("f", device, spec, [&](Recorder& r) {
+            const Address scratch = r.alloc("scratch", k_bytes);
+            r.stream().copy(scratch, r["x"], k_bytes);
+            if (copies_twice) r.stream().copy(scratch, r["x"], k_bytes);
+            r.stream().launch(program, "add_scalar", {.grid = {1}, .block = {k_values}}, scratch, amount, k_values);
+            r.stream().copy(r["y"], scratch, k_bytes);
+        });
+        if (before_call) before_call();
+        f({{"x", x}, {"y", y}});
+        fake->clear_faults();
+        device.synchronize();
+        EXPECT_EQ(y.read<std::int32_t>(), std::vector<std::int32_t>(k_values, 5 + amount))
+            << "the function's own answer";
+        reason = f.report().reason;
+        return f.report().outcome;
+    }
+    /// The entry on disk becomes another one, which decodes.
+    void forge(const std::function<void(Entry&)>& change) const
+    {
+        const auto store = *store::LocalStore::open(dir.path() / "cache");
+        Entry entry = stored();
+        change(entry);
+        const auto published = store->publish(entry);
+        ASSERT_TRUE(published) << published.error().message;
+    }
+    [[nodiscard]] Entry stored() const
+    {
+        const auto store = *store::LocalStore::open(dir.path() / "cache");
+        const auto function = store->functions()->at(0);
+        const auto variants = *store->variants(function);
+        EXPECT_EQ(variants.size(), 1U);
+        return **store->entry({function, variants.at(0).guards_digest});
+    }
+    static cachefmt::Region& scratch_of(Entry& entry)
+    {
+        return *std::ranges::find(entry.graph.regions, RegionKind::arena, &cachefmt::Region::kind);
+    }
+    static KernelNode& kernel_of(Entry& entry)
+    {
+        for (auto& node : entry.graph.nodes)
+            if (auto* const kernel = std::get_if<KernelNode>(&node)) return *kernel;
+        throw std::logic_error("the entry has no kernel");
+    }
+    void forget() const { std::filesystem::remove_all(dir.path() / "cache"); }
+
+    std::shared_ptr<backends::FakeBackend> fake = backends::make_fake_backend();
+    TempDir dir;
+    std::int32_t amount = 37; ///< outside of every guard
+    bool copies_twice = false;
+    std::function<void()> before_call;
+    std::string reason;
+};
+
+TEST_F(SecondRecording, ThatDoesSomethingElseIsRecompiled)
+{
+    ASSERT_EQ(call(), Outcome::recorded) << reason;
+    ++amount;
+    EXPECT_EQ(call(Policy::refresh), Outcome::refused);
+    EXPECT_THAT(reason, HasSubstr("recompiled"));
+    EXPECT_EQ(stored().header.kind, cachefmt::EntryKind::tombstone);
+}
+
+TEST_F(SecondRecording, ThatDoesTheSameInAnotherWayIsRecompiled)
+{
+    ASSERT_EQ(call(), Outcome::recorded) << reason;
+    copies_twice = true;
+    EXPECT_EQ(call(Policy::refresh), Outcome::refused);
+    EXPECT_THAT(reason, HasSubstr("nodes: 3 against 4"));
+}
+
+/// Each is another graph than the function's, and nothing that the driver takes.
+TEST_F(SecondRecording, OverAnEntryThatCannotBeRestoredTakesItsPlace)
+{
+    const std::map<std::string, std::function<void(Entry&)>> causes{
+        {"a kernel that its code does not have", [](Entry& entry) { kernel_of(entry).kernel = "nothing"; }},
+        {"a block that the device does not launch", [](Entry& entry) { kernel_of(entry).block[0] = 1U << 20U; }},
+        {"a parameter too many",
+         [](Entry& entry) { kernel_of(entry).params.push_back(kernel_of(entry).params.back()); }},
+        {"more memory than there is", [](Entry& entry) { scratch_of(entry).size = 2ULL << 30U; }},
+        {"code that is not there", [](Entry& entry) { entry.graph.images[0].digest = sha256({}); }},
+        {"a host function of another process", [](Entry& entry) {
+             entry.graph.nodes.emplace_back(cachefmt::HostNode{"nobody's"});
+             ++entry.header.info.node_count;
+         }}};
+    for (const auto& [cause, change] : causes)
+        for (const Policy policy : {Policy::read_write, Policy::refresh}) {
+            SCOPED_TRACE(cause + (policy == Policy::refresh ? ", refreshed" : ""));
+            forget();
+            ASSERT_EQ(call(), Outcome::recorded) << reason;
+            const auto good = cachefmt::graph_digest(stored().graph);
+            forge(change);
+            EXPECT_EQ(call(policy), Outcome::recorded) << reason;
+            EXPECT_EQ(cachefmt::graph_digest(stored().graph), good);
+            EXPECT_EQ(call(), Outcome::replayed) << reason;
+        }
+}
+
+/// What stood against it may be gone a moment later.
+TEST_F(SecondRecording, OverAnEntryThatTheDriverRefusedOnceTakesItsPlace)
+{
+    for (const std::string entry : {"load", "allocate", "instantiate", "exec.launch"})
+        for (const ErrorCode code : {ErrorCode::driver_failed, ErrorCode::out_of_memory}) {
+            SCOPED_TRACE(entry + ", " + std::string(to_string(code)));
+            forget();
+            before_call = nullptr;
+            ASSERT_EQ(call(), Outcome::recorded) << reason;
+            ++amount;
+            before_call = [&] { fake->inject({.entry = entry, .error = {code, "injected fault"}}); };
+            EXPECT_EQ(call(), Outcome::recorded) << reason;
+            EXPECT_EQ(stored().header.kind, cachefmt::EntryKind::graph);
+            before_call = nullptr;
+            EXPECT_EQ(call(), Outcome::replayed) << reason;
+        }
+}
+
+} // namespace
+} // namespace warmgraph::test::second_recording_test
