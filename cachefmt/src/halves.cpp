@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "slots.hpp"
+
 namespace warmgraph::cachefmt {
 namespace {
 
@@ -86,6 +88,13 @@ Result<Guards> join_guards(const EntryHeader& forward, const EntryHeader& backwa
 
 // --- graphs
 
+/// Events and semaphores, which no pair has.
+bool has_outside_work(const Node& node) noexcept
+{
+    return std::holds_alternative<EventRecordNode>(node) || std::holds_alternative<EventWaitNode>(node) ||
+           std::holds_alternative<SemaphoresNode>(node);
+}
+
 /// Where regions, scalars and images of one graph are in another; nullopt: nowhere.
 struct Renumbering {
     using Numbers = std::vector<std::optional<std::uint32_t>>;
@@ -101,35 +110,19 @@ struct Renumbering {
     {
         return apply(slot.kind == SlotKind::region ? regions : scalars, slot.target);
     }
-    [[nodiscard]] bool operator()(std::vector<Slot>& slots) const
+    [[nodiscard]] bool operator()(Node& node) const
     {
-        return std::ranges::all_of(slots, [this](Slot& slot) { return (*this)(slot); });
+        auto* const kernel = std::get_if<KernelNode>(&node);
+        bool fits = !has_outside_work(node) && (kernel == nullptr || apply(images, kernel->image));
+        for_each_slot(node, [&](Slot& slot) { fits = (*this)(slot) && fits; });
+        return fits;
     }
-    [[nodiscard]] bool operator()(KernelNode& node) const
-    {
-        return apply(images, node.image) &&
-               std::ranges::all_of(node.params, [this](Param& param) { return (*this)(param.slots); }) &&
-               std::ranges::all_of(node.attributes, [this](Attribute& one) { return (*this)(one.slots); });
-    }
-    [[nodiscard]] bool operator()(CopyNode& node) const { return (*this)(node.source) && (*this)(node.destination); }
-    [[nodiscard]] bool operator()(FillNode& node) const { return (*this)(node.destination); }
-    [[nodiscard]] bool operator()(MemoryOperationsNode& node) const
-    {
-        return std::ranges::all_of(node.operations, [this](MemoryOperation& operation) {
-            return width_of(operation.kind) == 0 || (*this)(operation.address);
-        });
-    }
-    [[nodiscard]] bool operator()(EmptyNode&) const { return true; }
-    [[nodiscard]] bool operator()(HostNode&) const { return true; }
-    // Their events and semaphores belong to the outside, and no pair has any.
-    [[nodiscard]] bool operator()(EventRecordNode&) const { return false; }
-    [[nodiscard]] bool operator()(EventWaitNode&) const { return false; }
-    [[nodiscard]] bool operator()(SemaphoresNode&) const { return false; }
-
     [[nodiscard]] bool operator()(Region& region) const { return !region.inside || apply(regions, *region.inside); }
     [[nodiscard]] bool operator()(ImageRef& image) const
     {
-        return std::ranges::all_of(image.variables, [this](ModuleVariable& one) { return (*this)(one.slots); });
+        return std::ranges::all_of(image.variables, [this](ModuleVariable& one) {
+            return std::ranges::all_of(one.slots, [this](Slot& slot) { return (*this)(slot); });
+        });
     }
 };
 
@@ -157,7 +150,7 @@ public:
         for (const Scalar& scalar : half.scalars) m_result.scalars.push_back({prefix + scalar.name, scalar.type});
         for (const ImageRef& image : half.images) fits = places(m_result.images.emplace_back(image)) && fits;
         const auto first_node = static_cast<std::uint32_t>(m_result.nodes.size());
-        for (const Node& node : half.nodes) fits = std::visit(places, m_result.nodes.emplace_back(node)) && fits;
+        for (const Node& node : half.nodes) fits = places(m_result.nodes.emplace_back(node)) && fits;
         for (const Edge& edge : half.edges)
             m_result.edges.push_back({edge.from + first_node, edge.to + first_node, edge.data});
         if (!fits) return fail(ErrorCode::not_recordable, "one of its nodes uses what its graph does not have");
@@ -271,7 +264,7 @@ private:
     {
         add_images();
         for (std::uint32_t i = 0; i < m_pair.nodes.size(); ++i)
-            if (is_mine(i) && !std::visit(m_places, m_result.nodes.emplace_back(m_pair.nodes[i]))) return false;
+            if (is_mine(i) && !m_places(m_result.nodes.emplace_back(m_pair.nodes[i]))) return false;
         return std::ranges::all_of(m_result.regions, [this](Region& region) { return m_places(region); }) &&
                std::ranges::all_of(m_result.images, [this](ImageRef& image) { return m_places(image); });
     }

@@ -46,11 +46,12 @@ cachefmt::Graph without_library_constants(cachefmt::Graph graph)
     return graph;
 }
 
-/// Do both enqueue the same, but for the padding above?
+/// Do both enqueue the same, but for what may be another each time: where scratch lies and how much there is (an
+/// allocator gives what its history leaves), and the padding above?
 bool are_alike(const cachefmt::Graph& one, const cachefmt::Graph& other)
 {
     const auto digest = [](const cachefmt::Graph& graph) {
-        return cachefmt::graph_digest(without_library_constants(graph));
+        return cachefmt::graph_digest(cachefmt::without_scratch(without_library_constants(graph)));
     };
     return digest(one) == digest(other);
 }
@@ -106,8 +107,8 @@ std::string Function::Impl::publish(Phases& phases, Recording& recording, const 
     const auto timer = phases.measure("publish");
     if (stored.is == Stored::Is::as_good && m_policy != Policy::refresh) {
         m_shelf->note_touched(recording.entry.header.key);
-        log().info("{}: the entry on disk stands: it differs from what was recorded in padding alone, and does the "
-                   "same",
+        log().info("{}: the entry on disk stands: it differs from what was recorded in scratch or padding alone, and "
+                   "does the same",
                    label());
         return {};
     }

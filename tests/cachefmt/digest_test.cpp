@@ -98,5 +98,43 @@ TEST(GraphDigest, IgnoresWhatLiesUnderSlots)
     EXPECT_NE(graph_digest(cuda), graph_digest(sample_cuda_graph()));
 }
 
+TEST(WithoutScratch, GraphsDifferInEverythingButHowScratchLies)
+{
+    const auto rest = [](const Graph& graph) { return graph_digest(without_scratch(graph)); };
+    const Digest plain = rest(sample_graph());
+    const auto after = [&rest](const std::function<void(Graph&)>& change) {
+        Graph graph = sample_graph();
+        change(graph);
+        return rest(graph);
+    };
+    EXPECT_EQ(plain, after([](Graph& g) { g.regions[4] = {"pool", RegionKind::arena, 1U << 20U, 512, {}}; }));
+    EXPECT_EQ(plain, after([](Graph& g) { std::get<FillNode>(g.nodes[0]).destination.addend = 1024; }));
+    EXPECT_EQ(plain, after([](Graph& g) { std::get<KernelNode>(g.nodes[1]).params[3].slots[0].addend = 0; }));
+    EXPECT_EQ(plain, after([](Graph& g) { // another piece, before what is declared later
+                  g.regions.insert(g.regions.begin() + 5, {"more", RegionKind::arena, 64, 64, {}});
+                  std::get<CopyNode>(g.nodes[2]).source.target = 5;
+              }));
+    EXPECT_NE(plain, after([](Graph& g) { std::get<CopyNode>(g.nodes[2]).source.target = 2; })) << "declared memory";
+    EXPECT_NE(plain, after([](Graph& g) { std::get<CopyNode>(g.nodes[2]).destination.addend = 64; }));
+    EXPECT_NE(plain, after([](Graph& g) { std::get<KernelNode>(g.nodes[1]).params[3].slots[1].addend = 64; }));
+    EXPECT_NE(plain, after([](Graph& g) { std::get<KernelNode>(g.nodes[1]).params[3].slots[0].offset = 4; }));
+    EXPECT_NE(plain, after([](Graph& g) { g.regions[5].contents[0] = std::byte{8}; })) << "a constant";
+    EXPECT_NE(plain, after([](Graph& g) { g.nodes.pop_back(); }));
+}
+
+TEST(WithoutScratch, WhatScratchHeldCountsAndNotWhereItLay)
+{
+    const auto with = [](std::uint64_t offset, std::byte held) {
+        Graph graph = sample_graph();
+        Region& kept = graph.regions.emplace_back(
+            Region{fmt::format("scratch from byte {}", offset), RegionKind::constant, 4, 4, Bytes(4, held)});
+        kept.inside = 4;
+        kept.inside_offset = offset;
+        return graph_digest(without_scratch(graph));
+    };
+    EXPECT_EQ(with(64, std::byte{1}), with(128, std::byte{1}));
+    EXPECT_NE(with(64, std::byte{1}), with(64, std::byte{2}));
+}
+
 } // namespace
 } // namespace warmgraph::cachefmt::test::digest_test

@@ -1,12 +1,15 @@
 // Graphs that somebody else captured on a CUDA device, through the facade.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <stdexcept>
 
 #include "cuda_facade_fixture.hpp"
 #include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/cuda.hpp"
 #include "warmgraph/capture/stored_capture.hpp"
+#include "warmgraph/store/local_store.hpp"
 
 namespace warmgraph::test::cuda_adoption_test {
 namespace {
@@ -139,6 +142,99 @@ TEST_F(CudaAdoption, TheSameWorkTwiceIsNoDifferenceAndOtherWorkIsRecompiled)
     EXPECT_THAT(again->what(), testing::HasSubstr("recorded twice under the same guards")) << "the tombstone is obeyed";
     driver.destroy(first.graph);
     driver.destroy(second.graph);
+}
+
+/// Another process's allocator has another history: it gives more pieces, and larger ones.
+class CudaAdoptionElsewhere : public CudaAdoption {
+protected:
+    CudaAdoptionElsewhere()
+    {
+        capture_again();
+        Cache cache{options()};
+        EXPECT_NO_THROW((void)cache.adopt("copy", device, spec(), adoption));
+        first = stored().graph;
+        other.first = captured(x, y, more);
+        other.second = captured(x2, y2, more2);
+    }
+    ~CudaAdoptionElsewhere() override
+    {
+        driver.destroy(other.first.graph);
+        driver.destroy(other.second->graph);
+    }
+    [[nodiscard]] NativeCapture captured(const Buffer& from, const Buffer& to, const Buffer& scratch) const
+    {
+        const std::uint64_t piece = 2 * k_bytes;
+        const MemoryRef memory = scratch.memory(), used{memory.address + piece + 512, k_bytes};
+        return {driver.capture_copies(from, used, {to.memory().address, k_bytes}),
+                {{"x", from}, {"y", {to.memory().address, k_bytes}}},
+                {{"pool", {memory.address, piece}}, {"more", {memory.address + piece, piece}}},
+                {}};
+    }
+    [[nodiscard]] cachefmt::Entry stored() const
+    {
+        const auto store = *store::LocalStore::open(dir.path() / "cache");
+        const auto function = store->functions()->at(0);
+        return **store->entry({function, store->variants(function)->at(0).guards_digest});
+    }
+    void forge(const std::function<void(cachefmt::Graph&)>& change) const
+    {
+        const auto store = *store::LocalStore::open(dir.path() / "cache");
+        cachefmt::Entry entry = stored();
+        change(entry.graph);
+        ASSERT_TRUE(store->publish(entry));
+    }
+    static cachefmt::Region& scratch_of(cachefmt::Graph& graph)
+    {
+        return *std::ranges::find(graph.regions, cachefmt::RegionKind::arena, &cachefmt::Region::kind);
+    }
+    void expect_replayed()
+    {
+        Cache cache{options(Policy::require_hit)};
+        Function f = cache.load("copy", device, spec());
+        const Buffer from = numbers(4), to = device.allocate(k_bytes);
+        EXPECT_EQ(f({{"x", from}, {"y", to}}), Outcome::replayed);
+        EXPECT_EQ(read(to), counting(4));
+    }
+    Buffer more = device.allocate(4 * k_bytes), more2 = device.allocate(4 * k_bytes);
+    Adoption other;
+    cachefmt::Graph first;
+};
+
+TEST_F(CudaAdoptionElsewhere, LeavesTheEntryOnDiskWhereThatGivesTheSameAnswer)
+{
+    y.write(counting(77));
+    Cache cache{options()};
+    Function f = cache.adopt("copy", device, spec(), other);
+    EXPECT_EQ(f.report().outcome, Outcome::recorded);
+    EXPECT_EQ(f.report().reason, "");
+    EXPECT_EQ(read(y), counting(77)) << "the caller's memory is put back";
+    const Buffer from = numbers(9), to = device.allocate(k_bytes);
+    EXPECT_EQ(f({{"x", from}, {"y", to}}), Outcome::replayed);
+    EXPECT_EQ(read(to), counting(9));
+    EXPECT_EQ(stored().graph, first);
+    expect_replayed();
+}
+
+TEST_F(CudaAdoptionElsewhere, IsRecompiledWhereTheEntryOnDiskGivesAnotherAnswer)
+{
+    forge([](cachefmt::Graph& graph) { // it reads behind what it wrote
+        scratch_of(graph).size = 2 * k_bytes;
+        std::get<cachefmt::CopyNode>(graph.nodes.back()).source.addend += k_bytes;
+    });
+    Cache cache{options()};
+    const auto thrown = thrown_by([&] { (void)cache.adopt("copy", device, spec(), other); });
+    ASSERT_TRUE(thrown);
+    EXPECT_THAT(thrown->what(), testing::HasSubstr("with a different graph"));
+    EXPECT_EQ(stored().header.kind, cachefmt::EntryKind::tombstone);
+}
+
+TEST_F(CudaAdoptionElsewhere, TakesTheEntrysPlaceWhereThatCannotBeRestored)
+{
+    forge([](cachefmt::Graph& graph) { scratch_of(graph).size = 1ULL << 39U; });
+    Cache cache{options()};
+    EXPECT_NO_THROW((void)cache.adopt("copy", device, spec(), adoption));
+    EXPECT_EQ(stored().graph, first);
+    expect_replayed();
 }
 
 TEST_F(CudaAdoption, UnderAPolicyThatRecordsNothingIsRefusedOrStaysInTheProcess)

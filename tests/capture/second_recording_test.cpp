@@ -47,7 +47,9 @@ protected:
                      y = device.allocate(k_bytes);
         Cache cache{options(policy)};
         Function f = cache.wrap("f", device, spec, [&](Recorder& r) {
-            const Address scratch = r.alloc("scratch", k_bytes);
+            if (in_callable) in_callable();
+            const Address scratch = r.alloc("scratch", scratch_bytes) + scratch_offset;
+            if (has_more_scratch) static_cast<void>(r.alloc("more", k_bytes));
             r.stream().copy(scratch, r["x"], k_bytes);
             if (copies_twice) r.stream().copy(scratch, r["x"], k_bytes);
             r.stream().launch(program, "add_scalar", {.grid = {1}, .block = {k_values}}, scratch, amount, k_values);
@@ -93,9 +95,12 @@ protected:
 
     std::shared_ptr<backends::FakeBackend> fake = backends::make_fake_backend();
     TempDir dir;
-    std::int32_t amount = 37; ///< outside of every guard
+    std::int32_t amount = 37;              ///< outside of every guard
+    std::uint64_t scratch_bytes = k_bytes; ///< what an allocator gives follows its history
+    std::uint64_t scratch_offset = 0;
+    bool has_more_scratch = false;
     bool copies_twice = false;
-    std::function<void()> before_call;
+    std::function<void()> before_call, in_callable;
     std::string reason;
 };
 
@@ -159,6 +164,85 @@ TEST_F(SecondRecording, OverAnEntryThatTheDriverRefusedOnceTakesItsPlace)
             before_call = nullptr;
             EXPECT_EQ(call(), Outcome::replayed) << reason;
         }
+}
+
+class OtherScratch : public SecondRecording {
+protected:
+    OtherScratch()
+    {
+        EXPECT_EQ(call(), Outcome::recorded) << reason;
+        first = cachefmt::graph_digest(stored().graph);
+    }
+    /// Another process publishes what is on disk now while this one records.
+    void publish_meanwhile()
+    {
+        const Entry entry = stored();
+        const auto store = *store::LocalStore::open(dir.path() / "cache");
+        ASSERT_TRUE(store->remove(entry.header.key));
+        in_callable = [this, entry] {
+            const auto open = *store::LocalStore::open(dir.path() / "cache");
+            if (*open->header(entry.header.key)) return;
+            EXPECT_TRUE(open->publish(entry));
+        };
+    }
+    void take_other_scratch()
+    {
+        scratch_bytes = 4 * k_bytes;
+        scratch_offset = 2 * k_bytes;
+        has_more_scratch = true;
+    }
+    Digest first;
+};
+
+TEST_F(OtherScratch, LeavesTheEntryOnDiskWhereThatGivesTheSameAnswer)
+{
+    publish_meanwhile();
+    take_other_scratch();
+    EXPECT_EQ(call(), Outcome::recorded) << reason;
+    EXPECT_EQ(cachefmt::graph_digest(stored().graph), first);
+    in_callable = nullptr;
+    EXPECT_EQ(call(Policy::require_hit), Outcome::replayed) << reason;
+}
+
+TEST_F(OtherScratch, ReplacesTheEntryOnDiskWhereARefreshIsAskedFor)
+{
+    take_other_scratch();
+    EXPECT_EQ(call(Policy::refresh), Outcome::recorded) << reason;
+    EXPECT_NE(cachefmt::graph_digest(stored().graph), first);
+    EXPECT_EQ(call(Policy::require_hit), Outcome::replayed) << reason;
+}
+
+TEST_F(OtherScratch, BesideOtherWorkIsRecompiled)
+{
+    take_other_scratch();
+    ++amount;
+    EXPECT_EQ(call(Policy::refresh), Outcome::refused);
+    EXPECT_THAT(reason, HasSubstr("recompiled"));
+}
+
+TEST_F(OtherScratch, OfAnEntryThatGivesAnotherAnswerIsRecompiled)
+{
+    forge([](Entry& entry) { // it reads behind what it wrote
+        scratch_of(entry).size = 2 * k_bytes;
+        std::get<cachefmt::CopyNode>(entry.graph.nodes.back()).source.addend += k_bytes;
+    });
+    EXPECT_EQ(call(Policy::refresh), Outcome::refused);
+    EXPECT_THAT(reason, HasSubstr("recompiled"));
+    EXPECT_EQ(stored().header.kind, cachefmt::EntryKind::tombstone);
+}
+
+TEST_F(OtherScratch, OfAnEntryThatCannotBeRunTakesItsPlace)
+{
+    std::uint64_t launches = 0; // of a recording beside the same graph, which is not asked
+    before_call = [&] { fake->clear_calls(); };
+    ASSERT_EQ(call(Policy::refresh), Outcome::recorded) << reason;
+    launches = fake->call_count("exec.launch");
+    take_other_scratch();
+    before_call = [&] { fake->inject({.entry = "exec.launch", .nth = launches + 1}); };
+    EXPECT_EQ(call(Policy::refresh), Outcome::recorded) << reason;
+    EXPECT_NE(cachefmt::graph_digest(stored().graph), first);
+    before_call = nullptr;
+    EXPECT_EQ(call(Policy::require_hit), Outcome::replayed) << reason;
 }
 
 } // namespace

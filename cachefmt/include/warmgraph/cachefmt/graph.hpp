@@ -280,6 +280,11 @@ struct Graph {
 /// equal for two recordings of the same work.
 [[nodiscard]] Digest graph_digest(const Graph& graph);
 
+/// The graph without its scratch regions, and without what its slots say of them: equal by graph_digest for two
+/// recordings that differ only in how many scratch regions there are, how large, and where in them something lies. To be
+/// compared: it cannot be bound.
+[[nodiscard]] Graph without_scratch(Graph graph);
+
 /// What differs between two graphs, one line each, at most `limit` lines: "kernel rope (node 3): grid 4,1,1
 /// against 8,1,1". Empty when graph_digest is equal.
 [[nodiscard]] std::vector<std::string> difference(const Graph& recorded, const Graph& now, std::size_t limit = 16);
