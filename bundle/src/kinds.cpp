@@ -126,6 +126,20 @@ const KindRow* row_of(Kind kind) noexcept
     return row == k_kinds.end() ? nullptr : &*row;
 }
 
+const KindRow& row_of(const store::ArtifactName& name) noexcept
+{
+    const std::string_view folder = store::folder_of(name.kind);
+    return *std::ranges::find_if(k_kinds, [&](const KindRow& row) {
+        return row.prefix.starts_with(folder) && row.prefix.size() == folder.size() + 1;
+    });
+}
+
+store::ArtifactReader reader_of(const store::ArtifactName& name)
+{
+    const KindRow& row = row_of(name);
+    return {row.most_bytes, row.verify};
+}
+
 std::string name_of(Kind kind)
 {
     const KindRow* const row = row_of(kind);

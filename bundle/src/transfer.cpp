@@ -138,18 +138,6 @@ Result<Transfer> gather_artifacts(Writer& writer, Kind kind, const std::vector<s
 
 namespace {
 
-Kind kind_of(const store::ArtifactName& name) noexcept
-{
-    switch (name.kind) {
-    case store::ArtifactKind::compiled: return Kind::compiled;
-    case store::ArtifactKind::profile: return Kind::profile;
-    case store::ArtifactKind::torch: return Kind::torch;
-    case store::ArtifactKind::best_config:
-    case store::ArtifactKind::module_configs: break;
-    }
-    return Kind::autotune;
-}
-
 /// Empty, or why it is left out.
 Result<std::string> add_artifact(Writer& writer, const store::ArtifactName& name, const Getter& get, Transfer& transfer)
 {
@@ -157,7 +145,7 @@ Result<std::string> add_artifact(Writer& writer, const store::ArtifactName& name
     const auto bytes = get(name);
     if (!bytes) return bytes.error().message;
     if (!*bytes) return "it was removed meanwhile";
-    const KindRow& row = *row_of(kind_of(name));
+    const KindRow& row = row_of(name);
     if ((*bytes)->size() > row.most_bytes)
         return fmt::format("it has {} bytes, at most {} are read", (*bytes)->size(), row.most_bytes);
     if (const auto ok = row.verify(name, **bytes); !ok) return ok.error().message;
@@ -191,7 +179,7 @@ Result<std::vector<store::ArtifactName>> artifacts_of(store::Tier& tier, const s
         const auto names = tier.list({scope});
         if (!names) return std::unexpected(names.error());
         for (const store::Name& name : *names)
-            if (const auto* const artifact = std::get_if<store::ArtifactName>(&name); wanted(kind_of(*artifact)))
+            if (const auto* const artifact = std::get_if<store::ArtifactName>(&name); wanted(row_of(*artifact).kind))
                 artifacts.push_back(*artifact);
     }
     return artifacts;

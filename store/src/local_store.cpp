@@ -414,8 +414,14 @@ Result<std::map<Kind, Removal::Amount>> LocalStore::held() const
 
 void LocalStore::make_room() noexcept { m_impl->upkeep.make_room(); }
 
-Result<std::vector<Damage>> LocalStore::check() const { return m_impl->upkeep.check(); }
-Result<std::vector<Damage>> LocalStore::repair() { return m_impl->upkeep.repair(); }
+Result<std::vector<Damage>> LocalStore::check(const ArtifactReaders& readers) const
+{
+    return m_impl->upkeep.check(readers);
+}
+Result<std::vector<Damage>> LocalStore::repair(const ArtifactReaders& readers)
+{
+    return m_impl->upkeep.repair(readers);
+}
 Result<Removal> LocalStore::plan_clear(const ClearRequest& request) const { return m_impl->upkeep.plan_clear(request); }
 Result<Pruned> LocalStore::prune(const PruneRequest& request) { return m_impl->upkeep.prune(request); }
 Result<Pruned> LocalStore::plan_prune(const PruneRequest& request) const { return m_impl->upkeep.plan_prune(request); }

@@ -152,7 +152,9 @@ Result<void> Scan::scan_artifacts(const Path& top)
     return scan_shards(top, [this, &top](const std::string& shard, const DirectoryItem& item) {
         const bool is_lock = item.type == FileType::regular && is_record_lock(item.name);
         if (is_lock) m_record_locks.push_back(top / shard / item.name);
-        return is_lock || (item.type == FileType::regular && Layout::artifact_name(top, shard, item.name));
+        const auto name = Layout::artifact_name(top, shard, item.name);
+        if (name && m_readers) scan_artifact(*name);
+        return is_lock || name;
     });
 }
 
@@ -182,6 +184,19 @@ void Scan::scan_image(const Digest& digest)
     const auto image = read_image(m_tier, digest, m_disk.options.image_bytes);
     if (!image) return add(path, image.error(), Finding::Cure::leave);
     if (*image && !(*image)->content) add(path, (*image)->content.error(), Finding::Cure::set_aside, (*image)->stamp);
+}
+
+void Scan::scan_artifact(const ArtifactName& artifact)
+{
+    const Name name = artifact;
+    const Path path = Layout::artifact(artifact);
+    const ArtifactReader reader = m_readers(artifact);
+    const auto found = m_disk.read(path, {reader.most_bytes}, &name);
+    if (!found) return add(path, found.error(), Finding::Cure::leave);
+    if (!*found) return; // removed meanwhile
+    const auto& [stamp, bytes] = **found;
+    const auto whole = bytes ? reader.verify(name, *bytes) : Result<void>(std::unexpected(bytes.error()));
+    if (!whole) add(path, whole.error(), Finding::Cure::set_aside, stamp);
 }
 
 void Scan::scan_usage(const Path& path)

@@ -16,7 +16,8 @@ struct Finding {
 /// Use once: run(), then read the results. Changes nothing.
 class Scan {
 public:
-    explicit Scan(LocalTier& tier) : m_tier(tier), m_disk(tier.disk()) {}
+    /// Without `readers` artifacts are not read. Both must outlive it.
+    Scan(LocalTier& tier, const ArtifactReaders& readers) : m_tier(tier), m_disk(tier.disk()), m_readers(readers) {}
 
     [[nodiscard]] Result<void> run();
     [[nodiscard]] const std::vector<Finding>& findings() const noexcept { return m_findings; }
@@ -32,12 +33,12 @@ private:
     template <class ScanFile>
     [[nodiscard]] Result<void> scan_shards(const Path& top, const ScanFile& scan_file);
     [[nodiscard]] Result<void> scan_images();
-    /// Their names alone: what their bytes mean is not known here.
     [[nodiscard]] Result<void> scan_artifacts(const Path& top);
     /// A folder that may not be used is a finding, and the look goes on. What fails otherwise is an error.
     [[nodiscard]] Result<void> skip(const Path& folder, const Error& error);
     void scan_entry(const EntryKey& key);
     void scan_image(const Digest& digest);
+    void scan_artifact(const ArtifactName& artifact);
     void scan_misses(const Path& path);
     /// A file of the library's beside the shards.
     [[nodiscard]] bool scan_beside_shards(const Path& top, const DirectoryItem& item);
@@ -49,6 +50,7 @@ private:
 
     LocalTier& m_tier;
     const Disk& m_disk;
+    const ArtifactReaders& m_readers;
     std::vector<Finding> m_findings;
     std::vector<Path> m_record_locks;
     std::vector<std::pair<EntryKey, Digest>> m_named; ///< the images that intact entries name

@@ -3,6 +3,7 @@
 
 #include "commands.hpp"
 #include "selection.hpp"
+#include "warmgraph/bundle/kinds.hpp"
 
 namespace warmgraph::tool {
 
@@ -58,10 +59,10 @@ Result<int> check(const Context& context, const std::optional<std::string>& name
     std::vector<store::Damage> damages;
     std::uint64_t left = 0;
     if (*store) {
-        auto found = repairs ? (*store)->repair() : (*store)->check();
+        auto found = repairs ? (*store)->repair(bundle::reader_of) : (*store)->check(bundle::reader_of);
         if (!found) return std::unexpected(found.error());
         if (name) keep_only(*found, *functions);
-        const auto after = repairs ? (*store)->check() : found;
+        const auto after = repairs ? (*store)->check(bundle::reader_of) : found;
         if (!after) return std::unexpected(after.error());
         damages = std::move(*found);
         left = after->size();

@@ -7,6 +7,7 @@
 
 #include "warmgraph/cachefmt/trust.hpp"
 #include "warmgraph/store/tier.hpp"
+#include "warmgraph/store/upkeep.hpp"
 
 namespace warmgraph::bundle {
 
@@ -42,6 +43,10 @@ struct KindRow {
 [[nodiscard]] std::span<const KindRow> kinds() noexcept;
 /// Null for a number that this version does not know.
 [[nodiscard]] const KindRow* row_of(Kind kind) noexcept;
+/// Of the kind that such an artifact is.
+[[nodiscard]] const KindRow& row_of(const store::ArtifactName& name) noexcept;
+/// How `check` and `repair` of a folder read it: as it is read out of a bundle (store::ArtifactReaders).
+[[nodiscard]] store::ArtifactReader reader_of(const store::ArtifactName& name);
 /// Is it written only into a bundle that is signed, and taken only from one that an accepted key signed?
 [[nodiscard]] constexpr bool needs_signed_bundle(Kind kind) noexcept { return kind == Kind::torch; }
 /// "graph"; "kind 9" for one that is not known.

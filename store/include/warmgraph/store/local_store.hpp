@@ -160,13 +160,14 @@ public:
 
     // --- whole folder. Only names that the library makes are changed, and only where the mark still is; in a folder that
     // lost it the changing calls give permission_denied.
-    /// Reads everything: every damaged, foreign or left-over file. Changes nothing. Codes: corrupt and stale (does not
+    /// Reads everything: every damaged, foreign or left-over file. Artifacts are read by `readers`; without these their names
+    /// are looked at, and nothing else. Changes nothing. Codes: corrupt and stale (does not
     /// verify; stored for another key), not_found (an entry whose image is missing; the mark is), invalid_argument (a foreign
     /// file), io_failed (a dead writer's temporary), or why a file cannot be read.
-    [[nodiscard]] Result<std::vector<Damage>> check() const;
-    /// Moves every damaged entry and image to quarantine, removes temporaries of dead writers; foreign files stay.
+    [[nodiscard]] Result<std::vector<Damage>> check(const ArtifactReaders& readers = {}) const;
+    /// Moves every damaged entry, image and artifact to quarantine, removes temporaries of dead writers; foreign files stay.
     /// Returns what was found.
-    [[nodiscard]] Result<std::vector<Damage>> repair();
+    [[nodiscard]] Result<std::vector<Damage>> repair(const ArtifactReaders& readers = {});
     /// What clear() would remove now. Changes nothing, and gives the same errors, but may be asked in a read-only store.
     [[nodiscard]] Result<Removal> plan_clear(const ClearRequest& request) const;
     /// Removes it and returns what went. Chosen names that fit no function remove nothing. Folders go that are empty then.

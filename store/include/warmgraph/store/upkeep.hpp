@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -16,6 +17,14 @@ struct Damage {
     std::filesystem::path path; ///< relative to the root
     Error error;
 };
+
+/// How an artifact is read where it is used. The store knows names, and not what the bytes mean: the table of kinds does
+/// (bundle/kinds.hpp).
+struct ArtifactReader {
+    std::uint64_t most_bytes = 0;                                       ///< a larger one is refused
+    Result<void> (*verify)(const Name& name, ByteView bytes) = nullptr; ///< `corrupt` or `stale`: it is refused
+};
+using ArtifactReaders = std::function<ArtifactReader(const ArtifactName& name)>;
 
 enum class ClearKind : std::uint8_t {
     entries,    ///< with their functions' usage, and the images that nothing names then, however young

@@ -86,7 +86,7 @@ bool is_quarantined(std::string_view name)
     if (name.size() <= k_uuid_bytes || !is_uuid(name.substr(0, k_uuid_bytes)) || name[k_uuid_bytes] != '-')
         return false;
     name.remove_prefix(k_uuid_bytes + 1);
-    return Layout::entry_digest(name) || Layout::image_digest(name.substr(0, 2), name);
+    return Layout::entry_digest(name) || Layout::image_digest(name.substr(0, 2), name) || artifact_from_file_name(name);
 }
 
 } // namespace warmgraph::store

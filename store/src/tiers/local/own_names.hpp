@@ -22,7 +22,7 @@ inline constexpr std::size_t k_key_levels = 3;
 [[nodiscard]] bool is_record_lock(std::string_view name) noexcept;
 /// 8-4-4-4-12 hex digits, in small letters as random_uuid() and the kernel write them.
 [[nodiscard]] bool is_uuid(std::string_view text) noexcept;
-/// A file in quarantine or the reason beside it: <uuid>-<entry's or image's name>[.reason].
+/// A file in quarantine or the reason beside it: <uuid>-<entry's, image's or artifact's name>[.reason].
 [[nodiscard]] bool is_quarantined(std::string_view name);
 [[nodiscard]] bool is_reason(std::string_view name) noexcept;
 
