@@ -175,7 +175,7 @@ Result<std::vector<store::ArtifactName>> artifacts_of(store::Tier& tier, const s
 {
     using Scope = store::Scope::Kind;
     std::vector<store::ArtifactName> artifacts;
-    for (const Scope scope : {Scope::compiled, Scope::artifacts, Scope::profiles}) {
+    for (const Scope scope : {Scope::compiled, Scope::artifacts, Scope::profiles, Scope::torch}) {
         const auto names = tier.list({scope});
         if (!names) return std::unexpected(names.error());
         for (const store::Name& name : *names)

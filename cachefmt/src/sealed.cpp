@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "warmgraph/base/printable.hpp"
+
 namespace warmgraph::cachefmt {
 namespace {
 
@@ -104,6 +106,20 @@ Result<Sealed> open_sealed(const SealedKind& of, ByteView bytes)
     found.key_id = id.substr(0, id.find_last_not_of('\0') + 1);
     found.signature = load<SignatureBytes>(bytes, field::signature);
     return found;
+}
+
+Result<void> check_signature(const SealedKind& of, const Sealed& sealed, const Trust& trust)
+{
+    if (sealed.kind == SignatureKind::none)
+        return fail(ErrorCode::untrusted, "it is not signed, and a signature is required");
+    const SigningKey* const key = trust.find(sealed.key_id);
+    if (key == nullptr || key->kind() != sealed.kind)
+        return fail(ErrorCode::untrusted, "it is signed with key '{}', which is not accepted",
+                    printable(sealed.key_id));
+    if (!sealed.is_signed_by(*key, of))
+        return fail(ErrorCode::untrusted,
+                    "its signature by '{}' does not verify: it was signed with another key, or forged", sealed.key_id);
+    return {};
 }
 
 } // namespace warmgraph::cachefmt

@@ -9,8 +9,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "warmgraph/cachefmt/sealed.hpp"
-
 namespace warmgraph::precompile {
 namespace {
 
@@ -19,13 +17,6 @@ using Json = nlohmann::json; // members in the order of their names: one spellin
 constexpr std::size_t k_longest_text = 64UL << 10;
 constexpr std::size_t k_members = 12; // and "search"
 constexpr std::size_t k_most_recorded_headers = 20'000, k_most_ready = 4096;
-
-constexpr cachefmt::SealedKind k_kind{.magic = "WGCOMPIL",
-                                      .format = k_compiled_format,
-                                      .name = "compiled program",
-                                      .digest_label = "warmgraph compiled program 1",
-                                      .signature_label = "warmgraph compiled signature 1",
-                                      .most_facts = k_facts_cap};
 
 Json json_of(const CompiledProgram& program)
 {
@@ -154,25 +145,14 @@ Result<Facts> parse_facts(ByteView text)
     return facts;
 }
 
-Result<void> check_trust(const cachefmt::Sealed& sealed, const cachefmt::Trust& trust)
-{
-    if (!trust.require) return {};
-    if (sealed.kind == SignatureKind::none)
-        return fail(ErrorCode::untrusted, "it is not signed, and signatures are required");
-    const SigningKey* const key = trust.find(sealed.key_id);
-    if (key == nullptr || key->kind() != sealed.kind)
-        return fail(ErrorCode::untrusted, "it is signed with a key that is not accepted");
-    if (!sealed.is_signed_by(*key, k_kind))
-        return fail(ErrorCode::untrusted, "its signature by '{}' does not verify", sealed.key_id);
-    return {};
-}
-
 /// Opened and trusted as far as that is asked for.
 Result<cachefmt::Sealed> opened(ByteView bytes, const cachefmt::Trust& trust)
 {
-    auto sealed = cachefmt::open_sealed(k_kind, bytes);
+    auto sealed = cachefmt::open_sealed(k_sealed_program, bytes);
     if (!sealed) return sealed;
-    if (auto trusted = check_trust(*sealed, trust); !trusted) return std::unexpected(trusted.error());
+    if (!trust.require) return sealed;
+    if (auto trusted = cachefmt::check_signature(k_sealed_program, *sealed, trust); !trusted)
+        return std::unexpected(trusted.error());
     return sealed;
 }
 
@@ -272,7 +252,7 @@ Result<Bytes> encode(const CompiledProgram& program, const SigningKey* sign_with
         return fail(ErrorCode::invalid_argument,
                     "the program '{}' has options or names that cannot be stored: they are no UTF-8, or too long",
                     program.ingredients.program);
-    return cachefmt::seal(k_kind, facts, program.compiled.image, sign_with);
+    return cachefmt::seal(k_sealed_program, facts, program.compiled.image, sign_with);
 }
 
 Result<CompiledProgram> decode_facts(ByteView first, const cachefmt::Trust& trust)
@@ -293,7 +273,7 @@ Result<Ingredients> decode_ingredients(ByteView first)
 
 Result<std::uint64_t> facts_extent(ByteView bytes)
 {
-    const auto sealed = cachefmt::open_sealed(k_kind, bytes);
+    const auto sealed = cachefmt::open_sealed(k_sealed_program, bytes);
     if (!sealed) return std::unexpected(sealed.error());
     return cachefmt::k_sealed_head + sealed->facts.size();
 }

@@ -2,8 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "warmgraph/cachefmt/sealed.hpp"
-
 namespace warmgraph::store {
 namespace {
 
@@ -13,13 +11,6 @@ constexpr std::size_t k_longest_name = 64, k_longest_value = 1024;
 constexpr std::size_t k_members = 3;
 constexpr std::string_view k_cure =
     "set sign_with_file or accept_file (WARMGRAPH_SIGN_KEY_FILE, WARMGRAPH_ACCEPT_KEYS_FILE)";
-
-constexpr cachefmt::SealedKind k_kind{.magic = "WGTORCH\n",
-                                      .format = k_torch_format,
-                                      .name = "file of PyTorch's artifacts",
-                                      .digest_label = "warmgraph torch artifacts 1",
-                                      .signature_label = "warmgraph torch signature 1",
-                                      .most_facts = k_torch_facts_bytes};
 
 std::string text_of(const TorchFacts& facts, std::string_view written, const Digest& bytes)
 {
@@ -61,7 +52,7 @@ Result<Facts> parse_facts(ByteView text)
 /// Where nothing before PyTorch's bytes has changed.
 Result<cachefmt::Sealed> opened(ByteView object)
 {
-    auto sealed = cachefmt::open_sealed(k_kind, object);
+    auto sealed = cachefmt::open_sealed(k_sealed_torch, object);
     if (!sealed) return sealed;
     if (const std::uint64_t size = sealed->contents_size;
         size == 0 || size > k_torch_bytes || sealed->contents.size() != size)
@@ -71,20 +62,13 @@ Result<cachefmt::Sealed> opened(ByteView object)
     return sealed;
 }
 
-Result<void> check_signature(const cachefmt::Sealed& sealed, const cachefmt::Trust& trust)
+/// Whether signatures are required in general or not.
+Result<void> check_signer(const cachefmt::Sealed& sealed, const cachefmt::Trust& trust)
 {
-    const SigningKey* const key = trust.find(sealed.key_id);
-    if (key == nullptr || key->kind() != sealed.kind)
-        return fail(ErrorCode::untrusted,
-                    "the artifacts of PyTorch are signed with key '{}', which is not accepted, and they can run any "
-                    "code: {}, or compile anew",
-                    sealed.key_id, k_cure);
-    if (!sealed.is_signed_by(*key, k_kind))
-        return fail(ErrorCode::untrusted,
-                    "the signature of PyTorch's artifacts is not of key '{}': they were signed with another key, or "
-                    "forged",
-                    sealed.key_id);
-    return {};
+    const auto trusted = cachefmt::check_signature(k_sealed_torch, sealed, trust);
+    if (trusted) return {};
+    return fail(trusted.error().code, "the artifacts of PyTorch can run any code: {}: {}, or compile anew",
+                trusted.error().message, k_cure);
 }
 
 Result<Facts> checked_facts(const cachefmt::Sealed& sealed)
@@ -135,7 +119,7 @@ Result<Bytes> encode_torch(const TorchFacts& facts, std::string_view written, By
                     "{} facts cannot be stored: expected 1 to {}, with names of at most {} and values of at most {} "
                     "bytes of UTF-8",
                     facts.size(), k_most_torch_facts, k_longest_name, k_longest_value);
-    return cachefmt::seal(k_kind, text, bytes, &sign_with);
+    return cachefmt::seal(k_sealed_torch, text, bytes, &sign_with);
 }
 
 Result<TorchLabel> inspect_torch(ByteView object)
@@ -152,7 +136,7 @@ Result<Bytes> decode_torch(ByteView object, const cachefmt::Trust& trust)
 {
     const auto sealed = opened(object);
     if (!sealed) return std::unexpected(sealed.error());
-    if (auto trusted = check_signature(*sealed, trust); !trusted) return std::unexpected(trusted.error());
+    if (auto trusted = check_signer(*sealed, trust); !trusted) return std::unexpected(trusted.error());
     if (const auto facts = checked_facts(*sealed); !facts) return std::unexpected(facts.error());
     return Bytes(sealed->contents.begin(), sealed->contents.end());
 }

@@ -2,6 +2,14 @@
 #include <sys/stat.h>
 
 #include "command_fixture.hpp"
+#include "sample_best_config.hpp"
+#include "sample_profile.hpp"
+#include "sample_program.hpp"
+#include "warmgraph/autotune/library.hpp"
+#include "warmgraph/precompile/program_library.hpp"
+#include "warmgraph/profile/library.hpp"
+#include "warmgraph/store/signing.hpp"
+#include "warmgraph/store/torch_artifacts.hpp"
 
 namespace warmgraph::test::signing_test {
 namespace {
@@ -28,6 +36,44 @@ protected:
         other.facts[0].value = "f16";
         publish(*store, tombstone(k_decode, other));
     }
+    /// What a process with this key file publishes; no file: what one without a key does.
+    cachefmt::Trust put_artifacts(const std::string& key) const
+    {
+        store::SigningSource source;
+        source.sign_with_file = key;
+        const auto trust = store::resolve_signing(source, [](const char*) { return std::nullopt; }).value();
+        const auto store = open_store();
+        autotune::Library tuned(store->tier());
+        const bool is_done =
+            precompile::ProgramLibrary(*store, trust).put(k_program).has_value() &&
+            tuned.put(autotune::test::sample_best_config()).has_value() &&
+            profile::Library(store->tier()).merge(profile::test::sample_profile()).has_value() &&
+            (key.empty() || put_torch(*store, k_torch, "2026-11-25T06:00:00Z", as_bytes("pickles"), trust).has_value());
+        EXPECT_TRUE(is_done);
+        return trust;
+    }
+    static cachefmt::Trust required(const std::string& accepted)
+    {
+        store::SigningSource source;
+        source.accept_file = accepted;
+        source.require = true;
+        return store::resolve_signing(source, [](const char*) { return std::nullopt; }).value();
+    }
+    /// "name: state" of each artifact, by the folders of their names.
+    static std::map<std::string, std::string> states(const CommandResult& result)
+    {
+        std::map<std::string, std::string> states;
+        const auto json = result.json();
+        for (const auto& artifact : json["artifacts"]) {
+            const auto name = artifact["name"].get<std::string>();
+            states[name.substr(0, name.find('/'))] = artifact["state"].get<std::string>();
+        }
+        return states;
+    }
+
+    const precompile::CompiledProgram k_program = precompile::test::sample_program();
+    const store::TorchFacts k_torch{{"torch", "2.11.0"}};
+    using States = std::map<std::string, std::string>;
 };
 
 TEST_F(Signing, OfAFolderWithANewKeyIsVerifiedByItsPublicHalf)
@@ -89,6 +135,67 @@ TEST_F(Signing, AgainRotatesTheKeyAndLetsNothingElseIn)
     for (const auto& entry : verified["entries"]) ok += entry["detail"] == "signed with 'new'" ? 1 : 0;
     EXPECT_EQ(ok, 2);
     EXPECT_EQ(run("verify --accept-file " + old_key).status, 1);
+}
+
+/// H17: a start under `no_compile` found the program under the old key alone.
+TEST_F(Signing, OfEveryKindIsRotatedAndVerified)
+{
+    const std::string old_key = make_key("old", "ed25519"), new_key = make_key("new", "ed25519");
+    publish(*open_store(), sample_entry(k_decode));
+    put_artifacts(old_key);
+    EXPECT_EQ(states(run("verify --json --accept-file " + old_key + ".pub")),
+              (States{{"compiled", "ok"}, {"autotune", "ok"}, {"profile", "ok"}, {"torch", "ok"}}));
+    EXPECT_EQ(states(run("verify --json --accept-file " + new_key + ".pub")),
+              (States{{"compiled", "untrusted"}, {"autotune", "ok"}, {"profile", "ok"}, {"torch", "untrusted"}}));
+
+    const CommandResult rotated = run("sign --json --key-file " + new_key + " --accept-file " + old_key + ".pub");
+    EXPECT_EQ(rotated.status, 0) << rotated.out << rotated.error;
+    EXPECT_EQ(states(rotated), (States{{"compiled", "signed"}, {"torch", "signed"}}));
+    const CommandResult verified = run("verify --accept-file " + new_key + ".pub");
+    EXPECT_EQ(verified.status, 0) << verified.out;
+    EXPECT_THAT(verified.out, HasSubstr("1 variant and 4 artifacts, 0 with something wrong"));
+    EXPECT_EQ(states(run("sign --json --key-file " + new_key)),
+              (States{{"compiled", "signed already"}, {"torch", "signed already"}}));
+
+    const auto trust = required(new_key + ".pub");
+    const auto store = open_store();
+    EXPECT_EQ(precompile::ProgramLibrary(*store, trust).find(k_program.ingredients).value()->compiled.image,
+              k_program.compiled.image);
+    EXPECT_TRUE(find_torch(*store, k_torch, trust).value().has_value());
+    EXPECT_EQ(run("check").status, 0);
+}
+
+TEST_F(Signing, VouchesForAnArtifactOnlyWhereThatIsAllowed)
+{
+    const std::string key = make_key("k", "hmac-sha256"), strangers = make_key("stranger", "hmac-sha256");
+    put_artifacts(strangers);
+    put_artifacts("");
+    const CommandResult strict = run("sign --json --key-file " + key, {{"WARMGRAPH_REQUIRE_SIGNED", "1"}});
+    EXPECT_EQ(strict.status, 1);
+    EXPECT_EQ(states(strict), (States{{"compiled", "untrusted"}, {"torch", "untrusted"}}));
+    const CommandResult all = run("sign --json --key-file " + key);
+    EXPECT_EQ(all.status, 1);
+    EXPECT_EQ(states(all), (States{{"compiled", "signed"}, {"torch", "untrusted"}})) << "it can run any code";
+}
+
+TEST_F(Signing, FindsDamageOfEveryKind)
+{
+    const std::string key = make_key("k", "hmac-sha256");
+    put_artifacts(key);
+    for (const auto& item : std::filesystem::recursive_directory_iterator(cache()))
+        if (item.is_regular_file() && item.path().has_extension() && item.path().filename() != "CACHEDIR.TAG")
+            std::filesystem::resize_file(item.path(), item.file_size() - 10);
+    const auto before = snapshot(cache());
+    const CommandResult verify = run("verify --json --accept-file " + key);
+    EXPECT_EQ(verify.status, 1);
+    const States all_wrong{
+        {"compiled", "corrupt"}, {"autotune", "corrupt"}, {"profile", "corrupt"}, {"torch", "corrupt"}};
+    EXPECT_EQ(states(verify), all_wrong);
+    EXPECT_EQ(states(run("sign --json --key-file " + key)), all_wrong);
+    EXPECT_EQ(run("check --json").json()["damage"].size(), 4U);
+    EXPECT_EQ(snapshot(cache()), before);
+    EXPECT_EQ(run("check --repair").status, 0);
+    EXPECT_EQ(run("check").status, 0);
 }
 
 TEST_F(Signing, RemovesNoEntryOfAProgramThatKeepsMany)

@@ -69,9 +69,9 @@ struct SigningFiles {
     std::string key;      ///< to sign with
     std::string accepted; ///< keys that are accepted beside it
 };
-/// Signs every entry that its accepted keys (where a signature is required) let through.
+/// Signs every entry, compiled program and what PyTorch compiled; where a signature is required, what accepted keys signed.
 [[nodiscard]] Result<int> sign(const Context& context, const SigningFiles& files);
-/// That every entry is whole, with its images, and has an accepted signature.
+/// That everything is whole, entries with their images, and that what can be signed has an accepted signature.
 [[nodiscard]] Result<int> verify(const Context& context, const SigningFiles& files);
 
 struct NewKey {

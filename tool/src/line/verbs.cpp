@@ -287,7 +287,7 @@ Verb sign_verb()
 {
     return {
         "sign",
-        "sign every entry, or make a key",
+        "sign all that can be signed, or make a key",
         {"warmgraph sign --new-key release.key --id release --kind ed25519", "warmgraph sign --key-file release.key"},
         sign_options,
         [](const Context& c, const Arguments& a) {
@@ -299,7 +299,7 @@ Verb sign_verb()
 Verb verify_verb()
 {
     return {"verify",
-            "verify every entry's signature, contents and images",
+            "verify signature and contents of everything",
             {"warmgraph verify --accept-file release.key.pub"},
             key_options,
             [](const Context& c, const Arguments& a) { return verify(c, {a.key_file, a.accept_file}); }};

@@ -1,10 +1,11 @@
-// `warmgraph sign` and `warmgraph verify`: signatures of entries. docs/trust.md says what they mean.
+// `warmgraph sign` and `warmgraph verify`: signatures of all that is signed. docs/trust.md says what they mean.
 #include "warmgraph/store/signing.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <optional>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,26 +14,36 @@
 #include "commands.hpp"
 #include "selection.hpp"
 #include "warmgraph/base/process.hpp"
+#include "warmgraph/bundle/transfer.hpp"
 #include "warmgraph/cachefmt/image_use.hpp"
 
 namespace warmgraph::tool {
 
 namespace {
 
-/// One entry and what came of it.
+/// One object and what came of it.
 struct Line {
-    cachefmt::EntryKey key;
+    store::Name name;
     std::string state; ///< "signed", "signed already", "ok", or an error's code
     std::string detail;
     bool is_wrong = false;
 };
 
-Line failed(const cachefmt::EntryKey& key, const Error& error)
+Line failed(const store::Name& name, const Error& error)
 {
-    return {key, std::string(to_string(error.code)), error.message, true};
+    return {name, std::string(to_string(error.code)), error.message, true};
 }
 
-using Work = std::function<Line(store::LocalStore&, const cachefmt::EntryKey&)>;
+const Error k_removed{ErrorCode::not_found, "it was removed while it was looked at"};
+
+/// What is done with each object.
+struct Work {
+    std::function<Line(store::LocalStore&, const cachefmt::EntryKey&)> entry;
+    /// Of a kind of this row, whole. nullopt: there is nothing to say of it.
+    std::function<std::optional<Line>(store::LocalStore&, const store::ArtifactName&, const bundle::KindRow&,
+                                      ByteView object)>
+        artifact;
+};
 
 Result<std::vector<Line>> over_entries(store::LocalStore& store, const Work& work)
 {
@@ -44,9 +55,33 @@ Result<std::vector<Line>> over_entries(store::LocalStore& store, const Work& wor
         if (!variants) return std::unexpected(variants.error());
         for (const store::Variant& variant : *variants) {
             const cachefmt::EntryKey key{function, variant.guards_digest};
-            lines.push_back(variant.header ? work(store, key) : failed(key, variant.header.error()));
+            lines.push_back(variant.header ? work.entry(store, key) : failed(key, variant.header.error()));
         }
     }
+    return lines;
+}
+
+/// Read as it is read where it is used.
+std::optional<Line> over_artifact(store::LocalStore& store, const store::ArtifactName& name, const Work& work)
+{
+    const bundle::KindRow& row = bundle::row_of(name);
+    const auto found = store.tier().get(name, {row.most_bytes});
+    if (!found) return failed(name, found.error());
+    if (!*found) return failed(name, k_removed);
+    const auto& bytes = (*found)->bytes;
+    if (!bytes) return failed(name, bytes.error());
+    if (const auto whole = row.verify(name, *bytes); !whole) return failed(name, whole.error());
+    return work.artifact(store, name, row, *bytes);
+}
+
+Result<std::vector<Line>> over_all(store::LocalStore& store, const Work& work)
+{
+    auto lines = over_entries(store, work);
+    if (!lines) return lines;
+    const auto names = bundle::artifacts_of(store.tier(), [](bundle::Kind) { return true; });
+    if (!names) return std::unexpected(names.error());
+    for (const store::ArtifactName& name : *names)
+        if (auto line = over_artifact(store, name, work)) lines->push_back(std::move(*line));
     return lines;
 }
 
@@ -59,10 +94,28 @@ Line sign_entry(store::LocalStore& store, const cachefmt::EntryKey& key, const S
     if (!*lock) return failed(key, {ErrorCode::io_failed, "it is being recorded: sign it again later"});
     const auto entry = store.entry(key, store::Reading::ahead);
     if (!entry) return failed(key, entry.error());
-    if (!*entry) return failed(key, {ErrorCode::not_found, "it was removed while it was looked at"});
+    if (!*entry) return failed(key, k_removed);
     if ((**entry).header.signed_by == with.id()) return {key, "signed already", with.id()};
     if (auto done = store.publish(**entry); !done) return failed(key, done.error());
     return {key, "signed", with.id()};
+}
+
+std::optional<Line> sign_artifact(store::LocalStore& store, const store::ArtifactName& name, const bundle::KindRow& row,
+                                  ByteView object, const cachefmt::Trust& trust)
+{
+    if (row.sealed == nullptr) return std::nullopt;
+    const SigningKey& with = *trust.sign_with;
+    const auto sealed = cachefmt::open_sealed(*row.sealed, object);
+    if (!sealed) return failed(name, sealed.error());
+    if (sealed->is_signed_by(with, *row.sealed)) return Line{name, "signed already", with.id()};
+    // What can run any code is vouched for only where an accepted key did so before.
+    if (trust.require || bundle::needs_signed_bundle(row.kind))
+        if (const auto trusted = cachefmt::check_signature(*row.sealed, *sealed, trust); !trusted)
+            return failed(name, trusted.error());
+    const auto again = cachefmt::seal(*row.sealed, as_text(sealed->facts), sealed->contents, &with);
+    if (!again) return failed(name, again.error());
+    if (auto done = store.tier().put(name, *again); !done) return failed(name, done.error());
+    return Line{name, "signed", with.id()};
 }
 
 /// The images too: the signature covers them by their digests.
@@ -70,7 +123,7 @@ Line verify_entry(store::LocalStore& store, const cachefmt::EntryKey& key)
 {
     const auto entry = store.entry(key, store::Reading::ahead);
     if (!entry) return failed(key, entry.error());
-    if (!*entry) return failed(key, {ErrorCode::not_found, "it was removed while it was looked at"});
+    if (!*entry) return failed(key, k_removed);
     for (const Digest& digest : cachefmt::blobs_of((**entry).graph)) {
         const auto image = store.image(digest);
         if (!image) return failed(key, image.error());
@@ -80,32 +133,59 @@ Line verify_entry(store::LocalStore& store, const cachefmt::EntryKey& key)
     return {key, "ok", "signed with '" + (**entry).header.signed_by + "'"};
 }
 
+std::optional<Line> verify_artifact(const store::ArtifactName& name, const bundle::KindRow& row, ByteView object,
+                                    const cachefmt::Trust& trust)
+{
+    if (row.sealed == nullptr) return Line{name, "ok", "whole; its kind is not signed"};
+    const auto sealed = cachefmt::open_sealed(*row.sealed, object);
+    if (!sealed) return failed(name, sealed.error());
+    if (const auto trusted = cachefmt::check_signature(*row.sealed, *sealed, trust); !trusted)
+        return failed(name, trusted.error());
+    return Line{name, "ok", "signed with '" + sealed->key_id + "'"};
+}
+
 Json to_json(const Context& context, const std::vector<Line>& lines)
 {
-    Json entries = Json::array();
-    for (const Line& line : lines)
-        entries.push_back({{"function", full_name(line.key.function)},
-                           {"guards", to_hex(line.key.guards_digest)},
-                           {"state", line.state},
-                           {"detail", line.detail}});
-    return {{"cache_dir", context.cache_dir.string()}, {"entries", entries}};
+    Json entries = Json::array(), artifacts = Json::array();
+    for (const Line& line : lines) {
+        Json json{{"state", line.state}, {"detail", line.detail}};
+        if (const auto* const key = std::get_if<cachefmt::EntryKey>(&line.name)) {
+            json["function"] = full_name(key->function);
+            json["guards"] = to_hex(key->guards_digest);
+            entries.push_back(std::move(json));
+        } else {
+            json["name"] = store::to_text(line.name);
+            artifacts.push_back(std::move(json));
+        }
+    }
+    return {{"cache_dir", context.cache_dir.string()}, {"entries", entries}, {"artifacts", artifacts}};
 }
 
 std::string to_text(const Context& context, const std::vector<Line>& lines)
 {
     constexpr std::size_t k_most = 400;
     Table table({{"function"}, {"variant"}, {"state"}, {"detail"}}, 0, k_most);
-    for (const Line& line : lines)
-        table.add({full_name(line.key.function), short_hex(line.key.guards_digest), line.state, line.detail});
+    std::size_t variants = 0;
+    for (const Line& line : lines) {
+        if (const auto* const key = std::get_if<cachefmt::EntryKey>(&line.name)) {
+            ++variants;
+            table.add({full_name(key->function), short_hex(key->guards_digest), line.state, line.detail});
+        } else {
+            const auto& name = std::get<store::ArtifactName>(line.name);
+            table.add(
+                {fmt::format("({})", bundle::row_of(name).name), short_hex(name.digest), line.state, line.detail});
+        }
+    }
     const auto wrong = static_cast<std::uint64_t>(std::ranges::count_if(lines, &Line::is_wrong));
-    return table.text(context.style) +
-           fmt::format("{}, {} with something wrong\n", plural(lines.size(), "variant"), wrong);
+    const std::size_t others = lines.size() - variants;
+    return table.text(context.style) + fmt::format("{}{}, {} with something wrong\n", plural(variants, "variant"),
+                                                   others == 0 ? "" : " and " + plural(others, "artifact"), wrong);
 }
 
 Result<int> report(const Context& context, store::LocalStore* store, const Work& work)
 {
     if (store == nullptr) return fail(ErrorCode::io_failed, "{}", no_folder_text(context));
-    const auto lines = over_entries(*store, work);
+    const auto lines = over_all(*store, work);
     if (!lines) return std::unexpected(lines.error());
     if (context.output == Output::json)
         print(to_json(context, *lines));
@@ -148,9 +228,12 @@ Result<int> sign(const Context& context, const SigningFiles& files)
             "ID` makes one");
     const auto store = open_store(context, store::StoreMode::read_write, *trust);
     if (!store) return std::unexpected(store.error());
-    return report(context, store->get(), [&](store::LocalStore& opened, const cachefmt::EntryKey& key) {
-        return sign_entry(opened, key, *trust->sign_with);
-    });
+    return report(context, store->get(),
+                  {[&](store::LocalStore& opened, const cachefmt::EntryKey& key) {
+                       return sign_entry(opened, key, *trust->sign_with);
+                   },
+                   [&](store::LocalStore& opened, const store::ArtifactName& name, const bundle::KindRow& row,
+                       ByteView object) { return sign_artifact(opened, name, row, object, *trust); }});
 }
 
 Result<int> verify(const Context& context, const SigningFiles& files)
@@ -163,7 +246,9 @@ Result<int> verify(const Context& context, const SigningFiles& files)
     if (!trust) return std::unexpected(trust.error());
     const auto store = open_store(context, store::StoreMode::read_only, *trust);
     if (!store) return std::unexpected(store.error());
-    return report(context, store->get(), verify_entry);
+    return report(context, store->get(),
+                  {verify_entry, [&](store::LocalStore&, const store::ArtifactName& name, const bundle::KindRow& row,
+                                     ByteView object) { return verify_artifact(name, row, object, *trust); }});
 }
 
 Result<int> make_key(const Context& context, const NewKey& wanted)

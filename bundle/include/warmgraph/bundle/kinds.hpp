@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "warmgraph/cachefmt/sealed.hpp"
 #include "warmgraph/cachefmt/trust.hpp"
 #include "warmgraph/store/tier.hpp"
 #include "warmgraph/store/upkeep.hpp"
@@ -37,6 +38,8 @@ struct KindRow {
     Result<void> (*check_trust)(ByteView head, const cachefmt::Trust& trust) = nullptr;
     /// What it would take to make it again, as it says itself. Null: it does not say.
     double (*seconds)(const store::Name& name, ByteView object) = nullptr;
+    /// How its files are sealed, and signed each by itself. Null: an entry is signed in its own way, and the rest is not.
+    const cachefmt::SealedKind* sealed = nullptr;
 };
 
 /// In the order of their numbers.

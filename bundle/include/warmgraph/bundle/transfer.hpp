@@ -48,7 +48,7 @@ using Getter = std::function<Result<std::optional<Bytes>>(const store::Name&)>;
 /// skipped.
 [[nodiscard]] Result<Transfer> gather(Writer& writer, const std::vector<store::ArtifactName>& artifacts,
                                       const Getter& get, const Progress& progress = {});
-/// The names of all of these in a tier, of the kinds that are wanted.
+/// The names of all artifacts in a tier, of the kinds that are wanted.
 [[nodiscard]] Result<std::vector<store::ArtifactName>> artifacts_of(store::Tier& tier,
                                                                     const std::function<bool(Kind)>& wanted);
 

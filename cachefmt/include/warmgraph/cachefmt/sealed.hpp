@@ -10,6 +10,7 @@
 #include "warmgraph/base/error.hpp"
 #include "warmgraph/base/sha256.hpp"
 #include "warmgraph/base/signing_key.hpp"
+#include "warmgraph/cachefmt/trust.hpp"
 
 namespace warmgraph::cachefmt {
 
@@ -50,5 +51,8 @@ struct Sealed {
 /// Where nothing before the contents has changed; of these nothing is checked, and neither is the signature. `bytes`: a
 /// file, or its first part with the facts. corrupt: another kind's, cut, or damaged; stale: another format.
 [[nodiscard]] Result<Sealed> open_sealed(const SealedKind& of, ByteView bytes);
+
+/// `untrusted`: no key that `trust` accepts signed it. Asked in any case: `trust.require` is the caller's to look at.
+[[nodiscard]] Result<void> check_signature(const SealedKind& of, const Sealed& sealed, const Trust& trust);
 
 } // namespace warmgraph::cachefmt

@@ -9,6 +9,7 @@
 #include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/base/bytes.hpp"
 #include "warmgraph/base/error.hpp"
+#include "warmgraph/cachefmt/sealed.hpp"
 #include "warmgraph/cachefmt/trust.hpp"
 #include "warmgraph/precompile/headers.hpp"
 #include "warmgraph/store/miss.hpp"
@@ -19,6 +20,14 @@ inline constexpr std::uint32_t k_compiled_format = 1;
 inline constexpr std::uint64_t k_compiled_cap = 256ULL << 20; ///< bytes of a file
 inline constexpr std::uint64_t k_facts_cap = 4ULL << 20;      ///< bytes of its facts
 inline constexpr std::size_t k_most_option_words = 4096;
+
+/// How its files are sealed and signed.
+inline constexpr cachefmt::SealedKind k_sealed_program{.magic = "WGCOMPIL",
+                                                       .format = k_compiled_format,
+                                                       .name = "compiled program",
+                                                       .digest_label = "warmgraph compiled program 1",
+                                                       .signature_label = "warmgraph compiled signature 1",
+                                                       .most_facts = k_facts_cap};
 
 /// All that decides what comes of a compilation. Contents, never paths.
 struct Ingredients {

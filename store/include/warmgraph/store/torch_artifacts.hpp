@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "warmgraph/cachefmt/sealed.hpp"
 #include "warmgraph/cachefmt/trust.hpp"
 #include "warmgraph/store/local_store.hpp"
 
@@ -22,6 +23,14 @@ inline constexpr std::uint64_t k_torch_bytes = 1ULL << 30;                      
 inline constexpr std::uint64_t k_torch_facts_bytes = 64ULL << 10;                        ///< of the facts as text
 inline constexpr std::uint64_t k_torch_cap = k_torch_bytes + k_torch_facts_bytes + 1024; ///< of a file
 inline constexpr std::size_t k_most_torch_facts = 64;
+
+/// How its files are sealed and signed.
+inline constexpr cachefmt::SealedKind k_sealed_torch{.magic = "WGTORCH\n",
+                                                     .format = k_torch_format,
+                                                     .name = "file of PyTorch's artifacts",
+                                                     .digest_label = "warmgraph torch artifacts 1",
+                                                     .signature_label = "warmgraph torch signature 1",
+                                                     .most_facts = k_torch_facts_bytes};
 
 /// By what they are found, as a caller in Python knows it: "torch" -> "2.11.0+cu130", "gpu" -> "NVIDIA H100". UTF-8.
 using TorchFacts = std::map<std::string, std::string>;

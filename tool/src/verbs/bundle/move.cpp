@@ -59,10 +59,12 @@ bundle::Getter getter_of(store::LocalStore& store)
     };
 }
 
-/// Compiled programs, tuned configurations and profiles. A profile that cannot be read is named later.
+/// Compiled programs, tuned configurations and profiles; gather_torch() adds the rest. A profile that cannot be read is
+/// named later.
 Result<std::vector<store::ArtifactName>> artifacts_to_carry(store::LocalStore& store, const BundleSelection& selection)
 {
-    auto names = bundle::artifacts_of(store.tier(), [&](bundle::Kind kind) { return selection.chooses(kind); });
+    auto names = bundle::artifacts_of(
+        store.tier(), [&](bundle::Kind kind) { return !bundle::needs_signed_bundle(kind) && selection.chooses(kind); });
     if (!names || selection.is_all()) return names;
     const profile::Library profiles(store.tier());
     std::erase_if(*names, [&](const store::ArtifactName& name) {
