@@ -783,6 +783,42 @@ def forked_stream(torch, options):
     return wrapped(forward, options, {"compile": False}), [(torch.randn(8, 64, device="cuda"),) for _ in range(STEPS)]
 
 
+def in_the_callers_graph(torch, options):
+    """The caller warms a function up by calls, and captures it in a graph of his own. In a later process those calls were replays, so that libraries
+    make their handles in his capture."""
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.Flatten(), torch.nn.Linear(288, 64)).cuda().half().eval()
+
+    class Caller:
+        def __init__(self):
+            self.step = wrapped(lambda x: torch.fft.fft(net(x).float()).abs(), options, {"compile": False})
+            self.calls = 0
+
+        def __call__(self, x):
+            self.calls += 1
+            if self.calls < STEPS:
+                return self.step(x)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                y = self.step(x)
+            graph.replay()
+            return y
+
+    return Caller(), [(torch.randn(4, 3, 8, 8, device="cuda", dtype=torch.half),) for _ in range(STEPS)]
+
+
+def holds_a_compiled_method(torch, options):
+    """A variable has a method that the caller compiled, and Dynamo has put a wrapper around it."""
+    net = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 64)).cuda().eval()
+    compiled = torch.compile(net.forward)
+    return wrapped(lambda x: compiled(x) + 1, options, {"compile": False}), [(torch.randn(8, 64, device="cuda"),) for _ in range(STEPS)]
+
+
+def eigenvalues(torch, options):
+    """What breaks cuSOLVER where it is captured is refused before it runs; the calls after that are the function's own."""
+    return (wrapped(lambda x: torch.linalg.eigvalsh(x @ x.T), options, {"compile": False}),
+            [(torch.randn(16, 16, device="cuda"),) for _ in range(STEPS)])
+
+
 def pair_own_checkpoint(torch, options):
     """A checkpoint of one's own, whose backward puts gradients into weights by itself."""
     class Checkpoint(torch.autograd.Function):
@@ -816,6 +852,7 @@ def pair_own_checkpoint(torch, options):
 REFUSED = {"asks_for_its_capture": "behaves differently under capture: result1", "in_default_stream": "in the default stream of cuda:0",
            "triton_in_default_stream": "in the legacy default stream, which is not captured with it", "synchronises": "",
            "reads_what_a_kernel_wrote": "", "in_own_thread": "", "registered_after_capture": "lies in no declared region",
+           "eigenvalues": "which no capture can have and may leave its library unusable",
            "green_context": "it runs in another context than the device's primary one",
            "pair_own_checkpoint": "its backward puts a gradient into self.first.weight by itself"}
 AS = ""  # how this process runs its case: "first", "cold", "warm" or "plain"
@@ -826,7 +863,7 @@ CASES = {one.__name__: one for one in (
     several_shapes, engine_table, engine_pair, engine_pair_that_stays, pair_mlp, pair_dropout, pair_conv_batchnorm, pair_training,
     pair_second_forward, pair_accumulation, pair_language_model, pair_autocast, doge, umt5, qwen2, mistral, gemma, reads_a_constant,
     reads_what_a_kernel_wrote, in_own_thread, registered_after_capture, green_context, asks_for_its_capture, asks_pytorch_for_its_capture,
-    in_default_stream, triton_in_default_stream, synchronises, forked_stream,
+    in_default_stream, triton_in_default_stream, synchronises, forked_stream, in_the_callers_graph, holds_a_compiled_method, eigenvalues,
     pair_own_checkpoint)}
 RECORDED = {"several_shapes": 3, "engine_table": 3, "torchair": 2, "torchair_eager": 2,
             **{name: 2 for name in CASES if name.startswith("pair_")}}  # entries, where it is not one
