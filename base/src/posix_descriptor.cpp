@@ -156,8 +156,7 @@ Result<void> set_mode(int file, std::uint32_t mode, const Path& path)
 
 Result<void> take_group_of(int folder, int file, std::uint32_t mode, const Path& path)
 {
-    constexpr std::uint32_t k_for_group = 0070;
-    if ((mode & k_for_group) == 0) return {};
+    if (!is_for_group(mode)) return {};
     struct stat of_folder{}, of_file{};
     if (::fstat(folder, &of_folder) != 0 || ::fstat(file, &of_file) != 0) return failed("inspect", path, errno);
     if (of_folder.st_gid == of_file.st_gid) return {};

@@ -69,6 +69,9 @@ auto retry(Call call)
 /// Sets the mode of an open file or folder where it is another: a share whose modes the mount decides refuses to set any.
 [[nodiscard]] Result<void> set_mode(int file, std::uint32_t mode, const Path& path);
 
+/// Whether the group may do anything with a file of this mode.
+[[nodiscard]] constexpr bool is_for_group(std::uint32_t mode) noexcept { return (mode & 0070) != 0; }
+
 /// Gives a new file or folder that its group may use the group of its folder.
 [[nodiscard]] Result<void> take_group_of(int folder, int file, std::uint32_t mode, const Path& path);
 

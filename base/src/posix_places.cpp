@@ -108,20 +108,17 @@ bool has_no_locks(int error) noexcept { return error == ENOLCK || error == ENOSY
 
 Result<std::unique_ptr<FileLock>> try_lock_at(const Place& place, std::uint32_t mode)
 {
-    // A file that was removed between open() and flock() locks nobody out: look again. Each round means that
-    // somebody removed it meanwhile, so the number of rounds is only a guard against a folder gone mad.
-    for (int round = 0; round < 16; ++round) {
+    // A file that was removed between open() and flock() locks nobody out: look again.
+    for (int round = 0; round < k_lock_rounds; ++round) {
         Descriptor file = open_at(place.at(), place.name, O_RDWR | O_CREAT | O_NONBLOCK, mode);
         if (!file) return failed("lock", place.path, errno);
         struct stat locked{};
         if (::fstat(file.number(), &locked) != 0) return failed("lock", place.path, errno);
         if (!S_ISREG(locked.st_mode))
             return fail(ErrorCode::io_failed, "cannot lock {}: expected a regular file", place.path.string());
-        if (locked.st_uid == ::geteuid()) {
-            if (auto ok = take_group_of(place.at(), file.number(), mode, place.path); !ok)
-                return std::unexpected(ok.error());
-            if (auto ok = set_mode(file.number(), mode, place.path); !ok) return std::unexpected(ok.error());
-        }
+        const auto is_ours = make_lock_file_ours(place, file, locked, mode);
+        if (!is_ours) return std::unexpected(is_ours.error());
+        if (!*is_ours) continue;
         if (retry([&] { return ::flock(file.number(), LOCK_EX | LOCK_NB); }) != 0) {
             if (errno == EWOULDBLOCK) return nullptr;
             if (!has_no_locks(errno)) return failed("lock", place.path, errno);
@@ -131,10 +128,32 @@ Result<std::unique_ptr<FileLock>> try_lock_at(const Place& place, std::uint32_t 
             present.st_dev == locked.st_dev && present.st_ino == locked.st_ino)
             return std::make_unique<PosixLock>(std::move(file));
     }
-    return fail(ErrorCode::io_failed, "cannot lock {}: it is removed again and again", place.path.string());
+    return replaced_again_and_again(place);
 }
 
 } // namespace
+
+Result<bool> make_lock_file_ours(const Place& place, const Descriptor& file, const struct stat& status,
+                                 std::uint32_t mode)
+{
+    if (status.st_uid != ::geteuid()) return true;
+    const bool has_mode = (status.st_mode & 07777) == mode;
+    if (status.st_nlink > 1) {
+        struct stat folder{};
+        if (::fstat(place.at(), &folder) != 0) return failed("inspect", place.path, errno);
+        if (has_mode && (!is_for_group(mode) || status.st_gid == folder.st_gid)) return true; // a backup made of links
+        if (auto removed = remove_at(place); !removed) return std::unexpected(removed.error());
+        return false;
+    }
+    if (auto ok = take_group_of(place.at(), file.number(), mode, place.path); !ok) return std::unexpected(ok.error());
+    if (auto ok = set_mode(file.number(), mode, place.path); !ok) return std::unexpected(ok.error());
+    return true;
+}
+
+std::unexpected<Error> replaced_again_and_again(const Place& place)
+{
+    return fail(ErrorCode::io_failed, "cannot lock {}: it is removed again and again", place.path.string());
+}
 
 Result<std::vector<DirectoryItem>> items_of(const Descriptor& folder, const Path& path)
 {

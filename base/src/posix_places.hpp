@@ -21,6 +21,15 @@ struct Place {
 /// `folder` is read from its start, so it must not be shared with another reader.
 [[nodiscard]] Result<std::vector<DirectoryItem>> items_of(const Descriptor& folder, const Path& path);
 
+/// A lock's file may be replaced while it is opened: so often is it opened anew. More is a folder gone mad.
+inline constexpr int k_lock_rounds = 16;
+
+/// Gives a lock's file, if it is this user's, its mode and its folder's group. False: open it anew. Where another name
+/// leads to the same file, that may be anybody's, and keeps its own mode and group: its name here is removed.
+[[nodiscard]] Result<bool> make_lock_file_ours(const Place& place, const Descriptor& file, const struct stat& status,
+                                               std::uint32_t mode);
+[[nodiscard]] std::unexpected<Error> replaced_again_and_again(const Place& place);
+
 [[nodiscard]] Result<std::uint64_t> disk_bytes_of(const Descriptor& folder, const Path& path);
 
 class FilesByDescriptor : public FileSystem {

@@ -192,14 +192,16 @@ TEST_F(OpenedFolder, LocksBytesForOneProcessAtATime)
     const auto reader = files->open_byte_locks("locks", std::nullopt).value();
     EXPECT_EQ(mode_of(m_root / "locks"), 0600U);
     const auto taken = [](ByteLocks& locks, std::uint64_t byte, LockKind kind) {
-        return locks.try_lock(byte, kind).value();
+        return locks.try_lock(byte, 1, kind).value();
     };
     EXPECT_TRUE(taken(*mine, 7, LockKind::shared));
     EXPECT_TRUE(taken(*reader, 7, LockKind::shared));
     EXPECT_FALSE(taken(*mine, 7, LockKind::exclusive)) << "the reader holds it";
     EXPECT_TRUE(taken(*mine, 8, LockKind::exclusive)) << "another byte";
     EXPECT_FALSE(taken(*reader, 8, LockKind::shared));
-    reader->unlock(7);
+    EXPECT_FALSE(reader->try_lock(0, 16, LockKind::shared).value()) << "8 is among them";
+    EXPECT_TRUE(reader->try_lock(9, 16, LockKind::shared).value());
+    reader->unlock(0, 100);
     EXPECT_TRUE(taken(*mine, 7, LockKind::exclusive)) << "a lock that is held already gets the kind";
     ChildProcess dying([&] {
         const auto theirs = files->open_byte_locks("locks", 0600).value();

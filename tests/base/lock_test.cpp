@@ -1,6 +1,7 @@
 // Advisory locks: exclusive among threads and processes, gone with their holder.
 #include <atomic>
 #include <cerrno>
+#include <fstream>
 #include <functional>
 #include <thread>
 #include <utility>
@@ -139,6 +140,68 @@ TEST_F(Lock, OnAFileThatIsRemovedBeforeItIsLockedIsTakenAnew)
     ASSERT_NE(lock, nullptr);
     EXPECT_TRUE(fs::exists(m_path));
     EXPECT_EQ(try_lock(), nullptr) << "the lock is on the file that is there";
+}
+
+TEST_F(Lock, OfAFileThatAnotherTookTheNameOfIsNotTaken)
+{
+    std::unique_ptr<FileLock> theirs;
+    s_before_flock = [&] { // its holder removes it, and somebody else makes and locks the next one
+        fs::remove(m_path);
+        theirs = try_lock();
+    };
+    EXPECT_EQ(try_lock(), nullptr);
+    EXPECT_NE(theirs, nullptr);
+}
+
+/// `ln secret lock`: what the name leads to is not the library's.
+TEST_F(Lock, OnAFileOfAnotherNameLeavesItAsItIs)
+{
+    const fs::path secret = m_dir.path() / "secret";
+    const auto status_of = [](const fs::path& path) {
+        struct stat status{};
+        EXPECT_EQ(::stat(path.c_str(), &status), 0) << path;
+        return status;
+    };
+    const auto take = [&](bool locks_bytes, std::uint32_t mode) {
+        return locks_bytes ? m_files.open_byte_locks(m_path, mode).has_value()
+                           : m_files.try_lock(m_path, mode).value() != nullptr;
+    };
+    for (const bool locks_bytes : {false, true}) {
+        for (const mode_t its : {0640U, 0666U, 0400U}) {
+            std::ofstream(secret) << "secret";
+            ASSERT_EQ(::chmod(secret.c_str(), its), 0);
+            fs::create_hard_link(secret, m_path);
+            EXPECT_TRUE(take(locks_bytes, 0600));
+            const struct stat after = status_of(secret);
+            EXPECT_EQ(after.st_mode & 07777, its);
+            EXPECT_EQ(after.st_size, 6);
+            EXPECT_NE(status_of(m_path).st_ino, after.st_ino) << "the lock has a file of its own";
+            EXPECT_EQ(status_of(m_path).st_mode & 07777, 0600U);
+            fs::remove(m_path);
+            fs::remove(secret);
+        }
+        if (::geteuid() != 0) continue;
+        ASSERT_EQ(::chown(m_dir.path().c_str(), 0, 4242), 0);
+        std::ofstream(secret) << "secret";
+        ASSERT_EQ(::chmod(secret.c_str(), 0660), 0);
+        ASSERT_EQ(::chown(secret.c_str(), 0, 4343), 0);
+        fs::create_hard_link(secret, m_path);
+        EXPECT_TRUE(take(locks_bytes, 0660));
+        EXPECT_EQ(status_of(secret).st_gid, 4343U);
+        EXPECT_EQ(status_of(m_path).st_gid, 4242U);
+        fs::remove(m_path);
+        fs::remove(secret);
+        ASSERT_EQ(::chown(m_dir.path().c_str(), 0, ::getegid()), 0);
+    }
+}
+
+/// `cp -al cache backup`: the file is the library's, and so is the lock that somebody holds.
+TEST_F(Lock, OnAFileWithABackupOfTheSameModeIsHeldByOne)
+{
+    const auto mine = try_lock();
+    ASSERT_NE(mine, nullptr);
+    fs::create_hard_link(m_path, m_dir.path() / "backup");
+    EXPECT_EQ(try_lock(), nullptr);
 }
 
 // Holders remove the file before they release: whoever opened the old one must not believe that he holds the lock.

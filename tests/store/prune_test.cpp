@@ -1,7 +1,9 @@
 // Making room: what goes, in which order, and what stays because somebody uses it.
 #include <thread>
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "child_process.hpp"
 #include "log_lines.hpp"
@@ -99,6 +101,76 @@ TEST_F(Prune, WhatALivingProcessUsesStays)
     EXPECT_EQ(open()->prune({.bytes = 0}).value().after.files, 0U) << "the dead use nothing";
 }
 
+/// Whoever may only read the file could lock it for ever.
+TEST_F(Prune, AReaderWhoLocksTheLeasesKeepsNothing)
+{
+    const Entry entry = publish_aged(0, minutes(50)), used = publish_aged(1, minutes(40));
+    const int file = ::open((m_root / ".leases").c_str(), O_RDONLY | O_CLOEXEC);
+    ASSERT_GE(file, 0);
+    struct flock whole{};
+    whole.l_type = F_RDLCK;
+    Gate ready, end;
+    ChildProcess user([&] {
+        const auto store = open();
+        const bool ok = store->entry(used.header.key).value().has_value();
+        ready.open();
+        end.wait();
+        return ok ? 0 : 1;
+    });
+    ready.wait();
+    EXPECT_EQ(::fcntl(file, F_OFD_SETLK, &whole), -1) << "an exclusive lock is in the way, which no reader takes";
+    end.open();
+    EXPECT_EQ(user.wait(), 0);
+    ASSERT_EQ(::fcntl(file, F_OFD_SETLK, &whole), 0);
+    EXPECT_EQ(open()->plan_prune({.bytes = 0}).value().in_use, 0U);
+    const Pruned pruned = open()->prune({.bytes = 0}).value();
+    EXPECT_EQ(pruned.in_use, 0U);
+    EXPECT_EQ(pruned.after.files, 0U);
+    EXPECT_FALSE(exists(entry));
+    EXPECT_TRUE(succeeded(open()->publish(entry))) << "it is used without a lease";
+    ::close(file);
+}
+
+/// A file is used between the look at the folder and its removal, by a process that has ended since and left no lease.
+class UsedFiles final : public ForwardingFileSystem {
+public:
+    Path used; ///< its time is set when it was looked at for the first time
+
+private:
+    Result<std::optional<FileInfo>> info_in(FileSystem& inner, const Path& path) override
+    {
+        auto info = inner.info(path);
+        if (used.empty() || path != used) return info;
+        EXPECT_TRUE(succeeded(inner.touch(path)));
+        used.clear();
+        return info;
+    }
+};
+
+TEST_F(Prune, WhatWasUsedSinceItWasLookedAtStays)
+{
+    const Entry used = publish_aged(0, minutes(50)), unused = publish_aged(1, minutes(40));
+    UsedFiles files;
+    const auto store = open({}, files);
+    files.used = path_of(used.header.key).lexically_relative(m_root);
+    const Pruned pruned = store->prune({.bytes = 0}).value();
+    EXPECT_TRUE(files.used.empty());
+    EXPECT_TRUE(exists(used));
+    EXPECT_TRUE(exists(own_image(0)));
+    EXPECT_FALSE(exists(unused));
+    EXPECT_EQ(pruned.removed.entries.files, 1U);
+
+    const store::ArtifactName name{store::ArtifactKind::compiled, sha256(as_bytes("a program"))};
+    ASSERT_TRUE(succeeded(store->tier().put(name, as_bytes("compiled"))));
+    const std::string hex = to_hex(name.digest);
+    const fs::path path = m_root / "compiled" / hex.substr(0, 2) / (hex + ".compiled");
+    make_older(path, minutes(60));
+    files.used = path.lexically_relative(m_root);
+    ASSERT_TRUE(succeeded(store->prune({.bytes = 0})));
+    EXPECT_TRUE(files.used.empty());
+    EXPECT_TRUE(fs::exists(path));
+}
+
 TEST_F(Prune, WhatThisProcessUsesStaysToo)
 {
     const Entry entry = publish_aged(0, minutes(50));
@@ -169,17 +241,22 @@ TEST_F(Prune, WhereAnEntryCannotBeReadImagesStayAndTheRestIsKeptWithinTheBudget)
 
 TEST_F(Prune, AForkedChildTakesNothingOfItsParents)
 {
-    const Entry used = publish_aged(0, minutes(50)), other = publish_aged(1, minutes(40));
+    const Entry used = publish_aged(0, minutes(50)), other = publish_aged(1, minutes(40)),
+                later = publish_aged(2, minutes(30));
     const auto store = open();
     ASSERT_TRUE(store->entry(used.header.key).value());
+    Gate ready;
     ChildProcess child([&] {
+        ready.wait();
         const bool ok = store->prune({.bytes = 0}) && store->tier().note_use(used.header.key);
         return ok ? 0 : 1;
     });
+    ASSERT_TRUE(store->entry(later.header.key).value());
+    ready.open();
     EXPECT_EQ(child.wait(), 0);
-    EXPECT_TRUE(exists(used)) << "its parent uses it";
+    EXPECT_TRUE(exists(used) && exists(later)) << "its parent uses them";
     EXPECT_FALSE(exists(other));
-    ChildProcess stranger([&] { return open()->prune({.bytes = 0}).value().in_use == 1 ? 0 : 1; });
+    ChildProcess stranger([&] { return open()->prune({.bytes = 0}).value().in_use == 2 ? 0 : 1; });
     EXPECT_EQ(stranger.wait(), 0) << "and still holds its lease";
 }
 

@@ -54,15 +54,15 @@ public:
 
 enum class LockKind : std::uint8_t { shared, exclusive };
 
-/// Advisory locks on single bytes of one file, whatever its size: as many as wanted through one open file. They exclude
-/// those of every other ByteLocks, in this process and others. Held until unlocked or destroyed; the kernel releases them
-/// when the process dies, or the last child that it forked meanwhile.
+/// Advisory locks on bytes of one file, whatever its size: as many as wanted through one open file. They exclude those of
+/// every other ByteLocks, in this process and others. Held until unlocked or destroyed; the kernel releases them when the
+/// process dies, or the last child that it forked meanwhile.
 class ByteLocks {
 public:
     virtual ~ByteLocks() = default;
-    /// False: somebody else holds one in the way. A byte that is held already gets this kind.
-    [[nodiscard]] virtual Result<bool> try_lock(std::uint64_t byte, LockKind kind) = 0;
-    virtual void unlock(std::uint64_t byte) noexcept = 0;
+    /// False: somebody else holds one in the way. Bytes that are held already get this kind.
+    [[nodiscard]] virtual Result<bool> try_lock(std::uint64_t first, std::uint64_t count, LockKind kind) = 0;
+    virtual void unlock(std::uint64_t first, std::uint64_t count) noexcept = 0;
 };
 
 /// May this folder be used? Asked with what fstat() says of the folder that is open, and its path for a message.
@@ -98,11 +98,12 @@ public:
     [[nodiscard]] virtual Result<std::optional<FileInfo>> info(const Path& path) = 0; ///< does not follow links
     /// Sets the modification time to now (the LRU clock).
     [[nodiscard]] virtual Result<void> touch(const Path& path) = 0;
-    /// Takes the lock if it is free; nullptr: somebody else holds it. The file is made when missing. A file system without
-    /// locks gives it to everybody who asks.
+    /// Takes the lock if it is free; nullptr: somebody else holds it. The file is made when missing. A file that another
+    /// name leads to keeps its mode and group: where they are not these, a new file takes its place. A file system without
+    /// locks gives the lock to everybody who asks.
     [[nodiscard]] virtual Result<std::unique_ptr<FileLock>> try_lock(const Path& path, std::uint32_t mode) = 0;
-    /// Opens a file to lock bytes of it. It is made when missing where there is a mode; without one a missing file is
-    /// not_found, and its locks may be shared only.
+    /// Opens a file to lock bytes of it. With a mode it is made when missing, as in try_lock; without one a missing file is
+    /// not_found. Who may not write the file takes shared locks only.
     [[nodiscard]] virtual Result<std::unique_ptr<ByteLocks>> open_byte_locks(const Path& path,
                                                                              std::optional<std::uint32_t> mode) = 0;
     /// Bytes of the disk that the folder is on, full or free.

@@ -11,23 +11,29 @@
 namespace warmgraph::store {
 namespace {
 
+/// Of each entry, so that many processes find one of their own.
+constexpr std::uint64_t k_bytes_of_entry = 1 << 16;
+
 /// Two entries may have the same: then both stay while one is used.
-std::uint64_t byte_of(const EntryKey& key)
+std::uint64_t first_byte_of(const EntryKey& key)
 {
     const Digest digest = sha256(as_bytes(to_text(key)));
     std::uint64_t number = 0;
     std::memcpy(&number, digest.bytes.data(), sizeof number);
-    return number >> 2; // an offset in a file has a sign
-}
-
-/// Not where somebody is about to remove the entry just now: the next use tries again.
-bool is_taken_by(ByteLocks& locks, std::uint64_t byte)
-{
-    const auto taken = locks.try_lock(byte, LockKind::shared);
-    return taken && *taken;
+    return (number >> 2) & ~(k_bytes_of_entry - 1); // an offset in a file has a sign
 }
 
 } // namespace
+
+/// Not where somebody is about to remove the entry just now: the next use tries again.
+bool Leases::is_taken_by(ByteLocks& locks, std::uint64_t first)
+{
+    for (int again = 0; again < 3; ++again) { // another process may have the same byte
+        const auto taken = locks.try_lock(first + m_random() % k_bytes_of_entry, 1, LockKind::exclusive);
+        if (!taken || *taken) return taken.has_value();
+    }
+    return false;
+}
 
 bool Leases::is_current() const
 {
@@ -49,37 +55,34 @@ ByteLocks* Leases::locks()
     m_process = ::getpid();
     const auto file = m_files.info(k_leases_file);
     m_inode = file && *file ? (*file)->inode : 0;
-    for (auto& [byte, is_locked] : m_taken) is_locked = is_taken_by(*m_locks, byte);
+    for (auto& [first, is_locked] : m_taken) is_locked = is_taken_by(*m_locks, first);
     return m_locks.get();
 }
 
 void Leases::take(const EntryKey& key) noexcept
 try {
-    const std::uint64_t byte = byte_of(key);
+    const std::uint64_t first = first_byte_of(key);
     const std::scoped_lock guard(m_mutex);
-    bool& is_locked = m_taken[byte];
+    bool& is_locked = m_taken[first];
     if (is_locked && m_process == ::getpid()) return;
-    if (ByteLocks* const all = locks(); all != nullptr) is_locked = is_taken_by(*all, byte);
+    if (ByteLocks* const all = locks(); all != nullptr) is_locked = is_taken_by(*all, first);
 } catch (const std::exception& error) {
     log().debug("an entry is used without a lease: {}", error.what());
 }
 
 bool Leases::unless_taken(const EntryKey& key, const std::function<void()>& work)
 {
-    const std::uint64_t byte = byte_of(key);
+    const std::uint64_t first = first_byte_of(key);
     const std::scoped_lock guard(m_mutex);
-    if (m_taken.contains(byte)) return false;
+    if (m_taken.contains(first)) return false;
     ByteLocks* const all = locks();
     if (all != nullptr) {
-        const auto taken = all->try_lock(byte, LockKind::exclusive);
-        if (taken && !*taken) return false;
-        if (!taken && m_may_make) { // who looks only may not take it, and removes nothing
-            log().debug("an entry stays, for somebody may use it: {}", taken.error().message);
-            return false;
-        }
+        const auto taken = all->try_lock(first, k_bytes_of_entry, LockKind::shared);
+        if (!taken) log().debug("an entry stays, for somebody may use it: {}", taken.error().message);
+        if (!taken || !*taken) return false;
     }
     work();
-    if (all != nullptr) all->unlock(byte);
+    if (all != nullptr) all->unlock(first, k_bytes_of_entry);
     return true;
 }
 

@@ -1,5 +1,9 @@
-// Which entries living processes use: locks on bytes of one file in the folder, one byte for each entry. The kernel
+// Which entries living processes use: locks on bytes of one file in the folder, a range of them for each entry. The kernel
 // releases them when a process dies.
+//
+// A user of an entry locks one byte of its range exclusively, which the kernel lets only those do who may write the file.
+// Who removes an entry locks its whole range shared. So a process that may only read the file keeps no entry from being
+// removed, whatever it locks there.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <random>
 
 #include <sys/types.h>
 
@@ -31,6 +36,8 @@ private:
     /// and in a forked child, whose copy would be its parent's: what is taken is taken there, too.
     ByteLocks* locks();
     [[nodiscard]] bool is_current() const;
+    /// Takes a byte of those that begin at `first`.
+    bool is_taken_by(ByteLocks& locks, std::uint64_t first);
 
     FileSystem& m_files;
     const Modes m_modes;
@@ -39,7 +46,8 @@ private:
     std::unique_ptr<ByteLocks> m_locks; ///< guarded by m_mutex, as what follows
     std::uint64_t m_inode = 0;          ///< of the file that is open
     pid_t m_process = 0;                ///< that opened it
-    /// By byte: is it locked? What this process uses stays from it also where no lock is to be had.
+    std::minstd_rand m_random{std::random_device{}()};
+    /// By an entry's first byte: is one locked? What this process uses stays from it also where no lock is to be had.
     std::map<std::uint64_t, bool> m_taken;
 };
 
