@@ -26,6 +26,12 @@ namespace {
 /// How long a call that might complete an earlier recording looks whether its own work is done.
 constexpr std::chrono::milliseconds k_wait_for_own_work{20};
 
+/// Whoever destroys a function has done with what its callable uses.
+Error destroyed_within()
+{
+    return {ErrorCode::not_recordable, "its own callable destroyed it: destroy it after the call, to have it recorded"};
+}
+
 /// What captures run the callable with, beside the function's own.
 struct CaptureRuns {
     CaptureRuns(const Runnable& own, std::mutex& one_at_a_time)
@@ -50,9 +56,11 @@ std::unique_ptr<Job> Function::Impl::new_job(Journey& journey) const
     Subject subject = m_subject;
     if (m_half && m_half->others) subject.others = m_half->others();
     auto runs = std::make_shared<CaptureRuns>(m_runnable, m_callable_mutex);
-    subject.run = [runs](const RunInputs& inputs, ScratchPool& scratch, const std::shared_ptr<backends::Stream>& stream,
-                         RunContext& context) {
+    subject.run = [runs, &is_retired = m_is_retired](const RunInputs& inputs, ScratchPool& scratch,
+                                                     const std::shared_ptr<backends::Stream>& stream,
+                                                     RunContext& context) -> Result<void> {
         const std::scoped_lock lock{runs->mutex};
+        if (is_retired) return std::unexpected(destroyed_within());
         return runs->run(inputs, scratch, stream, context);
     };
     RecordOptions options;
@@ -89,6 +97,7 @@ void Function::Impl::answer(Job& job, const std::shared_ptr<backends::Stream>& s
     for (const LaunchedProgram& program : context.modules | std::views::values) job.launched.push_back(program.module);
     auto ended = job.session->end_answer(context);
     if (ended) ended = check_programs(context);
+    if (m_is_retired) ended = std::unexpected(destroyed_within());
     if (!ended) job.refusal = ended.error();
 }
 

@@ -319,7 +319,8 @@ std::size_t Cache::record_pending()
 
 ProfileRecording Cache::record_profile(Function& function, const MakeArguments& make, std::size_t most)
 {
-    return function.m_impl->record_profile(*m_impl, make, most);
+    const auto impl = function.m_impl; // its callable may destroy it
+    return impl->record_profile(*m_impl, make, most);
 }
 
 Tuner Cache::tuner(const Device& device, const TuningOptions& options)

@@ -108,6 +108,7 @@ Function::Impl::~Impl()
 
 void Function::Impl::retire() noexcept
 {
+    m_is_retired = true;
     const std::scoped_lock lock{m_cache->mutex};
     m_cache->functions.erase(m_name); // the name may be wrapped again
 }
@@ -385,14 +386,24 @@ Function::~Function()
     if (m_impl) m_impl->retire();
 }
 
-Outcome Function::call(std::span<const Arg> args) { return m_impl->call(m_impl->default_stream(), args); }
+// The callable may destroy the function, and the stream: both stay until the call ends.
+
+Outcome Function::call(std::span<const Arg> args)
+{
+    const auto impl = m_impl;
+    return impl->call(impl->default_stream(), args);
+}
 Outcome Function::call(Stream& stream, std::span<const Arg> args)
 {
-    return m_impl->call(StreamAccess::impl(stream).stream, args);
+    const auto impl = m_impl;
+    const auto target = StreamAccess::impl(stream).stream;
+    return impl->call(target, args);
 }
 Outcome Function::call_uncaptured(Stream& stream, std::span<const Arg> args)
 {
-    return m_impl->call(StreamAccess::impl(stream).stream, args, replay::AskedCapture::yes);
+    const auto impl = m_impl;
+    const auto target = StreamAccess::impl(stream).stream;
+    return impl->call(target, args, replay::AskedCapture::yes);
 }
 void Function::bind(std::string_view state, const MemoryRef& memory) { m_impl->bind(state, memory); }
 Report Function::report() const { return m_impl->report(); }

@@ -110,7 +110,7 @@ struct Function::Impl {
     void forget(const Digest& forward);
     /// Scratch of runs as it is.
     [[nodiscard]] std::vector<NamedMemory> scratch_memory() const;
-    /// Gives the name free: the function's handle is gone, whoever still works on it.
+    /// Gives the name free: the function's handle is gone, whoever still works on it. The callable is not run again.
     void retire() noexcept;
     [[nodiscard]] const std::string& name() const noexcept { return m_name; }
     [[nodiscard]] const cachefmt::FunctionKey& key() const noexcept { return m_key; }
@@ -325,6 +325,7 @@ private:
     std::unique_ptr<Job> m_pending;             // a recording or comparison that waits for its moment
     std::set<Digest> m_strayed; // guards digests of calls that were refused for work past the recorder's stream
     std::atomic<bool> m_is_settled = false;
+    std::atomic<bool> m_is_retired = false;
     bool m_is_recording = false; // a call of it is being recorded or compared
     std::shared_ptr<LastStream> m_last;
     std::optional<Served> m_served;

@@ -289,7 +289,8 @@ ProfileRecording Function::Impl::record_profile(const Cache::Impl& owner, const 
     const std::size_t limit = most != 0 ? most : m_cache->options.max_variants;
     if (shapes.size() > limit) shapes.resize(limit);
     result.shapes = shapes.size();
-    for (const ProfiledShape& shape : shapes) record_shape(shape, make, result);
+    for (const ProfiledShape& shape : shapes)
+        if (!m_is_retired) record_shape(shape, make, result);
     log().info("{}: {} of {} shapes of its profile are recorded now, {} were", label(), result.recorded, result.shapes,
                result.replayed);
     return result;

@@ -283,7 +283,12 @@ std::shared_ptr<Pair::Impl> Pair::Impl::make(const std::shared_ptr<Cache::Impl>&
 
 Pair::Impl::~Impl()
 {
-    if (!m_cache) return; // it was not finished
+    if (m_cache) retire(); // else it was not finished
+}
+
+void Pair::Impl::retire() noexcept
+{
+    if (m_is_retired.exchange(true)) return; // the names may be another's by now
     m_forward->retire();
     m_backward->retire();
     const std::scoped_lock lock{m_cache->mutex};
@@ -292,7 +297,7 @@ Pair::Impl::~Impl()
 
 // --- a call
 
-const std::shared_ptr<backends::Stream>& Pair::Impl::stream_of(Stream* stream) const
+std::shared_ptr<backends::Stream> Pair::Impl::stream_of(Stream* stream) const
 {
     if (stream == nullptr) return m_forward->default_stream();
     const Stream::Impl& its = StreamAccess::impl(*stream);
@@ -371,7 +376,7 @@ ForwardCall Pair::Impl::forward(Stream* stream, std::span<const Arg> args)
 {
     m_forward->refuse_nested();
     refuse_saved(args);
-    const auto& target = stream_of(stream);
+    const auto target = stream_of(stream);
     const std::scoped_lock lock{m_mutex};
     const Outcome outcome = m_forward->call(target, args);
     m_served = m_forward->served();
@@ -384,7 +389,7 @@ Outcome Pair::Impl::backward(const ForwardCall& of, Stream* stream, std::span<co
 {
     m_backward->refuse_nested();
     refuse_saved(args);
-    const auto& target = stream_of(stream);
+    const auto target = stream_of(stream);
     const std::scoped_lock lock{m_mutex};
     if (of.generation == 0)
         raise({ErrorCode::invalid_argument,
@@ -444,15 +449,37 @@ const Function::Impl& Pair::Impl::half(PairHalf half) const
 
 Pair::Pair(std::shared_ptr<Impl> impl) noexcept : m_impl(std::move(impl)) {}
 Pair::Pair(Pair&&) noexcept = default;
-Pair& Pair::operator=(Pair&&) noexcept = default;
-Pair::~Pair() = default;
+Pair& Pair::operator=(Pair&& other) noexcept
+{
+    std::swap(m_impl, other.m_impl);
+    return *this;
+}
+Pair::~Pair()
+{
+    if (m_impl) m_impl->retire();
+}
 
-ForwardCall Pair::forward(std::span<const Arg> args) { return m_impl->forward(nullptr, args); }
-ForwardCall Pair::forward(Stream& stream, std::span<const Arg> args) { return m_impl->forward(&stream, args); }
-Outcome Pair::backward(const ForwardCall& of, std::span<const Arg> args) { return m_impl->backward(of, nullptr, args); }
+// A callable may destroy the pair: it stays until the call ends.
+
+ForwardCall Pair::forward(std::span<const Arg> args)
+{
+    const auto impl = m_impl;
+    return impl->forward(nullptr, args);
+}
+ForwardCall Pair::forward(Stream& stream, std::span<const Arg> args)
+{
+    const auto impl = m_impl;
+    return impl->forward(&stream, args);
+}
+Outcome Pair::backward(const ForwardCall& of, std::span<const Arg> args)
+{
+    const auto impl = m_impl;
+    return impl->backward(of, nullptr, args);
+}
 Outcome Pair::backward(const ForwardCall& of, Stream& stream, std::span<const Arg> args)
 {
-    return m_impl->backward(of, &stream, args);
+    const auto impl = m_impl;
+    return impl->backward(of, &stream, args);
 }
 void Pair::bind(std::string_view state, const MemoryRef& memory) { m_impl->bind(state, memory); }
 Report Pair::report(PairHalf half) const { return m_impl->half(half).report(); }

@@ -1,6 +1,7 @@
 // Private parts of Pair: two functions over one arena, whose calls belong together.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -34,9 +35,11 @@ struct Pair::Impl {
     [[nodiscard]] Outcome backward(const ForwardCall& of, Stream* stream, std::span<const Arg> args);
     void bind(std::string_view state, const MemoryRef& memory);
     [[nodiscard]] const Function::Impl& half(PairHalf half) const;
+    /// As Function's.
+    void retire() noexcept;
 
 private:
-    [[nodiscard]] const std::shared_ptr<backends::Stream>& stream_of(Stream* stream) const;
+    [[nodiscard]] std::shared_ptr<backends::Stream> stream_of(Stream* stream) const;
     void refuse_saved(std::span<const Arg> args) const;
     [[nodiscard]] Result<void> check_forward(const Frame& frame);
     [[nodiscard]] Result<void> check_backward(const Frame& frame) const;
@@ -50,6 +53,7 @@ private:
     std::vector<NamedMemory> m_saved;
     std::shared_ptr<Function::Impl> m_forward, m_backward;
 
+    std::atomic<bool> m_is_retired = false;
     std::mutex m_mutex;                             // one call at a time: both halves share what is saved
     std::uint64_t m_generation = 0;                 // of what is saved; 0: of no whole call
     std::optional<Function::Impl::Served> m_served; // by the forward call of that generation

@@ -17,6 +17,7 @@ int main(void)
         TEST_OF(log_lines_reach_the_host),
         TEST_OF(a_second_cache_replays_what_the_first_recorded),
         TEST_OF(a_function_outlives_its_cache_and_device_handles),
+        TEST_OF(a_function_may_be_destroyed_by_its_own_callback),
         TEST_OF(scalars_are_patched_at_every_call),
         TEST_OF(forks_scratch_copies_and_fills_are_replayed),
         TEST_OF(events_order_streams),

@@ -48,6 +48,7 @@ void names_are_readable(void);
 void log_lines_reach_the_host(void);
 void a_second_cache_replays_what_the_first_recorded(void);
 void a_function_outlives_its_cache_and_device_handles(void);
+void a_function_may_be_destroyed_by_its_own_callback(void);
 void scalars_are_patched_at_every_call(void);
 void forks_scratch_copies_and_fills_are_replayed(void);
 void events_order_streams(void);

@@ -210,6 +210,37 @@ static wg_arg float_arg(const char* name, float value)
     return arg;
 }
 
+struct destroyed {
+    wg_function* function;
+    int runs;
+};
+
+static int destroys_its_function(wg_recorder* recorder, void* user)
+{
+    struct destroyed* own = user;
+    ++own->runs;
+    OK(wg_function_destroy(own->function));
+    own->function = NULL;
+    return add_one(recorder, NULL);
+}
+
+void a_function_may_be_destroyed_by_its_own_callback(void)
+{
+    const wg_function_spec spec = vector_spec("add_one");
+    wg_buffer *x = floats(0), *y = room();
+    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
+    wg_cache* cache = open_cache("destroyed", wg_policy_read_write);
+    struct destroyed own = {NULL, 0};
+    wg_outcome outcome = -1;
+    OK(wg_wrap(cache, g_device, &spec, destroys_its_function, &own, &own.function));
+    OK(wg_call(own.function, wg_device_stream(g_device), args, 2, &outcome));
+    CHECK(outcome == wg_outcome_refused && own.runs == 1 && own.function == NULL);
+    CHECK(holds(y, 1, 1));
+    OK(wg_cache_close(cache));
+    OK(wg_buffer_destroy(x));
+    OK(wg_buffer_destroy(y));
+}
+
 void scalars_are_patched_at_every_call(void)
 {
     static const wg_scalar_decl scalars[] = {{"n", wg_i32, 1, -8, 1000}, {"f", wg_f32, 1, 0.25, 8}};

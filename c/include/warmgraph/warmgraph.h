@@ -651,6 +651,8 @@ WARMGRAPH_API wg_status wg_cache_latest_metadata(const wg_cache* cache, const wg
 /// unsupported: not paused, and wg_last_error says why (a function that was not called yet, code that keeps state, a
 /// profiler, a recording).
 WARMGRAPH_API wg_status wg_pause_recording(const wg_cache* const* caches, uint64_t count);
+/// May be called within the function's own callback, as wg_pair_destroy and wg_stream_destroy may: the call gives its
+/// result, the callback is not called again, and nothing of the call is recorded.
 WARMGRAPH_API wg_status wg_function_destroy(wg_function* function);
 /// Moves a state to other memory of the same size.
 WARMGRAPH_API wg_status wg_bind(wg_function* function, const char* state, wg_memory memory);

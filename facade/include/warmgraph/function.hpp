@@ -57,6 +57,7 @@ class WARMGRAPH_API Function {
 public:
     Function(Function&&) noexcept;
     Function& operator=(Function&&) noexcept;
+    /// May be called within its own callable: the call gives its result, and nothing of it is recorded.
     ~Function();
 
     /// Enqueues the function in the device's default stream, or in `stream`, and returns without waiting for it. The

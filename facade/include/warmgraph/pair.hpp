@@ -47,7 +47,7 @@ class WARMGRAPH_API Pair {
 public:
     Pair(Pair&&) noexcept;
     Pair& operator=(Pair&&) noexcept;
-    ~Pair();
+    ~Pair(); ///< as Function's
 
     /// Enqueues forward in the device's default stream, or in `stream`, as Function::call does, with its errors. What an
     /// earlier call saved is overwritten. invalid_argument also: a name of saved memory, memory that overlaps it, a
