@@ -7,8 +7,7 @@
 
 #include "expect_error.hpp"
 #include "random_graph.hpp"
-#include "sample_entry.hpp"
-#include "warmgraph/cachefmt/halves.hpp"
+#include "sample_pair.hpp"
 #include "warmgraph/cachefmt/readable.hpp"
 
 namespace warmgraph::cachefmt::test::halves_test {
@@ -17,90 +16,9 @@ namespace {
 using testing::HasSubstr;
 using warmgraph::test::failed_with;
 
-const std::vector<std::string> k_saved{"h"};
-
-Slot scalar_slot(std::uint32_t target) { return {SlotKind::scalar, target, 0, 4, 0}; }
-
-void give_key(Entry& entry)
-{
-    entry.header.key = {{"Toy_static_clgraphcache_1a2b3c4d5e6f", "world1global_rank0", "step"},
-                        guards_digest(entry.header.guards)};
-    entry.header.info.node_count = static_cast<std::uint32_t>(entry.graph.nodes.size());
-    entry.header.info.image_count = static_cast<std::uint32_t>(entry.graph.images.size());
-}
-
-Guards guards_of(const std::vector<std::string>& tensors)
-{
-    Guards guards;
-    guards.facts = {{"driver.version", "3.1"}, {k_saved_fact, "h f32 [4]"}, {"rank", "r", Role::identity}};
-    for (const auto& name : tensors)
-        guards.tensors.push_back(
-            {name, DType::f32, {4}, {1}, "opencl:0", 256, static_cast<std::uint32_t>(guards.tensors.size())});
-    return guards;
-}
-
-KernelNode kernel(std::uint32_t image, const std::string& name, const std::vector<Slot>& slots)
-{
-    KernelNode node{image, name, {1, 1, 1}, {4, 1, 1}, {}};
-    for (const Slot& slot : slots)
-        node.params.push_back(slot.kind == SlotKind::region ? Param{ParamKind::memory, {}, 0, {slot}}
-                                                            : Param{ParamKind::value, Bytes(4), 0, {slot}});
-    return node;
-}
-
-Entry forward_half()
-{
-    Entry entry;
-    entry.header.guards = guards_of({"x", "y", "h", "w"});
-    entry.header.guards.tensors[3].alias_group = 0; // w overlaps x
-    entry.header.guards.values = {{"mode", DType::i32, 1}};
-    entry.graph.regions = {
-        {"x", RegionKind::input, 16, 64, {}},        {"y", RegionKind::output, 16, 64, {}},
-        {"h", RegionKind::output, 16, 64, {}},       {"w", RegionKind::weights, 16, 4, {}},
-        {"scratch", RegionKind::arena, 64, 256, {}}, {"table", RegionKind::constant, 8, 8, Bytes(8, std::byte{3})}};
-    entry.graph.scalars = {{"scale", DType::f32}};
-    entry.graph.images = {{digest_of(1), 100, {}, "one"}, {digest_of(2), 200, {}, "two"}};
-    entry.graph.nodes = {FillNode{region_slot(4), Bytes(4), 64},
-                         kernel(1, "f", {region_slot(0), region_slot(3), region_slot(2), scalar_slot(0)}),
-                         kernel(0, "g", {region_slot(2), region_slot(5), region_slot(1)})};
-    entry.graph.edges = {{0, 1}, {1, 2}};
-    entry.header.info.scalar_proofs = {"scale: sampled"};
-    entry.header.info.answer_ms = 5;
-    give_key(entry);
-    return entry;
-}
-
-Entry backward_half(const Entry& forward)
-{
-    Entry entry;
-    entry.header.guards = guards_of({"dy", "x", "h", "dx"});
-    entry.header.guards.tensors[3].alias_group = 0; // in place
-    entry.header.guards.facts.insert(entry.header.guards.facts.begin() + 1,
-                                     {k_forward_fact, to_hex(forward.header.key.guards_digest)});
-    entry.graph.regions = {{"dy", RegionKind::input, 16, 64, {}},
-                           {"x", RegionKind::input, 16, 64, {}},
-                           {"h", RegionKind::input, 16, 256, {}},
-                           {"dx", RegionKind::output, 16, 64, {}},
-                           {"scratch", RegionKind::arena, 32, 256, {}}};
-    entry.graph.scalars = {{"scale", DType::f32}};
-    entry.graph.images = {{digest_of(2), 200, {}, "two"}};
-    entry.graph.nodes = {kernel(0, "b", {region_slot(0), region_slot(2), region_slot(4), scalar_slot(0)}),
-                         CopyNode{region_slot(4), region_slot(3), 16}};
-    entry.graph.edges = {{0, 1}};
-    entry.header.info.answer_ms = 7;
-    give_key(entry);
-    return entry;
-}
-
-Entry joined()
-{
-    const Entry forward = forward_half();
-    return *join(forward, backward_half(forward), k_saved);
-}
-
 TEST(Halves, JoinedTheyAreOneEntryThatSurvivesItsFile)
 {
-    const Entry pair = joined();
+    const Entry pair = sample_pair();
     EXPECT_EQ(pair.graph.nodes.size(), 5U);
     EXPECT_EQ(pair.graph.second_half, 3U);
     EXPECT_EQ(pair.header.info.answer_ms, 12);
@@ -115,7 +33,7 @@ TEST(Halves, JoinedTheyAreOneEntryThatSurvivesItsFile)
 
 TEST(Halves, ComeApartAsTheyWere)
 {
-    const Entry forward = forward_half(), backward = backward_half(forward), pair = joined();
+    const Entry forward = forward_half(), backward = backward_half(forward), pair = sample_pair();
     for (const auto& [half, was] : {std::pair{Half::forward, &forward}, std::pair{Half::backward, &backward}}) {
         auto is = half_of(pair, half);
         ASSERT_TRUE(is) << is.error().message;
@@ -135,11 +53,11 @@ TEST(Halves, TheDigestOfTheGuardsCoversBothHalves)
     Entry other = backward;
     other.header.guards.tensors[0].sizes = {5};
     give_key(other);
-    EXPECT_NE(join(forward, other, k_saved)->header.key, joined().header.key);
+    EXPECT_NE(join(forward, other, k_saved_of_pair)->header.key, sample_pair().header.key);
     Entry another = forward;
     another.header.guards.values[0].bits = 2;
     give_key(another);
-    EXPECT_NE(join(another, backward_half(another), k_saved)->header.key, joined().header.key);
+    EXPECT_NE(join(another, backward_half(another), k_saved_of_pair)->header.key, sample_pair().header.key);
 }
 
 TEST(Halves, ThatDoNotBelongTogetherAreNotJoined)
@@ -148,14 +66,14 @@ TEST(Halves, ThatDoNotBelongTogetherAreNotJoined)
     Entry another = forward;
     another.header.guards.values[0].bits = 2;
     give_key(another);
-    EXPECT_TRUE(failed_with(join(another, backward, k_saved), ErrorCode::not_recordable));
+    EXPECT_TRUE(failed_with(join(another, backward, k_saved_of_pair), ErrorCode::not_recordable));
     Entry elsewhere = backward;
     elsewhere.header.guards.facts[0].value = "3.2";
     give_key(elsewhere);
-    EXPECT_TRUE(failed_with(join(forward, elsewhere, k_saved), ErrorCode::not_recordable));
+    EXPECT_TRUE(failed_with(join(forward, elsewhere, k_saved_of_pair), ErrorCode::not_recordable));
     Entry outside = backward;
     outside.graph.events = {"done"};
-    EXPECT_TRUE(failed_with(join(forward, outside, k_saved), ErrorCode::unsupported));
+    EXPECT_TRUE(failed_with(join(forward, outside, k_saved_of_pair), ErrorCode::unsupported));
 }
 
 TEST(Halves, APlainEntryHasNone)
@@ -171,14 +89,14 @@ TEST(Halves, APlainEntryHasNone)
 
 TEST(Halves, ThatUseEachOthersMemoryDoNotComeApart)
 {
-    Entry pair = joined();
+    Entry pair = sample_pair();
     auto& kernel = std::get<KernelNode>(pair.graph.nodes[3]);
     for (const std::uint32_t target : {0U, 4U, 5U}) { // forward.x, forward.scratch, forward.table
         kernel.params[0].slots[0].target = target;
         EXPECT_TRUE(half_of(pair, Half::forward));
         EXPECT_TRUE(failed_with(half_of(pair, Half::backward), ErrorCode::corrupt)) << target;
     }
-    pair = joined();
+    pair = sample_pair();
     std::get<FillNode>(pair.graph.nodes[0]).destination.target =
         static_cast<std::uint32_t>(pair.graph.regions.size() - 1);
     EXPECT_TRUE(failed_with(half_of(pair, Half::forward), ErrorCode::corrupt));
@@ -186,7 +104,7 @@ TEST(Halves, ThatUseEachOthersMemoryDoNotComeApart)
 
 TEST(Halves, ABackwardHalfThatBeginsNowhereOrWaitsForForwardIsNoMeaning)
 {
-    Entry pair = joined();
+    Entry pair = sample_pair();
     pair.graph.second_half = 6;
     EXPECT_TRUE(failed_with(validate(pair.graph, {}), ErrorCode::corrupt));
     pair.graph.second_half = 2; // an edge leads from 1 to 2

@@ -1,14 +1,17 @@
 // A whole bundle. Most mutations get digests that match, as somebody who can make a bundle would do.
+#include <algorithm>
 #include <cstring>
 
 #include "assemble_bundle.hpp"
 #include "fuzz.hpp"
+#include "memory_tier.hpp"
 #include "warmgraph/autotune/library.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/bundle/artifact_fit.hpp"
 #include "warmgraph/bundle/bundle.hpp"
 #include "warmgraph/bundle/bundle_tier.hpp"
 #include "warmgraph/bundle/fit.hpp"
+#include "warmgraph/bundle/transfer.hpp"
 #include "warmgraph/profile/library.hpp"
 #include "warmgraph/store/store.hpp"
 
@@ -70,6 +73,62 @@ void check_artifacts(bundle::BundleTier& tier)
     }
 }
 
+std::vector<store::Name> names_in(store::Tier& folder)
+{
+    std::vector<store::Name> names;
+    using Scope = store::Scope::Kind;
+    for (const Scope scope :
+         {Scope::entries, Scope::images, Scope::artifacts, Scope::compiled, Scope::profiles, Scope::torch})
+        for (const store::Name& name : folder.list({scope}).value()) names.push_back(name);
+    return names;
+}
+
+/// Into a folder, from there into a bundle, and from one bundle into another: what is taken is whole.
+void check_transfer(const bundle::Bundle& opened)
+{
+    test::MemoryTier folder;
+    const auto all = [](const cachefmt::EntryHeader&) { return std::string(); };
+    const auto unpacked = bundle::unpack(opened, folder, all);
+    fuzz::require(unpacked.has_value(), "a folder that takes everything gives no error");
+    const std::vector<store::Name> names = names_in(folder);
+    std::uint64_t moved = 0;
+    for (const auto& [kind, amount] : unpacked->moved) moved += amount.count;
+    fuzz::require(names.size() == moved, "what is there was moved");
+    const store::Store store(folder);
+    std::vector<store::EntryKey> entries;
+    for (const store::Name& name : names) {
+        if (const auto* const key = std::get_if<store::EntryKey>(&name)) entries.push_back(*key);
+        const auto* const image = std::get_if<store::ImageName>(&name);
+        fuzz::require(image == nullptr || sha256(*folder.get(name, {1 << 30}).value()->bytes) == image->digest,
+                      "an image has its digest");
+    }
+    for (const store::EntryKey& key : entries) {
+        const auto header = store.header(key);
+        fuzz::require(header && *header && (*header)->kind == cachefmt::EntryKind::graph,
+                      "an entry in a folder is whole");
+    }
+    const auto again = bundle::unpack(opened, folder, all);
+    fuzz::require(again && again->moved.empty(), "nothing is taken twice");
+
+    const bundle::Getter get = [&](const store::Name& name) -> Result<std::optional<Bytes>> {
+        auto found = folder.get(name, {1 << 30});
+        return found && *found ? std::optional((*found)->bytes.value()) : std::nullopt;
+    };
+    Bytes second, third;
+    bundle::Writer writer(bundle::into_bytes(second)), copier(bundle::into_bytes(third));
+    const auto gathered = bundle::gather(writer, entries, get);
+    fuzz::require(gathered && gathered->skipped.empty(), "what was taken can be given");
+    const auto artifacts = bundle::artifacts_of(folder, [](bundle::Kind) { return true; });
+    fuzz::require(artifacts && bundle::gather(writer, *artifacts, get), "objects that stand alone, too");
+    fuzz::require(writer.finish() && bundle::Bundle::open(bundle::over_bytes(second)), "it is a bundle");
+    fuzz::require(bundle::copy_members(opened, copier, all) && copier.finish(), "members are copied");
+    const auto copied = bundle::Bundle::open(bundle::over_bytes(third));
+    fuzz::require(copied && std::ranges::all_of(
+                                (*copied)->members(),
+                                [&](const bundle::Member& member) { return (*copied)->verify(member).has_value(); }),
+                  "what was copied is whole");
+}
+
 } // namespace
 
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
@@ -107,6 +166,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         return 0;
     }
     for (const bundle::Member& member : (*opened)->members()) check_member(**opened, member);
+    check_transfer(**opened);
     bundle::BundleTier tier(std::move(*opened), "fuzz.wgb");
     store::Store store(tier);
     const auto names = tier.list({});

@@ -11,6 +11,7 @@
 #include "report_parts.hpp"
 #include "sample_best_config.hpp"
 #include "sample_capture.hpp"
+#include "sample_pair.hpp"
 #include "sample_profile.hpp"
 #include "sample_program.hpp"
 #include "torch_keys.hpp"
@@ -70,6 +71,18 @@ bool is_accepted(const std::string& name, ByteView bytes, const cachefmt::EntryK
     return decoded.has_value();
 }
 
+/// A pair's header, behind its size, and its graph.
+Bytes pair_input()
+{
+    const cachefmt::Entry pair = cachefmt::test::sample_pair();
+    const Bytes header = cachefmt::write_header(pair.header), payload = cachefmt::write_payload(pair.graph);
+    Bytes bytes;
+    append(bytes, static_cast<std::uint32_t>(header.size()));
+    append(bytes, ByteView{header});
+    append(bytes, ByteView{payload});
+    return bytes;
+}
+
 /// Two entries and an image; small members are stored as they are where `compress_above` says so.
 Bytes sample_bundle(std::uint64_t compress_above, const SigningKey* key)
 {
@@ -83,6 +96,23 @@ Bytes sample_bundle(std::uint64_t compress_above, const SigningKey* key)
         added &= writer.add(bundle::Kind::graph, named.header.key, cachefmt::encode(named).value()).value_or(false);
     }
     fuzz::require(added && writer.finish().has_value(), "the sample bundle can be made");
+    return bytes;
+}
+
+/// An entry with all that it needs: a folder takes it.
+Bytes bundle_of_a_whole_entry()
+{
+    Bytes bytes;
+    bundle::Writer writer(bundle::into_bytes(bytes), {.compress_above = 1 << 30});
+    cachefmt::Entry entry = cachefmt::test::forward_half();
+    bool added = true;
+    for (cachefmt::ImageRef& image : entry.graph.images) {
+        const Bytes code(image.size, std::byte{'c'});
+        image.digest = sha256(code);
+        added &= writer.add(bundle::Kind::image, store::ImageName{image.digest}, code).value_or(false);
+    }
+    added &= writer.add(bundle::Kind::graph, entry.header.key, cachefmt::encode(entry).value()).value_or(false);
+    fuzz::require(added && writer.finish().has_value(), "the bundle of a whole entry can be made");
     return bytes;
 }
 
@@ -131,6 +161,10 @@ int check(const std::filesystem::path& folder)
     for (const std::string name : {"opencl", "cuda", "tombstone"})
         ok &= is_accepted("report/" + name, fuzz::split(as_bytes(text_of(folder / "report" / name))).entry,
                           fuzz::report_key());
+    if (text_of(folder / "halves" / "pair") != as_text(pair_input())) {
+        std::fprintf(stderr, "halves/pair is another's: run fuzz_make_corpus tests/fuzz/corpus\n");
+        ok = false;
+    }
     if (!decode_capture(as_bytes(text_of(folder / "capture" / "each_kind")))) {
         std::fprintf(stderr, "capture/each_kind is refused: run fuzz_make_corpus tests/fuzz/corpus\n");
         ok = false;
@@ -141,7 +175,7 @@ int check(const std::filesystem::path& folder)
                          name.c_str());
             ok = false;
         }
-    for (const std::string name : {"plain", "compressed", "signed", "artifacts"}) {
+    for (const std::string name : {"plain", "compressed", "signed", "artifacts", "whole"}) {
         const std::string text = text_of(folder / "bundle" / name);
         const auto opened = bundle::Bundle::open(bundle::over_bytes(as_bytes(text)));
         const bool opens = opened && std::ranges::all_of((*opened)->members(), [&](const bundle::Member& member) {
@@ -175,10 +209,12 @@ int main(int argc, char** argv)
     write(folder / "header" / "tombstone", cachefmt::write_header(tombstone.header));
     write(folder / "payload" / "opencl", cachefmt::write_payload(opencl.graph));
     write(folder / "payload" / "cuda", cachefmt::write_payload(cuda.graph));
+    write(folder / "halves" / "pair", pair_input());
     write(folder / "bundle" / "plain", sample_bundle(1 << 30, nullptr));
     write(folder / "bundle" / "compressed", sample_bundle(0, nullptr));
     write(folder / "bundle" / "signed", sample_bundle(1 << 30, &*key));
     write(folder / "bundle" / "artifacts", bundle_of_artifacts(&*key));
+    write(folder / "bundle" / "whole", bundle_of_a_whole_entry());
     write(folder / "usage" / "full", as_bytes(k_usage));
     write(folder / "usage" / "odd", as_bytes(R"({"hits": -1, "saved_ms": 1e999, "last_used": "\ud800"})"));
     autotune::BestConfig descended = autotune::test::sample_best_config();

@@ -77,6 +77,23 @@ TEST_F(CompiledFolder, ADamagedOneIsSetAside)
     EXPECT_TRUE(m_library.find(m_program.ingredients).value());
 }
 
+/// Whoever asks for less, or has another key, may use it.
+TEST_F(CompiledFolder, OneThatIsNotTrustedStaysWhereItIs)
+{
+    const auto key = [](const std::string& id) {
+        return std::make_shared<const SigningKey>(SigningKey::generate(id, SignatureKind::ed25519).value());
+    };
+    const ProgramLibrary strict{*m_store, {.sign_with = {}, .accepted = {key("ours")}, .require = true}},
+        theirs{*m_store, {.sign_with = key("theirs"), .accepted = {}, .require = true}};
+    for (const ProgramLibrary* const writer : {&m_library, &theirs}) {
+        ASSERT_TRUE(succeeded(writer->put(m_program)));
+        EXPECT_TRUE(failed_with(strict.find(m_program.ingredients), ErrorCode::untrusted));
+        EXPECT_EQ(files().size(), 1U);
+        EXPECT_THAT(files("quarantine"), IsEmpty());
+        EXPECT_TRUE(writer->find(m_program.ingredients).value());
+    }
+}
+
 TEST_F(CompiledFolder, OneUnderAnothersNameIsStale)
 {
     ASSERT_TRUE(succeeded(m_library.put(m_program)));

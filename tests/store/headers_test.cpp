@@ -80,6 +80,25 @@ struct StoreHeaders : testing::Test {
     store::Store m_store{m_tier};
 };
 
+/// Also where the caller asks for the entry at once.
+TEST_F(StoreHeaders, AreAllThatIsReadOfWhatIsNotTrusted)
+{
+    Entry entry = make_entry(k_decode);
+    entry.graph.nodes.assign(4000, entry.graph.nodes[0]);
+    entry.header.info.node_count = 4000;
+    store::Caps caps;
+    caps.packings.payloads.level = 0;
+    ASSERT_TRUE(succeeded(store::Store(m_tier, caps).publish(entry)));
+    caps.trust.require = true;
+    caps.trust.accepted = {
+        std::make_shared<const SigningKey>(SigningKey::generate("k", SignatureKind::ed25519).value())};
+    const std::uint64_t size = m_tier.objects.begin()->second.bytes.size();
+    ASSERT_GT(size, 100'000U);
+    static_cast<void>(m_tier.taken());
+    EXPECT_TRUE(failed_with(store::Store(m_tier, caps).entry(entry.header.key), ErrorCode::untrusted, "not signed"));
+    EXPECT_LT(m_tier.taken(), size / 2);
+}
+
 TEST_F(StoreHeaders, AreReadOnce)
 {
     const Entry entry = publish();

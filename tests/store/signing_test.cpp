@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "lacking.hpp"
+#include "log_lines.hpp"
 #include "store_fixture.hpp"
 #include "warmgraph/store/signing.hpp"
 
@@ -65,6 +66,19 @@ TEST_F(Signing, WhatIsNotAcceptedIsRefusedUnreadAndStays)
     const auto signer = opened(old_key, {}, true);
     ASSERT_TRUE(succeeded(signer->publish(entry))) << "a new recording takes its place";
     EXPECT_TRUE(succeeded(strict->entry(key)));
+}
+
+/// Whoever has the key of that id may accept it.
+TEST_F(Signing, AForgedSignatureIsRefusedAndStaysAlsoWhereNoneIsRequired)
+{
+    const std::string forged = "old:hmac-sha256:" + k_other_secret;
+    ASSERT_TRUE(succeeded(opened(forged, {}, false)->publish(entry)));
+    const auto before = snapshot(m_root);
+    const auto reader = opened({}, {old_key}, false);
+    EXPECT_TRUE(failed_with(reader->header(key), ErrorCode::untrusted, "forged"));
+    EXPECT_TRUE(failed_with(reader->entry(key), ErrorCode::untrusted, "forged"));
+    EXPECT_EQ(snapshot(m_root), before);
+    EXPECT_TRUE(succeeded(opened({}, {forged}, false)->entry(key)));
 }
 
 TEST_F(Signing, KeysAreRotatedByAcceptingBothForAWhile)
@@ -172,6 +186,8 @@ TEST_F(Sources, ThatAreWrongAreRefusedByNameAndWithoutTheirSecret)
     refused(ErrorCode::invalid_argument, "no regular file");
     source.accept_file = file("open", secret + "\n", 0622);
     refused(ErrorCode::permission_denied, "chmod go-w");
+    source.accept_file = file("of_a_group", secret + "\n", 0620);
+    refused(ErrorCode::permission_denied, "chmod go-w");
     source.accept_file = file("bad", "one:hmac-sha256:" + k_secret + "zz\n");
     refused(ErrorCode::invalid_argument, "bad: signing key 'one'");
     source.sign_with_file = file("empty", "# to be filled in\n\n");
@@ -192,6 +208,22 @@ TEST_F(Sources, AFileOfAnotherUserIsRefused)
     ASSERT_EQ(::chown(source.accept_file.c_str(), 12'345, 12'345), 0);
     EXPECT_TRUE(failed_with(resolve_signing(source, environment()), ErrorCode::permission_denied,
                             "belongs to another user (12345)"));
+}
+
+TEST_F(Sources, ASecretThatOthersMayReadIsWorthAWord)
+{
+    log().set_level(spdlog::level::warn);
+    const auto warnings_of = [&](const std::string& line, mode_t mode) {
+        const LogLines lines;
+        source.accept_file = file("key", line + "\n", mode);
+        EXPECT_TRUE(succeeded(resolve_signing(source, environment())));
+        return lines.with("chmod go-r " + source.accept_file).size();
+    };
+    EXPECT_EQ(warnings_of(secret, 0600), 0U);
+    EXPECT_EQ(warnings_of(secret, 0640), 1U);
+    EXPECT_EQ(warnings_of(secret, 0604), 1U);
+    const std::string half = SigningKey::generate("k", SignatureKind::ed25519).value().public_line();
+    EXPECT_EQ(warnings_of(half, 0644), 0U) << "a public key is no secret";
 }
 
 TEST_F(Sources, APipeHoldsNobodyUp)

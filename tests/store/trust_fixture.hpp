@@ -46,7 +46,7 @@ private:
     {
         return ForwardingFileSystem::open_folder_in(
             inner, path, [this, admits = std::move(admits)](const FileInfo& info, const Path& of) {
-                return admits(told(info, of), of);
+                return admits ? admits(told(info, of), of) : Result<void>{};
             });
     }
     Result<std::optional<FileContent>> read_in(FileSystem& inner, const Path& path, std::uint64_t limit) override

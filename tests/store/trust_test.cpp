@@ -191,6 +191,66 @@ TEST_F(Trust, ASignatureAllowsAnotherOwnerAndNoMore)
     EXPECT_TRUE(failed_with(store->entry(m_entry.header.key), ErrorCode::permission_denied, "any user"));
 }
 
+/// A header that was read is known from then on, and is asked for with no byte of its file.
+TEST_F(Trust, ASignatureAllowsAnotherOwnerAsOftenAsItIsAskedFor)
+{
+    warm();
+    ASSERT_TRUE(succeeded(open({.trust = trust_of("ours")})->publish(m_entry)));
+    give_to(k_stranger);
+    const auto store = open({.falls_back = true, .trust = trust_of("ours")}, m_files);
+    for (int again = 0; again < 3; ++again) {
+        EXPECT_TRUE(succeeded(store->header(m_entry.header.key))) << again;
+        const auto variants = store->variants(k_decode);
+        ASSERT_TRUE(succeeded(variants)) << again;
+        EXPECT_TRUE(variants->at(0).header) << again;
+    }
+}
+
+/// Whoever reads one may not ask who signed it.
+TEST_F(Trust, AKeyAllowsAnotherOwnersEntriesAndNoOtherKind)
+{
+    using store::ArtifactKind;
+    const Digest digest = sha256(as_bytes("of a program"));
+    const std::vector<store::Name> names = {
+        store::ArtifactName{ArtifactKind::compiled, digest}, store::ArtifactName{ArtifactKind::best_config, digest},
+        store::ArtifactName{ArtifactKind::module_configs, digest}, store::ArtifactName{ArtifactKind::profile, digest},
+        store::ArtifactName{ArtifactKind::torch, digest}};
+    for (const store::Name& name : names) ASSERT_TRUE(succeeded(open()->tier().put(name, as_bytes("made by them"))));
+    give_to(k_stranger);
+    for (const bool requires_signatures : {false, true}) {
+        cachefmt::Trust trust = trust_of("ours");
+        trust.require = requires_signatures;
+        const auto store = open({.falls_back = true, .trust = trust}, m_files);
+        for (const store::Name& name : names)
+            for (const store::Extent extent : {store::Extent{1 << 20, true}, store::Extent{4, false}})
+                EXPECT_TRUE(failed_with(store->tier().get(name, extent), ErrorCode::permission_denied,
+                                        "belongs to user 4000000001"))
+                    << to_text(name);
+    }
+    const auto trusting = open({.falls_back = true, .trusted_owners = {k_stranger}}, m_files);
+    for (const store::Name& name : names) EXPECT_TRUE(trusting->tier().get(name, {1 << 20}).value()) << to_text(name);
+}
+
+/// `ln secret cache/.leases`, before the library has made anything there.
+TEST_F(Trust, AFileThatALockFilesNameLeadsToKeepsItsModeAndContent)
+{
+    const fs::path secret = m_dir.path() / "secret";
+    for (const char* name : {".leases", ".prune.lock"}) {
+        fs::create_directory(m_root);
+        write(secret, "mine");
+        set_mode(secret, 0644);
+        fs::create_hard_link(secret, m_root / name);
+        {
+            const auto store = open({.budget = {.bytes = 1}});
+            ASSERT_TRUE(succeeded(store->publish(m_entry)));
+            ASSERT_TRUE(succeeded(store->prune({.bytes = 0})));
+        }
+        EXPECT_EQ(fs::status(secret).permissions(), fs::perms{0644}) << name;
+        EXPECT_EQ(text_of(secret), "mine") << name;
+        fs::remove_all(m_root);
+    }
+}
+
 TEST_F(Trust, AFolderOfAGroupThatTheProcessLacksIsRefused)
 {
     ASSERT_TRUE(succeeded(LocalStore::open(m_root, {.sharing = Sharing::group})));

@@ -58,10 +58,12 @@ bool FolderTrust::is_covered(const Name& name, ByteView bytes) const
 {
     if (!takes_signatures()) return false;
     const auto* const key = std::get_if<EntryKey>(&name);
-    if (key == nullptr) return std::holds_alternative<ImageName>(name); // by the digests of a signed entry
+    // An image is covered by its digest in a signed entry. Other kinds are not: what reads them may not ask for a signature.
+    if (key == nullptr) return std::holds_alternative<ImageName>(name);
+    // Too few to use anything of them: whoever reads on asks again.
+    if (bytes.size() < cachefmt::k_envelope_bytes) return true;
     const auto extent = cachefmt::header_extent(bytes, m_limits);
     if (!extent) return false;
-    // Too few to use anything of them: whoever reads on asks again.
     return *extent > bytes.size() || cachefmt::decode_header(bytes, *key, m_limits, m_signatures);
 }
 
