@@ -183,6 +183,7 @@ Outcome Function::Impl::answer_and_verify(LoadedVariant variant, Journey& journe
                               "work that was enqueued before the call is not done: a later call verifies the entry",
                               Remember::no, stream);
     job = new_job(journey);
+    variant.mark.reset(); // the function runs first
     job->verified = std::move(variant);
     job->records = publishes();
     prepare_and_answer(job, stream);
@@ -262,9 +263,14 @@ Outcome Function::Impl::complete(Job& job)
 
 Outcome Function::Impl::complete_verification(Job& job)
 {
+    const Digest digest = job.verified->guards_digest;
+    // How many died of it was asked when it was loaded.
+    auto mark = job.verified->unused ? m_shelf->begin_load({m_key, digest}, m_device->load_target()).value_or(nullptr)
+                                     : nullptr;
     auto verified = job.refusal ? Result<void>{std::unexpected(*job.refusal)}
                                 : job.session->verify(*job.verified->executable, job.journey.phases);
-    const Digest digest = job.verified->guards_digest;
+    if (mark && verified) mark->succeed();
+    mark.reset();
     if (verified) {
         const std::scoped_lock lock{m_mutex};
         count_hit(*job.verified);

@@ -205,6 +205,10 @@ Result<void> Function::Impl::launch(LoadedVariant& variant, const std::shared_pt
     std::ranges::copy(m_frame.memory, m_bindings.regions.begin());
     m_bindings.scalars.assign(m_frame.scalars.begin(), m_frame.scalars.end());
     auto launched = variant.executable->launch(*stream, m_bindings, asked);
+    if (launched)
+        note_launch(variant, *stream);
+    else
+        variant.mark.reset();
     // The function cannot be run instead: the part that was enqueued would happen twice.
     if (!launched && launched.error().code == ErrorCode::partly_launched)
         raise(within(label(), launched.error()).error());

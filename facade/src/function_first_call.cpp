@@ -108,6 +108,7 @@ void Function::Impl::instantiate_behind(LoadedVariant& variant, Phases& phases) 
     const auto timer = phases.measure("instantiate");
     if (auto completed = variant.executable->complete(); !completed)
         log().warn("{} is not instantiated, and its next call tries again: {}", label(), completed.error().message);
+    end_load(variant);
 }
 
 Outcome Function::Impl::act(const Plan& plan, Journey& journey, const std::shared_ptr<backends::Stream>& stream,

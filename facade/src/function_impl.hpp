@@ -131,6 +131,7 @@ private:
     struct Restored {
         cachefmt::EntryHeader header;
         std::unique_ptr<replay::Executable> executable;
+        std::unique_ptr<store::LoadMark> mark;            ///< the load goes on to the first launch; null: none is noted
         std::shared_ptr<const Placeholder> placeholder{}; ///< where its regions are until the first launch; or null
     };
     /// Why a stored entry is not used.
@@ -241,6 +242,8 @@ private:
                                             const cachefmt::Graph& graph) const;
     /// Counts and logs those that a look-up refused for their signature.
     void note_untrusted(const std::vector<store::Variant>& variants) const;
+    void note_launch(LoadedVariant& variant, backends::Stream& stream) const noexcept;
+    void end_load(LoadedVariant& variant) const noexcept;
     [[nodiscard]] Result<void> check_constants(const replay::Executable& executable, backends::Stream& stream) const;
     void withdraw(const cachefmt::EntryKey& key) const;
     void forget_exposed();

@@ -136,6 +136,7 @@ Result<void> Function::Impl::open(const OpenCandidate& candidate, std::shared_pt
                             std::vector<std::uint64_t>(m_interface.scalars.size()), phases, instantiation);
     if (!restored) return failed(restored.error());
     if (!*restored) return fail(ErrorCode::not_found, "the entry was removed while it was opened");
+    (**restored).mark.reset(); // nobody may ever call it
     const double load_ms = Milliseconds{system_clock().steady() - started}.count();
     const auto lock = lock_unless(stop);
     if (!lock) return stopped();
@@ -167,7 +168,13 @@ Result<void> Function::Impl::upload(const Digest& guards, const std::stop_token&
     if (!lock) return stopped();
     const auto variant = std::ranges::find(m_variants, guards, &LoadedVariant::guards_digest);
     if (variant == m_variants.end()) return {};
-    return variant->unused ? variant->executable->upload() : variant->executable->complete();
+    if (!variant->unused) {
+        auto completed = variant->executable->complete();
+        end_load(*variant);
+        return completed;
+    }
+    const auto mark = m_shelf->begin_load({m_key, guards}, m_device->load_target());
+    return mark ? variant->executable->upload() : std::unexpected(mark.error());
 }
 
 /// Of a variant that open_all restored: what a load does besides restoring happens now.
@@ -185,6 +192,13 @@ Outcome Function::Impl::first_use(Variants::iterator variant, const std::shared_
         m_variants.erase(variant);
         return answer_and_verify(std::move(verified), journey, stream, job);
     }
+    auto mark = m_shelf->begin_load({m_key, variant->guards_digest}, m_device->load_target());
+    if (!mark) { // loaded anew, it is set aside
+        const std::string why = mark.error().message;
+        m_variants.erase(variant);
+        return first_call(stream, why, job);
+    }
+    variant->mark = std::move(*mark);
     journey.digest = variant->guards_digest;
     Result<void> launched;
     {

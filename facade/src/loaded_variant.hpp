@@ -34,7 +34,9 @@ struct LoadedVariant {
     std::unique_ptr<replay::Executable> executable;
     Digest guards_digest;
     std::optional<Unused> unused{};
-    bool only_here = false; ///< adopted and not published: it could not be loaded again
+    std::unique_ptr<store::LoadMark> mark{}; ///< of a load whose first launch is not through; null: none is noted
+    store::IsDone launched{};                ///< tells whether that is; empty before it
+    bool only_here = false;                  ///< adopted and not published: it could not be loaded again
     std::uint64_t calls = 0;
     Use use = Use::replayed;
     std::optional<Digest> forward{}; ///< of a backward half: the guards digest of the forward half that it is for

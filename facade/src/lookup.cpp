@@ -87,11 +87,27 @@ auto Function::Impl::restore(const cachefmt::EntryKey& key, store::Reading readi
                              Phases& phases, replay::Instantiation instantiation) const
     -> Result<std::optional<Restored>>
 try {
+    // Drivers die of some code. What that was is known afterwards by the mark that stayed.
+    std::unique_ptr<store::LoadMark> mark;
+    std::optional<Error> condemned;
+    const auto begin = [&]() -> Result<void> {
+        auto begun = m_shelf->begin_load(key, m_device->load_target());
+        if (!begun) return std::unexpected(condemned.emplace(begun.error()));
+        mark = std::move(*begun);
+        return {};
+    };
+    const auto fail_condemned = [&](const cachefmt::EntryHeader& header) -> std::unexpected<Error> {
+        if (!publishes()) return std::unexpected(*condemned);
+        m_shelf->set_aside(header, *condemned); // it tells the whole of it
+        return fail(condemned->code, "processes died over its code, and it is set aside");
+    };
     auto ready = reading == store::Reading::use ? prepared(key, phases) : std::nullopt;
     const auto given = [&](Prepared& ahead) -> Result<std::optional<Restored>> {
         if (auto usable = check_stored(key, ahead.header, ahead.executable->graph()); !usable)
             return std::unexpected(usable.error());
-        return Restored{std::move(ahead.header), std::move(ahead.executable), std::move(ahead.placeholder)};
+        if (!begin()) return fail_condemned(ahead.header);
+        return Restored{std::move(ahead.header), std::move(ahead.executable), std::move(mark),
+                        std::move(ahead.placeholder)};
     };
     if (ready && m_cache->store->is_still(key, ready->stamp)) { // what was read and verified ahead
         m_shelf->note_use(key);
@@ -107,30 +123,19 @@ try {
     if (ready && ready->header == (**entry).header && ready->executable->graph() == graph) return given(*ready);
     if (auto usable = check_stored(key, (**entry).header, graph); !usable) return std::unexpected(usable.error());
     const auto image_of = m_cache->image_source();
-    // Drivers die of some code. What that was is known afterwards by the mark that stayed.
-    std::unique_ptr<store::LoadMark> mark;
-    std::optional<Error> condemned;
     replay::Loading loading;
     loading.instantiation = instantiation;
-    loading.begin = [&]() -> Result<void> {
-        auto begun = m_shelf->begin_load(key, m_device->load_target());
-        if (!begun) return std::unexpected(condemned.emplace(begun.error()));
-        mark = std::move(*begun);
-        return {};
-    };
+    loading.begin = begin;
     const auto bindings = bindings_of(graph, regions, scalars, m_subject.handles);
     auto executable =
         replay::Executable::restore(m_device->device, std::move(graph), m_cache->modules, image_of, bindings, phases,
                                     replay::RegisteredModules::bind, m_subject.function, &loading);
-    if (mark && executable) mark->succeed();
-    mark.reset();
+    if (condemned) return fail_condemned((**entry).header);
     // It decodes, and no process could use it. The next recording takes its place.
-    if (!executable && (condemned || loading.blame == replay::Blame::entry) && publishes())
-        m_shelf->set_aside((**entry).header, condemned.value_or(executable.error()));
-    if (condemned && publishes()) // the store has told the whole of it
-        return fail(condemned->code, "processes died over its code, and it is set aside");
+    if (!executable && loading.blame == replay::Blame::entry && publishes())
+        m_shelf->set_aside((**entry).header, executable.error());
     if (!executable) return std::unexpected(executable.error());
-    return Restored{std::move((**entry).header), std::move(*executable)};
+    return Restored{std::move((**entry).header), std::move(*executable), std::move(mark)};
 } catch (const std::bad_alloc&) {
     return fail(ErrorCode::out_of_memory, "no host memory to load and restore it");
 }
@@ -172,6 +177,41 @@ Result<void> Function::Impl::check_constants(const replay::Executable& executabl
     return {};
 }
 
+namespace {
+
+/// The device outlives the event that it made.
+struct Behind {
+    std::shared_ptr<backends::Device> device;
+    std::shared_ptr<backends::Event> event;
+    Result<bool> operator()() const { return event->is_done(); }
+};
+
+} // namespace
+
+/// In a capture of the caller's nothing runs yet, and nobody can ask when it does.
+void Function::Impl::note_launch(LoadedVariant& variant, backends::Stream& stream) const noexcept
+try {
+    if (m_cache->store) m_cache->store->settle_loads();
+    if (!variant.mark) return;
+    if (stream.is_capturing()) return variant.mark.reset();
+    auto event = stream.record_event();
+    if (event) {
+        variant.launched = Behind{m_device->device, std::move(*event)};
+        return end_load(variant);
+    }
+    if (event.error().code == ErrorCode::unsupported) variant.mark->succeed(); // as far as anybody will know
+    variant.mark.reset();
+} catch (const std::bad_alloc&) {
+    variant.mark.reset(); // and nothing is learnt
+}
+
+/// Where it was launched. What is not instantiated yet is still to come.
+void Function::Impl::end_load(LoadedVariant& variant) const noexcept
+{
+    if (!variant.mark || !variant.launched || !variant.executable->is_complete()) return;
+    m_cache->store->end_load_behind(std::exchange(variant.mark, nullptr), std::exchange(variant.launched, nullptr));
+}
+
 /// For all processes: one that keeps no device code could not tell (Device::prepare_recording).
 void Function::Impl::withdraw(const cachefmt::EntryKey& key) const
 {
@@ -199,6 +239,7 @@ auto Function::Impl::load(const cachefmt::EntryKey& key, backends::Stream& strea
     if (!*restored) return std::unexpected(Unusable{"the entry was removed while it was looked up"});
     const double load_ms = Milliseconds{system_clock().steady() - started}.count();
     auto variant = variant_of((**restored).header.guards, key.guards_digest, std::move((**restored).executable));
+    variant.mark = std::move((**restored).mark);
     const cachefmt::EntryInfo& info = (**restored).header.info;
     variant.unused =
         Unused{std::move((**restored).placeholder), load_ms, info.answer_ms, times_of(phases), info.compiled};

@@ -76,34 +76,29 @@ public:
     }
     void load(const cachefmt::ImageRef& image)
     {
-        if (!is_same_everywhere(image)) return note(Loaded::nobodys);
+        if (!is_same_everywhere(image)) return;
         const auto bytes = [&]() -> Result<Bytes> {
             if (auto marked = mark(); !marked) return std::unexpected(marked.error());
             return m_source(image);
         };
         auto loaded = m_cache.modules.load(m_device.device, image, replay::k_nobody, bytes);
-        if (!loaded) return note(Loaded::failed, loaded.error());
-        note((**loaded).keeps_state() ? Loaded::nobodys : Loaded::shared);
+        if (!loaded) {
+            const std::scoped_lock lock{m_mutex};
+            m_failure = loaded.error();
+            return;
+        }
+        if ((**loaded).keeps_state()) return;
+        const std::scoped_lock lock{m_mutex};
+        ++m_shared;
     }
     /// Of `count` images: whether all of them are loaded now, and whoever restores the graph shares them.
     [[nodiscard]] Result<bool> are_shared(std::size_t count)
     {
         const std::scoped_lock lock{m_mutex};
         if (m_failure) return std::unexpected(*m_failure);
-        if (m_mark && m_loaded == count) m_mark->succeed();
         return m_shared == count;
     }
-
-private:
-    enum class Loaded : std::uint8_t { shared, nobodys, failed };
-    void note(Loaded how, std::optional<Error> failure = {})
-    {
-        const std::scoped_lock lock{m_mutex};
-        m_loaded += how != Loaded::failed ? 1 : 0;
-        m_shared += how == Loaded::shared ? 1 : 0;
-        if (failure) m_failure = std::move(failure);
-    }
-    /// Before the first of them.
+    /// Before the first of them, and before the graph. It lasts as long as this lives.
     Result<void> mark()
     {
         const std::scoped_lock lock{m_mutex};
@@ -115,6 +110,7 @@ private:
         return {};
     }
 
+private:
     Cache::Impl& m_cache;
     const cachefmt::EntryKey& m_key;
     Device::Impl& m_device;
@@ -123,13 +119,11 @@ private:
     bool m_is_marked = false;
     std::unique_ptr<store::LoadMark> m_mark; ///< null where the store keeps none
     std::optional<Error> m_failure;
-    std::size_t m_loaded = 0, m_shared = 0;
+    std::size_t m_shared = 0;
 };
 
-Result<bool> load_images(Cache::Impl& cache, const cachefmt::EntryKey& key, const cachefmt::Graph& graph,
-                         Device::Impl& device, bool is_alone, const std::stop_token& stop)
+Result<bool> load_images(Images& images, const cachefmt::Graph& graph, bool is_alone, const std::stop_token& stop)
 {
-    Images images{cache, key, device};
     const auto load = [&](std::size_t i) { images.load(graph.images[i]); };
     if (is_alone)
         for_each_of(graph.images.size(), stop, load);
@@ -160,10 +154,12 @@ Result<void> restore_ahead(Cache::Impl& cache, const cachefmt::EntryKey& key, co
     if (!turn && wish.no_room && PreparedGraphs::may_hold(wanted, *device.device)) wish.no_room();
     wish.rest();
     if (wish.is_late && wish.is_late()) return {};
-    const auto are_shared = load_images(cache, key, (**entry).graph, device, wish.is_alone, stop);
+    Images images{cache, key, device};
+    const auto are_shared = load_images(images, (**entry).graph, wish.is_alone, stop);
     if (!are_shared) return std::unexpected(are_shared.error());
     wish.rest();
     if (!turn || !*are_shared || stop.stop_requested()) return {};
+    if (auto marked = images.mark(); !marked) return std::unexpected(marked.error());
     auto graph =
         prepare(device.device, std::move(**entry), cache.modules, cache.image_source(), cache.places, wish.rest);
     if (!graph) return std::unexpected(graph.error());

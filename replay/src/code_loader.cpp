@@ -78,6 +78,8 @@ Result<std::vector<std::shared_ptr<backends::Module>>> CodeLoader::finish(std::u
         if (!module) return within("load image " + short_hex(m_images[i].digest), module.error());
         m_modules[i] = std::move(*module);
     }
+    if (const auto before = std::exchange(m_before_first, nullptr)) // the graph comes first
+        if (auto ok = before(); !ok) return std::unexpected(ok.error());
     return std::move(m_modules);
 }
 

@@ -127,7 +127,7 @@ struct LocalStore::Impl {
     LocalTier tier;
     std::string why_read_only;
     LoadMarks load_marks{tier.disk()};
-    Usage usage{tier.disk()};
+    Usage usage{tier.disk(), [this]() noexcept { return load_marks.settle(); }};
     /// Who opened the folder counts what is untrusted: each entry once, and not at every look.
     Store store{tier, caps_of(tier.disk().options),
                 [this](const EntryKey& key, const Stamp& stamp, const Error& error) {
@@ -344,6 +344,13 @@ Result<std::unique_ptr<LoadMark>> LocalStore::begin_load(const EntryKey& key, co
     if (auto ok = check_key(key.function); !ok) return std::unexpected(ok.error());
     return m_impl->load_marks.begin(key, target);
 }
+void LocalStore::end_load_behind(std::unique_ptr<LoadMark> mark, IsDone is_done) noexcept
+{
+    if (!mark) return;
+    m_impl->load_marks.end_behind(std::move(mark), std::move(is_done));
+    if (m_impl->load_marks.settle()) m_impl->usage.look_soon();
+}
+void LocalStore::settle_loads() noexcept { static_cast<void>(m_impl->load_marks.settle()); }
 Result<bool> LocalStore::publish_image(ByteView image, Blob kind) { return m_impl->store.publish_image(image, kind); }
 Result<std::vector<std::pair<Digest, std::uint64_t>>> LocalStore::images() const
 {

@@ -1,4 +1,5 @@
-// The driver dies of an entry's code: real processes that end in the middle of a load. The fake backend runs in each of them.
+// The driver dies of an entry's code: real processes that end in the middle of a load, or of a first launch. The fake backend
+// runs in each of them.
 #include <thread>
 
 #include <signal.h>
@@ -18,10 +19,12 @@ constexpr int k_died = 1000 + SIGKILL;
 
 /// What a process does besides its one call.
 struct Start {
-    std::function<void()> in_load{}; ///< instead of loading the first image of an entry
+    std::function<void()> in_load{}; ///< instead of loading the first image of an entry, or of `at`
     Policy policy = Policy::read_write;
     std::string driver = "1.9";
     bool opens_ahead = false;
+    std::string at = "load"; ///< an entry point of the driver's
+    bool prefetches = false;
 };
 
 class LoadDeaths : public testing::Test {
@@ -53,12 +56,13 @@ protected:
     int call(const Start& start) const
     {
         const auto fake = backends::make_fake_backend({.driver_version = start.driver});
-        if (start.in_load) fake->inject({.entry = "load", .instead = start.in_load});
+        if (start.in_load) fake->inject({.entry = start.at, .instead = start.in_load});
         backends::register_backend(fake);
         const Device device{"fake:0"};
         const Program program = device.program("small", "kernel add_scalar(memory x, value amount, value n)\n");
         Cache cache{options(start)};
         Function f = wrap(cache, device, program);
+        if (start.prefetches) cache.prefetch("f", device);
         if (start.opens_ahead) (void)cache.open_all({.wait = OpenWait::all});
         const Buffer x = device.upload<std::int32_t>(std::vector<std::int32_t>(k_values, 5)),
                      y = device.allocate(k_values * 4);
@@ -141,6 +145,82 @@ TEST_F(LoadDeaths, AfterTwoInARowTheEntryIsSetAsideAndRecordedAnew)
         EXPECT_EQ(run(start), k_replayed) << "the new entry has deaths of its own";
         EXPECT_EQ(reasons().size(), 1U);
     }
+}
+
+TEST_F(LoadDeaths, AtTheFirstLaunchCountAsThoseInALoad)
+{
+    for (const std::string at : {"instantiate", "exec.launch", "event.is_done"}) // the last: behind the launch
+        for (const bool ahead : {false, true})
+            for (const bool prefetches : {false, true}) {
+                SCOPED_TRACE(at + (ahead ? ", opened ahead" : "") + (prefetches ? ", prefetched" : ""));
+                std::filesystem::remove_all(dir.path() / "cache");
+                const Start start{.opens_ahead = ahead, .prefetches = prefetches};
+                Start dies = that_dies(start);
+                dies.at = at;
+                ASSERT_EQ(run(start), k_recorded);
+                EXPECT_EQ(run(dies), k_died);
+                EXPECT_GE(marks(), 1U) << "a prefetch may have one of its own";
+                EXPECT_EQ(run(start), k_replayed);
+                EXPECT_EQ(marks(), 0U) << "a launch that is through ends the row";
+                EXPECT_EQ(run(dies), k_died);
+                EXPECT_EQ(run(dies), k_died);
+                EXPECT_EQ(run(start), k_recorded);
+                EXPECT_EQ(reasons().size(), 1U);
+                EXPECT_EQ(marks(), 0U);
+                EXPECT_EQ(run(start), k_replayed);
+            }
+}
+
+/// A service that is ready and idle, or that had nothing to do since its first call.
+TEST_F(LoadDeaths, OfWhoLaunchesNothingAreNone)
+{
+    ASSERT_EQ(run(), k_recorded);
+    for (const bool calls : {false, true})
+        for (int i = 0; i < 2; ++i) {
+            ChildProcess process([this, calls]() -> int {
+                backends::register_backend(backends::make_fake_backend({.driver_version = "1.9"}));
+                const Device device{"fake:0"};
+                const Program program = device.program("small", "kernel add_scalar(memory x, value amount, value n)\n");
+                Cache cache{options({})};
+                Function f = wrap(cache, device, program);
+                (void)cache.open_all({.wait = OpenWait::all});
+                const Buffer x = device.upload<std::int32_t>(std::vector<std::int32_t>(k_values, 5)),
+                             y = device.allocate(k_values * 4);
+                if (calls && f({{"x", x}, {"y", y}}) != Outcome::replayed) return 1;
+                ::kill(::getpid(), SIGKILL);
+                return 2;
+            });
+            EXPECT_EQ(process.wait(), k_died);
+            EXPECT_EQ(marks(), 0U);
+        }
+    EXPECT_EQ(run(), k_replayed);
+    EXPECT_TRUE(reasons().empty());
+}
+
+/// It answers no question any more; the process may end as it likes.
+TEST_F(LoadDeaths, ADeviceThatALaunchBreaksIsOne)
+{
+    ASSERT_EQ(run(), k_recorded);
+    const auto run_broken = [this] {
+        ChildProcess process([this] {
+            const auto fake = backends::make_fake_backend({.driver_version = "1.9"});
+            backends::register_backend(fake);
+            const Device device{"fake:0"};
+            const Program program = device.program("small", "kernel add_scalar(memory x, value amount, value n)\n");
+            Cache cache{options({})};
+            Function f = wrap(cache, device, program);
+            const Buffer x = device.upload<std::int32_t>(std::vector<std::int32_t>(k_values, 5)),
+                         y = device.allocate(k_values * 4);
+            fake->inject({.entry = "event.is_done", .length = backends::FaultLength::for_ever});
+            return static_cast<int>(f({{"x", x}, {"y", y}}));
+        });
+        return process.wait();
+    };
+    EXPECT_EQ(run_broken(), k_replayed);
+    EXPECT_EQ(marks(), 1U);
+    EXPECT_EQ(run_broken(), k_replayed);
+    EXPECT_EQ(run(), k_recorded);
+    EXPECT_EQ(reasons().size(), 1U);
 }
 
 TEST_F(LoadDeaths, WithASuccessInBetweenAreNoRow)
@@ -293,7 +373,7 @@ protected:
     }
 };
 
-TEST_F(LoadDeaths, AHitCostsOneFileWhereCodeIsLoadedAndNoneWhereItIs)
+TEST_F(LoadDeaths, AHitCostsOneFileAndLaterCallsNone)
 {
     ASSERT_EQ(run(), k_recorded);
     backends::register_backend(backends::make_fake_backend({.driver_version = "1.9"}));
@@ -315,8 +395,8 @@ TEST_F(LoadDeaths, AHitCostsOneFileWhereCodeIsLoadedAndNoneWhereItIs)
     EXPECT_EQ(files.removed, 1);
     Cache second = CacheAccess::open(options({}), files);
     const Function again = hit(second);
-    EXPECT_EQ(files.made, 1) << "the process has the code already";
-    EXPECT_EQ(files.removed, 1);
+    EXPECT_EQ(files.made, 2);
+    EXPECT_EQ(files.removed, 2);
     EXPECT_EQ(files.synced, 0);
     EXPECT_EQ(files.reads_of_marks, 0);
 }

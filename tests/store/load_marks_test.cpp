@@ -1,4 +1,9 @@
 // The files that say whose code a driver is being given: who made them, whether he lives, and when they go.
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -212,6 +217,133 @@ TEST_F(LoadMarks, AForkedChildTakesNoneAway)
     EXPECT_EQ(child.wait(), 0);
     EXPECT_EQ(marks().size(), 1U);
     mark->reset();
+    EXPECT_TRUE(marks().empty());
+}
+
+/// The load of an entry, whose launch has returned and whose work is not done.
+class LaunchMarks : public LoadMarks {
+protected:
+    void begin(store::LocalStore& store)
+    {
+        auto mark = store.begin_load(m_key, k_here);
+        ASSERT_TRUE(succeeded(mark));
+        store.end_load_behind(std::move(*mark), [this]() -> Result<bool> {
+            if (has_failed) return fail(ErrorCode::driver_failed, "an illegal address");
+            return is_done.load();
+        });
+    }
+    std::atomic<bool> is_done = false, has_failed = false;
+};
+
+TEST_F(LaunchMarks, EndWithTheirWorkWhichIsASuccess)
+{
+    die();
+    const auto store = open();
+    begin(*store);
+    store->settle_loads();
+    EXPECT_EQ(marks().size(), 2U);
+    is_done = true;
+    store->settle_loads();
+    EXPECT_TRUE(marks().empty()) << "the earlier death counts no more";
+}
+
+TEST_F(LaunchMarks, EndAtOnceWhereTheirWorkIsDone)
+{
+    is_done = true;
+    const auto store = open();
+    begin(*store);
+    EXPECT_TRUE(marks().empty());
+}
+
+TEST_F(LaunchMarks, EndWithoutAFurtherCall)
+{
+    const auto store = open();
+    begin(*store);
+    EXPECT_EQ(marks().size(), 1U);
+    is_done = true;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (!marks().empty()) {
+        ASSERT_LT(std::chrono::steady_clock::now(), end);
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+}
+
+TEST_F(LaunchMarks, EndWithTheStoreAndWithAProcessThatExits)
+{
+    begin(*open());
+    EXPECT_TRUE(marks().empty());
+    ChildProcess child([&]() -> int {
+        const auto store = open();
+        begin(*store);
+        std::exit(marks().size() == 1 ? 7 : 1);
+    });
+    EXPECT_EQ(child.wait(), 7);
+    EXPECT_TRUE(marks().empty());
+}
+
+TEST_F(LaunchMarks, AreDeathsWhereTheProcessIsKilledOrItsWorkFails)
+{
+    ChildProcess killed([&]() -> int {
+        const auto store = open();
+        begin(*store);
+        ::kill(::getpid(), SIGKILL);
+        return 1;
+    });
+    EXPECT_EQ(killed.wait(), 1000 + SIGKILL);
+    EXPECT_EQ(marks().size(), 1U);
+    ChildProcess broken([&]() -> int {
+        const auto store = open();
+        has_failed = true;
+        begin(*store);
+        std::exit(7);
+    });
+    EXPECT_EQ(broken.wait(), 7);
+    EXPECT_EQ(marks().size(), 2U);
+    EXPECT_TRUE(is_condemned());
+}
+
+/// The machine's clock, moved on.
+class MovedClock final : public Clock {
+public:
+    [[nodiscard]] std::chrono::steady_clock::time_point steady() const noexcept override
+    {
+        return system_clock().steady() + by.load();
+    }
+    [[nodiscard]] std::chrono::system_clock::time_point wall() const noexcept override
+    {
+        return system_clock().wall() + by.load();
+    }
+    void sleep_for(std::chrono::nanoseconds time) override { system_clock().sleep_for(time); }
+    std::atomic<std::chrono::seconds> by = std::chrono::seconds(0);
+};
+
+TEST_F(LaunchMarks, EndWhereTheirWorkTakesLong)
+{
+    die();
+    MovedClock clock;
+    const auto store = *LocalStore::open(m_root, {}, posix_file_system(), clock);
+    begin(*store);
+    clock.by = std::chrono::minutes(4);
+    store->settle_loads();
+    EXPECT_EQ(marks().size(), 2U);
+    clock.by = std::chrono::minutes(6);
+    store->settle_loads();
+    EXPECT_EQ(marks().size(), 1U) << "no success either";
+}
+
+TEST_F(LaunchMarks, AreNotAForkedChilds)
+{
+    const auto store = open();
+    begin(*store);
+    ChildProcess child([&] {
+        has_failed = true; // as its parent's driver does there
+        store->settle_loads();
+        return 0;
+    });
+    EXPECT_EQ(child.wait(), 0);
+    EXPECT_EQ(marks().size(), 1U);
+    is_done = true;
+    store->settle_loads();
     EXPECT_TRUE(marks().empty());
 }
 

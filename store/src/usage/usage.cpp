@@ -121,6 +121,16 @@ try {
     log().debug("no writer of usage yet: {}", error.what());
 }
 
+void Usage::look_soon() noexcept
+try {
+    const std::scoped_lock guard(m_mutex);
+    m_write_soon = true;
+    start_writer();
+    m_noted.notify_one();
+} catch (const std::exception& error) {
+    log().debug("nobody looks whether loads are over: {}", error.what());
+}
+
 void Usage::start_writer()
 {
     if (m_is_exiting || m_writer.joinable()) return;
@@ -156,10 +166,17 @@ void Usage::run_writer(const std::stop_token& stop) noexcept
 {
     // Others hold the lock for well under a millisecond, unless their disk is slow.
     constexpr std::chrono::milliseconds k_pause_when_busy(10);
+    constexpr std::chrono::milliseconds k_first_look(10), k_longest_pause(1000);
+    auto pause = k_first_look;
     while (!stop.stop_requested()) {
+        const bool looks_again = m_look && m_look();
         {
+            const auto is_noted = [this] { return m_write_soon; };
             std::unique_lock guard(m_mutex);
-            if (!m_noted.wait(guard, stop, [this] { return m_write_soon; })) return; // the destructor writes the rest
+            const bool noted =
+                looks_again ? m_noted.wait_for(guard, stop, pause, is_noted) : m_noted.wait(guard, stop, is_noted);
+            pause = looks_again && !noted ? std::min(2 * pause, k_longest_pause) : k_first_look;
+            if (!noted) continue; // stopped (the destructor writes the rest), or it is time to look
             m_write_soon = false;
         }
         try {

@@ -3,10 +3,12 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "tiers/local/disk.hpp"
 #include "warmgraph/base/exit_hook.hpp"
@@ -16,8 +18,8 @@ namespace warmgraph::store {
 /// Thread-safe. Best effort: a failure is swallowed here.
 class Usage {
 public:
-    /// `disk` must outlive it.
-    explicit Usage(const Disk& disk) : m_disk(disk) {}
+    /// `disk` must outlive it. `look`: what the thread looks at besides: true where it has to look again. It must not throw.
+    explicit Usage(const Disk& disk, std::function<bool()> look = {}) : m_disk(disk), m_look(std::move(look)) {}
     Usage(const Usage&) = delete;
     Usage& operator=(const Usage&) = delete;
     /// Ends the writer thread and writes what is pending. Not in a forked child: see LocalStore's destructor.
@@ -28,6 +30,8 @@ public:
     void add_soon(const Path& folder, const FunctionUsage& more) noexcept;
     /// Begins the writer's thread.
     void expect() noexcept;
+    /// There is something to look at.
+    void look_soon() noexcept;
     [[nodiscard]] FunctionUsage of(const Path& folder);
 
 private:
@@ -43,13 +47,14 @@ private:
     void run_writer(const std::stop_token& stop) noexcept;
 
     const Disk& m_disk;
+    const std::function<bool()> m_look;
     /// Held while usage moves from `m_pending` to the disk and by whoever asks for both, so that nothing is between them
     /// unseen. Taken before m_mutex; never by add_soon, which waits for no disk.
     std::mutex m_file_mutex;
     std::mutex m_mutex;
     std::map<Path, FunctionUsage> m_pending; ///< guarded by m_mutex: usage that is not on disk yet
     std::condition_variable_any m_noted;     ///< with m_mutex
-    bool m_write_soon = false;               ///< guarded by m_mutex: work for the thread below
+    bool m_write_soon = false;               ///< guarded by m_mutex: work for the thread below, or something to look at
     bool m_is_exiting = false;               ///< guarded by m_mutex: the process is; no thread any more
     /// What end() may still wait, at the exit and in the destructor together. Others hold the lock for well under a
     /// millisecond; who sleeps with it, or whose disk is slow, costs no more than this.

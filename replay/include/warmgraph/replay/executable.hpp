@@ -61,8 +61,8 @@ enum class Instantiation : std::uint8_t {
 
 /// What whoever restores a stored graph has to do with the loading of its code.
 struct Loading {
-    /// Called once, right before the driver is given the first image that this process has not loaded; not where it has
-    /// them all. An error ends the restore.
+    /// Called once, right before the driver is given the first image that this process has not loaded; where it has them
+    /// all, before the graph. An error ends the restore.
     std::function<Result<void>()> begin{};
     Blame blame = Blame::elsewhere; ///< set where the restore fails
     Instantiation instantiation = Instantiation::at_restore;

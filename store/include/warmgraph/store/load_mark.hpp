@@ -1,7 +1,10 @@
 // An entry's code is given to a driver, which may die of it: a file beside the entry says so as long as that lasts.
 #pragma once
 
+#include <functional>
 #include <string>
+
+#include "warmgraph/base/error.hpp"
 
 namespace warmgraph::store {
 
@@ -11,15 +14,21 @@ struct LoadTarget {
     std::string device; ///< its name and architecture
 };
 
-/// The load goes on as long as this lives. Its file stays behind where the process dies meanwhile; that is a death.
+/// The load goes on as long as this lives. Its file stays behind where the process dies meanwhile; that is a death. One that
+/// just ends is neither a death nor a success.
 class LoadMark {
 public:
     LoadMark() = default;
     LoadMark(const LoadMark&) = delete;
     LoadMark& operator=(const LoadMark&) = delete;
     virtual ~LoadMark() = default;
-    /// The code is loaded: earlier deaths of the same driver and device count no more.
+    /// The code was loaded, and it ran: earlier deaths of the same driver and device count no more.
     virtual void succeed() noexcept = 0;
+    /// It broke what the process has of the device. The file stays, as where the process dies.
+    virtual void fail() noexcept = 0;
 };
+
+/// Whether the work behind which a load ends is done; an error: it failed. Any thread asks; it must not block.
+using IsDone = std::function<Result<bool>()>;
 
 } // namespace warmgraph::store

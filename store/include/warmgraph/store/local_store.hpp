@@ -14,7 +14,7 @@
 //   <root>/.leases, .prune.lock                             which entries are used; who makes room
 //   <root>/quarantine/                                      what failed verification, with a reason beside it
 // Beside them while in use: .tmp-<host>-<boot>-<pid>-<uuid> (a file being written), .lock-<16 hex> (a recording),
-// .usage.lock, .loading-... (code that a driver is being given, see load_mark.hpp; it stays where the process died then).
+// .usage.lock, .loading-... (code that a driver is given, or first runs, see load_mark.hpp; it stays where the process died then).
 //
 // Commit protocol: see commit.md at store/src/tiers/local. Readers take no lock; a reader sees a whole file or none.
 // Thread-safe. A failure of the disk is an Error for the caller to count, never an exception.
@@ -125,6 +125,11 @@ public:
     /// nothing is noted, as in a folder that is not written; then nothing is judged either. Costs one look into the
     /// function's folder, one file made and one removed.
     [[nodiscard]] Result<std::unique_ptr<LoadMark>> begin_load(const EntryKey& key, const LoadTarget& target);
+    /// The load ends when `is_done` says so: a success, or a failure. That is asked at once, by settle_loads(), now and then
+    /// by a thread of the store's, and when the store goes. A process that exits before ends it, too. `mark` may be null.
+    void end_load_behind(std::unique_ptr<LoadMark> mark, IsDone is_done) noexcept;
+    /// Ends the loads whose work is done. Costs nothing where none waits.
+    void settle_loads() noexcept;
     [[nodiscard]] Result<std::optional<Bytes>> image(const Digest& digest, std::uint64_t size = ~0ULL);
     [[nodiscard]] Result<bool> publish_image(ByteView image, Blob kind = Blob::image);
     /// Digests and sizes of all images in the folder.

@@ -137,12 +137,19 @@ public:
     }
     ~Mark() override
     {
-        if (::getpid() != m_process) return; // a forked child: its parent's load goes on
+        if (::getpid() != m_process || m_has_failed) return; // a forked child: its parent's load goes on
         {
             const std::scoped_lock guard(m_all.m_mutex);
             m_all.m_marks.erase(this);
         }
         remove();
+    }
+    void fail() noexcept override
+    {
+        if (::getpid() != m_process) return;
+        const std::scoped_lock guard(m_all.m_mutex);
+        m_all.m_marks.erase(this); // an exit leaves it, too
+        m_has_failed = true;
     }
     void succeed() noexcept override
     {
@@ -159,7 +166,10 @@ public:
     } catch (const std::exception& error) {
         log().debug("the mark of a load stays: {}", error.what());
     }
-    [[nodiscard]] std::thread::id thread() const noexcept { return m_thread; }
+    /// REQUIRES: LoadMarks::m_mutex is held.
+    void wait() noexcept { m_is_waiting = true; }
+    /// Who exits now dies of it. REQUIRES: LoadMarks::m_mutex is held.
+    [[nodiscard]] bool is_in_driver() const noexcept { return !m_is_waiting && m_thread == std::this_thread::get_id(); }
 
 private:
     void forget_deaths() const
@@ -179,6 +189,8 @@ private:
     unsigned m_row;
     pid_t m_process = ::getpid();
     std::thread::id m_thread = std::this_thread::get_id();
+    bool m_is_waiting = false; ///< for work behind its launch; guarded by LoadMarks::m_mutex
+    bool m_has_failed = false;
 };
 
 bool is_load_mark(std::string_view name) noexcept { return parse_mark(name).has_value(); }
@@ -266,7 +278,51 @@ void LoadMarks::end_at_exit() noexcept
     const std::scoped_lock guard(m_mutex);
     m_is_exiting = true;
     for (const Mark* const mark : m_marks)
-        if (mark->thread() != std::this_thread::get_id()) mark->remove();
+        if (!mark->is_in_driver()) mark->remove();
+}
+
+void LoadMarks::end_behind(std::unique_ptr<LoadMark> mark, IsDone is_done) noexcept
+try {
+    const std::scoped_lock guard(m_mutex);
+    static_cast<Mark&>(*mark).wait();
+    m_waiting.push_back({std::move(mark), std::move(is_done), m_disk.clock.steady()});
+    ++m_waiting_count;
+} catch (const std::exception& error) {
+    log().debug("the end of a load is not waited for: {}", error.what());
+}
+
+bool LoadMarks::goes_on(const Waiting& one) const
+{
+    const auto done = one.is_done();
+    if (!done)
+        one.mark->fail();
+    else if (*done)
+        one.mark->succeed();
+    return done && !*done && m_disk.clock.steady() - one.since < k_first_launch_counts_for;
+}
+
+bool LoadMarks::settle() noexcept
+{
+    if (m_waiting_count == 0 || ::getpid() != m_process) return false;
+    std::list<Waiting> asked;
+    {
+        const std::scoped_lock guard(m_mutex);
+        asked.swap(m_waiting);
+    }
+    try { // without the mutex, which a mark's end takes
+        m_waiting_count -= std::erase_if(asked, [this](const Waiting& one) { return !goes_on(one); });
+    } catch (const std::exception& error) {
+        log().debug("nobody knows whether loads are over: {}", error.what());
+    }
+    const std::scoped_lock guard(m_mutex);
+    m_waiting.splice(m_waiting.end(), asked);
+    return m_waiting_count != 0;
+}
+
+LoadMarks::~LoadMarks()
+{
+    static_cast<void>(settle());
+    m_waiting.clear();
 }
 
 } // namespace warmgraph::store
