@@ -215,6 +215,12 @@ Result<Transfer> copy_members(const Bundle& from, Writer& writer, const Wanted& 
         transfer.skipped.push_back({std::string(member.name), std::move(why)});
         return {};
     };
+    const auto why_not = [&](const std::string& name) -> std::string {
+        const Member* const member = from.find(name);
+        if (member == nullptr) return name + " is not in the bundle";
+        const auto whole = from.verify(*member);
+        return whole ? std::string() : whole.error().message;
+    };
     const auto copy_graph = [&](const Member& member) -> Result<void> {
         const auto header = from.header(member);
         std::string refusal = header ? wanted(*header) : header.error().message;
@@ -222,7 +228,8 @@ Result<Transfer> copy_members(const Bundle& from, Writer& writer, const Wanted& 
         if (!needs) refusal = needs.error().message;
         if (refusal.empty())
             for (const std::string& name : *needs)
-                if (from.find(name) == nullptr && !writer.has(name)) refusal = name + " is not in the bundle";
+                if (std::string why = writer.has(name) ? std::string() : why_not(name); !why.empty())
+                    refusal = std::move(why);
         if (!refusal.empty()) return skip(member, std::move(refusal));
         for (const std::string& name : *needs)
             if (!writer.has(name))

@@ -108,6 +108,26 @@ TEST_F(BundleTransfer, SkipsWhatIsDamagedAndLoadsTheRest)
     EXPECT_THAT(store->check().value(), IsEmpty());
 }
 
+/// Else one damaged image ends `bundle merge` and `strip`, or is copied into the new bundle.
+TEST_F(BundleTransfer, CopiesNoGraphWhoseImageIsDamaged)
+{
+    Bytes bytes = make(*m_store);
+    const auto copy = [&] {
+        Bytes copied;
+        bundle::Writer writer(bundle::into_bytes(copied));
+        const auto copying = bundle::copy_members(*open_bundle(bytes).value(), writer, k_all);
+        EXPECT_TRUE(succeeded(copying));
+        EXPECT_TRUE(succeeded(writer.finish()));
+        EXPECT_EQ(copying->moved.at(Kind::graph).count, 2U);
+        EXPECT_THAT(why(copying->skipped, entry_name(m_entries[2])), HasSubstr("digest"));
+        const auto opened = open_bundle(copied).value();
+        for (const Member& member : opened->members()) EXPECT_TRUE(succeeded(opened->verify(member))) << member.name;
+    };
+    const auto offset = open_bundle(bytes).value()->find(image_name(m_own))->offset;
+    bytes[offset] ^= std::byte{1};
+    copy();
+}
+
 TEST_F(BundleTransfer, TakesOnlySignedEntriesWhereThatIsRequired)
 {
     const auto key =
