@@ -13,6 +13,8 @@
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
+#include "warmgraph/base/printable.hpp"
+
 namespace warmgraph {
 namespace {
 
@@ -27,6 +29,17 @@ public:
         out.append(text.data(), text.data() + text.size());
     }
     std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<SeverityFlag>(); }
+};
+
+/// "%v": names, paths and drivers' words on their way to a terminal.
+class SafeText final : public spdlog::custom_flag_formatter {
+public:
+    void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override
+    {
+        const std::string text = printable_lines({message.payload.data(), message.payload.size()});
+        out.append(text.data(), text.data() + text.size());
+    }
+    std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<SafeText>(); }
 };
 
 std::optional<spdlog::level::level_enum> parse_level(std::string_view text)
@@ -100,7 +113,7 @@ spdlog::logger* make_logger()
         new spdlog::logger("warmgraph", std::shared_ptr<RoutingSink>(&RoutingSink::instance(),
                                                                      [](RoutingSink*) { /* never destroyed */ }));
     auto formatter = std::make_unique<spdlog::pattern_formatter>();
-    formatter->add_flag<SeverityFlag>('*').set_pattern("warmgraph: %*%v");
+    formatter->add_flag<SeverityFlag>('*').add_flag<SafeText>('v').set_pattern("warmgraph: %*%v");
     logger->set_formatter(std::move(formatter));
     const auto level = level_of_environment();
     logger->set_level(level.value_or(spdlog::level::warn));

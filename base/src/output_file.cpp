@@ -83,6 +83,18 @@ Result<fs::path> behind_links(const fs::path& path)
 
 } // namespace
 
+Result<int> open_unnamed_file()
+{
+    std::error_code failed;
+    const fs::path folder = fs::temp_directory_path(failed);
+    if (failed) return fail(ErrorCode::io_failed, "there is no folder for temporary files: set TMPDIR to one");
+    std::string name = (folder / "warmgraph-XXXXXX").string();
+    const int file = above_standard_streams(::mkostemp(name.data(), O_CLOEXEC));
+    if (file < 0) return cannot_write(name, errno);
+    ::unlink(name.c_str());
+    return file;
+}
+
 bool is_standard_output(const fs::path& path) { return path == "-"; }
 
 OutputFile::OutputFile(std::unique_ptr<Impl> impl) noexcept : m_impl(std::move(impl)) {}
@@ -90,24 +102,30 @@ OutputFile::OutputFile(OutputFile&&) noexcept = default;
 OutputFile& OutputFile::operator=(OutputFile&&) noexcept = default;
 OutputFile::~OutputFile() = default;
 
-Result<OutputFile> OutputFile::open(const fs::path& path, mode_t mode)
+Result<OutputFile> OutputFile::open(const fs::path& path, mode_t mode, Named named)
 {
     const std::string name = is_standard_output(path) ? "standard output" : path.string();
+    const bool is_followed = named == Named::by_user;
     struct stat there{};
-    const bool is_there = is_standard_output(path) ? false : ::stat(path.c_str(), &there) == 0;
+    const bool is_there = is_standard_output(path) ? false
+                          : is_followed            ? ::stat(path.c_str(), &there) == 0
+                                                   : ::lstat(path.c_str(), &there) == 0;
+    if (is_there && !is_followed && (!S_ISREG(there.st_mode) || there.st_uid != ::geteuid()))
+        return fail(ErrorCode::invalid_argument, "cannot write '{}': a {} stands there, and nobody named it", name,
+                    S_ISREG(there.st_mode)   ? "file of another user's"
+                    : S_ISLNK(there.st_mode) ? "link"
+                                             : "folder, device or pipe");
     if (is_there && (S_ISDIR(there.st_mode) || S_ISSOCK(there.st_mode)))
         return fail(ErrorCode::invalid_argument, "cannot write '{}': it is a {}; give a file", name,
                     S_ISDIR(there.st_mode) ? "folder" : "socket");
     if (is_standard_output(path) || (is_there && !S_ISREG(there.st_mode))) {
+        const auto file = open_unnamed_file();
+        if (!file) return std::unexpected(file.error());
         auto impl = std::make_unique<Impl>(name, path, fs::path{});
-        std::error_code failed;
-        std::string hidden = (fs::temp_directory_path(failed) / "warmgraph-output-XXXXXX").string();
-        impl->file = failed ? -1 : above_standard_streams(::mkostemp(hidden.data(), O_CLOEXEC));
-        if (impl->file < 0) return cannot_write(hidden, errno);
-        ::unlink(hidden.c_str());
+        impl->file = *file;
         return OutputFile(std::move(impl));
     }
-    const auto target = behind_links(path);
+    const auto target = is_followed ? behind_links(path) : Result<fs::path>(path);
     if (!target) return std::unexpected(target.error());
     const fs::path folder = target->has_parent_path() ? target->parent_path() : ".";
     auto impl = std::make_unique<Impl>(name, *target, folder / fmt::format(".{}.tmp", random_uuid()));

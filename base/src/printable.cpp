@@ -1,5 +1,8 @@
 #include "warmgraph/base/printable.hpp"
 
+#include <algorithm>
+#include <span>
+
 #include <fmt/format.h>
 
 namespace warmgraph {
@@ -25,11 +28,35 @@ std::size_t utf8_length(std::string_view text) noexcept
     return length;
 }
 
-bool is_control(std::string_view sequence) noexcept
+/// Of a sequence that utf8_length() accepts.
+char32_t code_point(std::string_view sequence) noexcept
 {
-    const auto first = static_cast<unsigned char>(sequence[0]);
-    if (sequence.size() == 1) return first < 0x20 || first == 0x7F;
-    return first == 0xC2 && static_cast<unsigned char>(sequence[1]) < 0xA0; // C1: some terminals act on them
+    constexpr unsigned k_lead_bits[]{0x7F, 0x1F, 0x0F, 0x07};
+    char32_t point = static_cast<unsigned char>(sequence[0]) & k_lead_bits[sequence.size() - 1];
+    for (const char c : sequence.substr(1)) point = point << 6U | (static_cast<unsigned char>(c) & 0x3FU);
+    return point;
+}
+
+struct Range {
+    char32_t first, last;
+};
+
+bool is_among(char32_t point, std::span<const Range> ranges) noexcept
+{
+    return std::ranges::any_of(ranges, [point](Range range) { return point >= range.first && point <= range.last; });
+}
+
+constexpr Range k_controls[]{{0x00, 0x1F}, {0x7F, 0x9F}}; // C1: some terminals act on them
+
+/// Of Unicode's format characters and separators (Cf, Zl, Zp) those that are not seen, and change how the rest is shown.
+constexpr Range k_invisible[]{{0xAD, 0xAD},       {0x061C, 0x061C},   {0x180E, 0x180E},  {0x200B, 0x200F},
+                              {0x2028, 0x202E},   {0x2060, 0x206F},   {0xFEFF, 0xFEFF},  {0xFFF9, 0xFFFB},
+                              {0x1BCA0, 0x1BCA3}, {0x1D173, 0x1D17A}, {0xE0000, 0xE007F}};
+
+bool is_shown(std::string_view sequence) noexcept
+{
+    const char32_t point = code_point(sequence);
+    return !is_among(point, k_controls) && !is_among(point, k_invisible);
 }
 
 } // namespace
@@ -41,7 +68,7 @@ std::string printable(std::string_view text, std::size_t limit)
         if (out.size() >= limit) return out + "...";
         const std::size_t length = utf8_length(text);
         const std::string_view sequence = text.substr(0, length == 0 ? 1 : length);
-        if (length == 0 || is_control(sequence)) {
+        if (length == 0 || !is_shown(sequence)) {
             for (const char c : sequence) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
         } else {
             out += sequence;
@@ -49,6 +76,28 @@ std::string printable(std::string_view text, std::size_t limit)
         text.remove_prefix(sequence.size());
     }
     return out;
+}
+
+std::string printable_lines(std::string_view text, std::size_t limit)
+{
+    std::string out;
+    for (;;) {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        out += printable(text.substr(0, end), limit);
+        if (end == text.size()) return out;
+        out += '\n';
+        text.remove_prefix(end + 1);
+    }
+}
+
+bool is_plain(std::string_view text) noexcept
+{
+    while (!text.empty()) {
+        const std::size_t length = utf8_length(text);
+        if (length == 0 || is_among(code_point(text.substr(0, length)), k_controls)) return false;
+        text.remove_prefix(length);
+    }
+    return true;
 }
 
 } // namespace warmgraph

@@ -82,17 +82,15 @@ Result<std::unique_ptr<Bundle>> Bundle::open(std::unique_ptr<Source> source, con
 }
 
 Result<std::unique_ptr<Bundle>> Bundle::open_trusted(const std::filesystem::path& path, const cachefmt::Trust& trust,
-                                                     const std::vector<std::uint32_t>& owners)
+                                                     const std::vector<std::uint32_t>& owners, Streams streams)
 {
-    cachefmt::Trust actual = trust;
-    auto source = open_file(path, Ownership::trusted, owners);
+    auto file = open_judged(path, owners, streams);
+    if (!file) return std::unexpected(std::move(file.error()));
     const bool takes_signatures = trust.sign_with != nullptr || !trust.accepted.empty();
-    if (!source && source.error().code == ErrorCode::permission_denied && takes_signatures) {
-        actual.require = true;
-        source = open_file(path);
-    }
-    if (!source) return std::unexpected(std::move(source.error()));
-    auto bundle = open(std::move(*source), actual);
+    if (!file->trusted && !takes_signatures) return std::unexpected(std::move(file->trusted.error()));
+    cachefmt::Trust actual = trust;
+    actual.require = trust.require || !file->trusted;
+    auto bundle = open(std::move(file->source), actual);
     if (!bundle) return within(path.string(), std::move(bundle.error()));
     return bundle;
 }

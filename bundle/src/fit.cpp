@@ -4,6 +4,7 @@
 
 #include <fmt/ranges.h>
 
+#include "warmgraph/base/printable.hpp"
 #include "warmgraph/cachefmt/fact_names.hpp"
 #include "warmgraph/guards/environment.hpp"
 
@@ -85,7 +86,8 @@ std::string common_environment_key(const std::vector<cachefmt::EntryHeader>& ent
 std::string environment_text(const std::vector<Fact>& facts)
 {
     std::vector<std::string> parts;
-    for (const Fact& fact : facts) parts.push_back(fmt::format("{} {}", fact.name, cachefmt::fact_text(fact.value)));
+    for (const Fact& fact : facts)
+        parts.push_back(fmt::format("{} {}", printable(fact.name), cachefmt::fact_text(fact.value)));
     return fmt::format("{}", fmt::join(parts, ", "));
 }
 

@@ -204,7 +204,7 @@ Result<FileHeaderBytes> to_bytes(FileHeader header, const SigningKey* sign_with)
     return bytes;
 }
 
-Result<FileHeader> parse_header(ByteView bytes, std::uint64_t file_size)
+Result<FileHeader> parse_header(ByteView bytes, std::optional<std::uint64_t> file_size)
 {
     if (bytes.size() < k_header_bytes)
         return fail(ErrorCode::corrupt, "the bundle has {} bytes, its header alone takes {}", bytes.size(),
@@ -230,7 +230,8 @@ Result<FileHeader> parse_header(ByteView bytes, std::uint64_t file_size)
     if (codec > static_cast<std::uint32_t>(Codec::zstd))
         return fail(ErrorCode::corrupt, "the index's codec {} is unknown", codec);
     header.index_codec = static_cast<Codec>(codec);
-    if (auto ok = check_header_sizes(header, file_size); !ok) return std::unexpected(std::move(ok.error()));
+    if (auto ok = check_header_sizes(header, file_size.value_or(header.file_size())); !ok)
+        return std::unexpected(std::move(ok.error()));
     if (auto ok = parse_signature_block(bytes, header); !ok) return std::unexpected(std::move(ok.error()));
     return header;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,9 @@ using FileHeaderBytes = std::array<std::byte, k_header_bytes>;
 
 /// Fills in the digests; signs where there is a key.
 [[nodiscard]] Result<FileHeaderBytes> to_bytes(FileHeader header, const SigningKey* sign_with);
-/// Magic, digests, version, sizes against their caps and against the file's size; the form of the signature.
-[[nodiscard]] Result<FileHeader> parse_header(ByteView bytes, std::uint64_t file_size);
+/// Magic, digests, version, sizes against their caps and against the file's size, where that is known; the form of the
+/// signature.
+[[nodiscard]] Result<FileHeader> parse_header(ByteView bytes, std::optional<std::uint64_t> file_size);
 /// `untrusted`: a signature under an accepted id that is not that key's. Gives the id of the accepted key that signed
 /// it; empty for none.
 [[nodiscard]] Result<std::string> check_signature(const FileHeader& header, const cachefmt::Trust& trust);

@@ -3,15 +3,21 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "format.hpp"
+#include "warmgraph/base/output_file.hpp"
 #include "warmgraph/base/process.hpp"
 
 namespace warmgraph::bundle {
 namespace {
+
+Error cannot_read() { return {ErrorCode::io_failed, fmt::format("cannot read the bundle: {}", std::strerror(errno))}; }
 
 class FileSource final : public Source {
 public:
@@ -20,13 +26,15 @@ public:
     FileSource(const FileSource&) = delete;
     FileSource& operator=(const FileSource&) = delete;
 
+    /// While nobody reads it yet.
+    void grow(std::uint64_t bytes) noexcept { m_size += bytes; }
     [[nodiscard]] std::uint64_t size() const noexcept override { return m_size; }
     [[nodiscard]] Result<void> read(std::uint64_t offset, std::span<std::byte> into) const override
     {
         while (!into.empty()) {
             const ssize_t got = ::pread(m_file, into.data(), into.size(), static_cast<off_t>(offset));
             if (got < 0 && errno == EINTR) continue;
-            if (got < 0) return fail(ErrorCode::io_failed, "cannot read the bundle: {}", std::strerror(errno));
+            if (got < 0) return std::unexpected(cannot_read());
             if (got == 0)
                 return fail(ErrorCode::corrupt, "the bundle ends at byte {}, {} more were expected", offset,
                             into.size());
@@ -78,13 +86,80 @@ Result<void> check_ownership(const std::filesystem::path& path, const struct sta
     return {};
 }
 
+/// Until there is something to read, or its end. A pipe that was opened before its writer seems to be at its end before.
+Result<void> wait_for(int stream)
+{
+    struct pollfd ready{stream, POLLIN, 0};
+    while (::poll(&ready, 1, -1) < 0)
+        if (errno != EINTR) return std::unexpected(cannot_read());
+    return {};
+}
+
+/// Reads a stream up to `into`'s size, fewer bytes at its end.
+Result<std::size_t> read_some(int stream, std::span<std::byte> into)
+{
+    std::size_t done = 0;
+    while (done < into.size()) {
+        const ssize_t got = ::read(stream, into.data() + done, into.size() - done);
+        if (got == 0) break;
+        if (got > 0) {
+            done += static_cast<std::size_t>(got);
+        } else if (errno == EAGAIN) {
+            if (auto ok = wait_for(stream); !ok) return std::unexpected(std::move(ok.error()));
+        } else if (errno != EINTR) {
+            return std::unexpected(cannot_read());
+        }
+    }
+    return done;
+}
+
+Result<void> write_all(int file, ByteView bytes)
+{
+    while (!bytes.empty()) {
+        const ssize_t done = ::write(file, bytes.data(), bytes.size());
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0)
+            return fail(errno == ENOSPC || errno == EDQUOT ? ErrorCode::no_space : ErrorCode::io_failed,
+                        "cannot keep the bundle in the folder for temporary files: {}; set TMPDIR to one with room, or "
+                        "give a file",
+                        std::strerror(errno));
+        bytes = bytes.subspan(static_cast<std::size_t>(done));
+    }
+    return {};
+}
+
+/// One byte more than the header says is kept: then the bundle is refused for its size.
+Result<std::unique_ptr<Source>> spooled(int stream)
+{
+    const auto file = open_unnamed_file();
+    if (!file) return std::unexpected(file.error());
+    auto spool = std::make_unique<FileSource>(*file, 0);
+    if (auto ready = wait_for(stream); !ready) return std::unexpected(std::move(ready.error()));
+    Bytes part(std::size_t{1} << 20);
+    auto got = read_some(stream, std::span(part).first(k_header_bytes));
+    if (!got) return std::unexpected(std::move(got.error()));
+    const auto header = parse_header(ByteView(part).first(*got), std::nullopt);
+    if (!header) return std::unexpected(header.error());
+    for (std::uint64_t left = header->file_size() + 1; *got > 0;) {
+        if (auto done = write_all(*file, ByteView(part).first(*got)); !done) return std::unexpected(done.error());
+        spool->grow(*got);
+        left -= *got;
+        got = read_some(stream, std::span(part).first(std::min<std::uint64_t>(left, part.size())));
+        if (!got) return std::unexpected(std::move(got.error()));
+    }
+    return spool;
+}
+
 } // namespace
 
-Result<std::unique_ptr<Source>> open_file(const std::filesystem::path& path, Ownership ownership,
-                                          const std::vector<std::uint32_t>& owners)
+Result<OpenedFile> open_judged(const std::filesystem::path& path, const std::vector<std::uint32_t>& owners,
+                               Streams streams)
 {
+    const bool is_input = streams == Streams::spooled && path == "-";
     // A pipe does not hold the process up.
-    const int file = above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    const int file = is_input
+                         ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
+                         : above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (file < 0)
         return fail(errno == ENOENT   ? ErrorCode::not_found
                     : errno == EACCES ? ErrorCode::permission_denied
@@ -93,11 +168,25 @@ Result<std::unique_ptr<Source>> open_file(const std::filesystem::path& path, Own
     struct stat status{};
     const bool is_known = ::fstat(file, &status) == 0;
     auto source = std::make_unique<FileSource>(file, is_known ? static_cast<std::uint64_t>(status.st_size) : 0);
-    if (!is_known || !S_ISREG(status.st_mode))
+    auto trusted = check_ownership(path, status, owners);
+    if (is_known && S_ISREG(status.st_mode)) return OpenedFile{std::move(source), std::move(trusted)};
+    if (!is_known || streams == Streams::refused || S_ISDIR(status.st_mode) || S_ISBLK(status.st_mode))
         return fail(ErrorCode::io_failed, "bundle {} is no regular file", path.string());
-    if (ownership == Ownership::trusted)
-        if (auto ok = check_ownership(path, status, owners); !ok) return std::unexpected(std::move(ok.error()));
-    return source;
+    if (::isatty(file) == 1)
+        return fail(ErrorCode::invalid_argument, "bundle {} is a terminal: give a file, or write one into a pipe",
+                    path.string());
+    auto spool = spooled(file);
+    if (!spool) return std::unexpected(std::move(spool.error()));
+    return OpenedFile{std::move(*spool), std::move(trusted)};
+}
+
+Result<std::unique_ptr<Source>> open_file(const std::filesystem::path& path, Ownership ownership,
+                                          const std::vector<std::uint32_t>& owners, Streams streams)
+{
+    auto opened = open_judged(path, owners, streams);
+    if (!opened) return std::unexpected(std::move(opened.error()));
+    if (ownership == Ownership::trusted && !opened->trusted) return std::unexpected(std::move(opened->trusted.error()));
+    return std::move(opened->source);
 }
 
 std::unique_ptr<Source> over_bytes(ByteView bytes) { return std::make_unique<MemorySource>(bytes); }

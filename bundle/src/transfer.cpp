@@ -185,6 +185,25 @@ Result<std::vector<store::ArtifactName>> artifacts_of(store::Tier& tier, const s
     return artifacts;
 }
 
+Result<void> check_usable(const Bundle& bundle, const Member& member)
+{
+    if (needs_signed_bundle(member.kind) && bundle.signed_by().empty())
+        return fail(
+            ErrorCode::untrusted,
+            "a {} can run code where it is used, and is taken only from a bundle that an accepted key signed: {}",
+            name_of(member.kind),
+            bundle.key_id().empty() ? "this one is not signed" : "key '" + bundle.key_id() + "' is not accepted");
+    return bundle.check_trust(member);
+}
+
+Result<cachefmt::EntryHeader> usable_graph(const Bundle& bundle, const Member& graph)
+{
+    auto header = bundle.header(graph);
+    if (header && header->kind != cachefmt::EntryKind::graph)
+        return fail(ErrorCode::unsupported, "it is a tombstone, and those stay where they are");
+    return header;
+}
+
 Result<std::vector<std::string>> needs_of(const Bundle& bundle, const Member& graph)
 {
     const auto header = bundle.header(graph);
@@ -215,21 +234,21 @@ Result<Transfer> copy_members(const Bundle& from, Writer& writer, const Wanted& 
         transfer.skipped.push_back({std::string(member.name), std::move(why)});
         return {};
     };
-    const auto why_not = [&](const std::string& name) -> std::string {
-        const Member* const member = from.find(name);
-        if (member == nullptr) return name + " is not in the bundle";
-        const auto whole = from.verify(*member);
+    const auto why_not_there = [&](const std::string& name) -> std::string {
+        if (writer.has(name)) return {};
+        const Member* const blob = from.find(name);
+        if (blob == nullptr) return name + " is not in the bundle";
+        const auto whole = from.verify(*blob);
         return whole ? std::string() : whole.error().message;
     };
     const auto copy_graph = [&](const Member& member) -> Result<void> {
-        const auto header = from.header(member);
+        const auto header = usable_graph(from, member);
         std::string refusal = header ? wanted(*header) : header.error().message;
         const auto needs = refusal.empty() ? needs_of(from, member) : Result<std::vector<std::string>>{};
         if (!needs) refusal = needs.error().message;
         if (refusal.empty())
             for (const std::string& name : *needs)
-                if (std::string why = writer.has(name) ? std::string() : why_not(name); !why.empty())
-                    refusal = std::move(why);
+                if (std::string why = why_not_there(name); !why.empty()) refusal = std::move(why);
         if (!refusal.empty()) return skip(member, std::move(refusal));
         for (const std::string& name : *needs)
             if (!writer.has(name))
@@ -240,6 +259,8 @@ Result<Transfer> copy_members(const Bundle& from, Writer& writer, const Wanted& 
         std::string refusal = artifacts ? artifacts(from, member) : std::string();
         if (refusal.empty() && needs_signed_bundle(member.kind) && !writer.is_signed())
             refusal = "it goes only into a bundle that is signed: give a key";
+        if (refusal.empty())
+            if (const auto usable = check_usable(from, member); !usable) refusal = usable.error().message;
         if (refusal.empty())
             if (const auto whole = from.verify(member); !whole) refusal = whole.error().message;
         return refusal.empty() ? copy(member, 0) : skip(member, std::move(refusal));

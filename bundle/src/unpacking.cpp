@@ -146,19 +146,6 @@ private:
     std::set<std::string> m_seen;
 };
 
-/// Why it cannot be taken, whatever it holds; empty where it may be.
-std::string why_unusable(const Bundle& bundle, const Member& member)
-{
-    if (needs_signed_bundle(member.kind) && bundle.signed_by().empty())
-        return fmt::format("a {} can run code where it is used, and is taken only from a bundle that an accepted key "
-                           "signed: {}",
-                           name_of(member.kind),
-                           bundle.key_id().empty() ? "this one is not signed"
-                                                   : "key '" + bundle.key_id() + "' is not accepted");
-    const auto usable = bundle.check_trust(member);
-    return usable ? std::string() : usable.error().message;
-}
-
 } // namespace
 
 Result<Transfer> unpack(const Bundle& bundle, store::Tier& folder, const Wanted& wanted, const UnpackOptions& options)
@@ -169,14 +156,11 @@ Result<Transfer> unpack(const Bundle& bundle, store::Tier& folder, const Wanted&
     const std::uint64_t total = bundle.members().size();
     for (const Member& member : bundle.members()) {
         Result<void> ok;
-        if (std::string why = why_unusable(bundle, member); !why.empty()) {
-            ok = Unpacking::leave(transfer.skipped, member, std::move(why));
+        if (const auto usable = check_usable(bundle, member); !usable) {
+            ok = Unpacking::leave(transfer.skipped, member, usable.error().message);
         } else if (member.kind == Kind::graph) {
-            const auto header = bundle.header(member);
-            std::string refusal = !header ? header.error().message
-                                  : header->kind != cachefmt::EntryKind::graph
-                                      ? "it is a tombstone, and those stay where they are"
-                                      : wanted(*header);
+            const auto header = usable_graph(bundle, member);
+            std::string refusal = header ? wanted(*header) : header.error().message;
             ok = refusal.empty() ? unpacking.graph(member, header->info.answer_ms / k_second_ms)
                                  : Unpacking::leave(transfer.skipped, member, std::move(refusal));
         } else if (!is_blob(member.kind)) {

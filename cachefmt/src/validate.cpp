@@ -27,7 +27,7 @@ Result<void> check_name(const std::string& name, Names& seen)
 {
     if (name.empty() || name.size() > k_name_max)
         return fail(ErrorCode::corrupt, "name has {} bytes, expected 1 to {}", name.size(), k_name_max);
-    if (printable(name) != name) return fail(ErrorCode::corrupt, "name '{}' is not printable", printable(name));
+    if (!is_plain(name)) return fail(ErrorCode::corrupt, "name '{}' is not printable", printable(name));
     if (!seen.insert(name).second) return fail(ErrorCode::corrupt, "name '{}' is used twice", name);
     return {};
 }

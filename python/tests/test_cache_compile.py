@@ -710,6 +710,9 @@ def test_folders_counters_and_reasons(scale, folder, tmp_path):
     assert "scale" in warmgraph.readable_cache(copied)
     with pytest.raises(warmgraph.NotFound):
         warmgraph.readable_cache(tmp_path / "nothing.wg")
+    for no_function in ("/", "/tmp"):
+        with pytest.raises(InvalidArgument, match="no function's folder: give one that ends with <model>/<rank>/<function>"):
+            warmgraph.readable_cache(no_function)
     (cleared,) = warmgraph.clear(scale)
     assert cleared == warmgraph.Cleared(str(folder), 2) and entries(folder) == []
     scale(floats(), 2.0)

@@ -99,6 +99,8 @@ def readable_cache(path: Any, file: Any = None) -> str:
     """Entries as text: those of a function's folder, or of one entry's file. `path` ends with <model>/<rank>/<function>[/<digest>.wg], as
     in a cache folder, because an entry's digest covers that. The text goes into `file` as well where it is given."""
     target = pathlib.Path(os.path.abspath(path))
+    if target.is_dir() and len(target.parents) < 3:
+        raise errors.InvalidArgument(f"{target} is no function's folder: give one that ends with <model>/<rank>/<function>")
     if target.is_dir():
         name = [str(target.relative_to(target.parents[2])), "--cache-dir", str(target.parents[2])]
     elif target.exists():

@@ -56,6 +56,22 @@ TEST(Log, FollowsTheEnvironment)
     EXPECT_EQ(printed_at("trace"), "warmgraph: a trace\n" + printed_at("debug"));
 }
 
+TEST(Log, OfATextFromOutsideCannotDriveATerminal)
+{
+    const TempDir dir;
+    const std::string path = (dir.path() / "stderr").string();
+    ChildProcess child([&] {
+        const int file = ::open(path.c_str(), O_WRONLY | O_CREAT, 0600);
+        if (file < 0 || ::dup2(file, STDERR_FILENO) < 0) return 1;
+        log().warn("{}\nsecond line", "a\x1b[31mb\u202ec");
+        return 0;
+    });
+    EXPECT_EQ(child.wait(), 0);
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    EXPECT_EQ(text.str(), "warmgraph: warning: a\\x1b[31mb\\xe2\\x80\\xaec\nsecond line\n");
+}
+
 TEST(Log, AnUnknownLevelIsNamedOnceAndTakenAsWarn)
 {
     EXPECT_EQ(printed_at("verbose"), "warmgraph: warning: WARMGRAPH_LOG is 'verbose', expected trace, debug, info, "

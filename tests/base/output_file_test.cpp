@@ -91,6 +91,34 @@ TEST_F(Outputs, GoWhereALinkPoints)
     EXPECT_FALSE(write(at("circle"), "new").has_value());
 }
 
+/// H19: in a folder where others write, they plant what a program's own name leads to.
+TEST_F(Outputs, OfAProgramsOwnNameReplaceNothingButAFileOfThisUsers)
+{
+    const auto write_unnamed = [&](const std::string& name) -> Result<void> {
+        auto file = OutputFile::open(at(name), OutputFile::k_usual, OutputFile::Named::by_program);
+        if (!file) return std::unexpected(file.error());
+        if (auto done = file->append(as_bytes("new")); !done) return done;
+        return file->commit();
+    };
+    std::ofstream(at("precious")) << "old";
+    fs::create_symlink("precious", at("link"));
+    fs::create_symlink("nowhere", at("dangling"));
+    ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
+    fs::create_directories(at("folder"));
+    for (const char* planted : {"link", "dangling", "pipe", "folder"})
+        EXPECT_TRUE(failed_with(write_unnamed(planted), ErrorCode::invalid_argument, "nobody named it")) << planted;
+    EXPECT_EQ(read(at("precious")), "old");
+    EXPECT_FALSE(fs::exists(at("nowhere")));
+    if (::geteuid() == 0) {
+        std::ofstream(at("theirs")) << "old";
+        ASSERT_EQ(::chown(at("theirs").c_str(), 65534, 65534), 0);
+        EXPECT_TRUE(failed_with(write_unnamed("theirs"), ErrorCode::invalid_argument, "another user's"));
+    }
+    EXPECT_TRUE(succeeded(write_unnamed("precious")));
+    EXPECT_TRUE(succeeded(write_unnamed("fresh")));
+    EXPECT_EQ(read(at("precious")), "new");
+}
+
 TEST_F(Outputs, LeaveAPipeAPipe)
 {
     ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);

@@ -1,4 +1,6 @@
 // The bytes of a bundle: what was written reads the same, and nothing else is read.
+#include <sys/stat.h>
+
 #include "bundle_fixture.hpp"
 #include "warmgraph/cachefmt/compression.hpp"
 
@@ -274,6 +276,9 @@ TEST_F(BundleFormat, FileThatOthersMayWriteIsNotTrusted)
     EXPECT_TRUE(succeeded(bundle::open_file(path, Ownership::anybody))) << "to be looked at";
     EXPECT_TRUE(failed_with(bundle::open_file(m_dir.path() / "none.wgb"), ErrorCode::not_found));
     EXPECT_TRUE(failed_with(bundle::open_file(m_dir.path()), ErrorCode::io_failed, "no regular file"));
+    ASSERT_EQ(::mkfifo((m_dir.path() / "pipe").c_str(), 0600), 0);
+    EXPECT_TRUE(failed_with(bundle::open_file(m_dir.path() / "pipe"), ErrorCode::io_failed, "no regular file"))
+        << "a service does not wait for who writes into it";
 }
 
 } // namespace

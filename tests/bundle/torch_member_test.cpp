@@ -147,6 +147,23 @@ TEST_F(TorchMember, IsCopiedIntoASignedBundleAndLeftOutOfAnother)
     EXPECT_TRUE(open_bundle(copy, m_trust).value()->find(to_text(m_name)) != nullptr);
 }
 
+/// H19: the new bundle's signature would vouch for it.
+TEST_F(TorchMember, IsNotCopiedIntoASignedBundleWhereLoadingRefusesIt)
+{
+    const Bytes unsigned_one = unsigned_bundle(), strangers = signed_bundle();
+    const auto mine = trust_of("mine");
+    for (const Bytes& bytes : {unsigned_one, strangers}) {
+        const auto opened = open_bundle(bytes, mine).value();
+        Bytes copy;
+        bundle::Writer writer(bundle::into_bytes(copy), {.sign_with = mine.sign_with.get()});
+        const auto copied = bundle::copy_members(*opened, writer, k_all);
+        ASSERT_TRUE(succeeded(copied));
+        EXPECT_FALSE(copied->moved.contains(Kind::torch));
+        ASSERT_EQ(copied->skipped.size(), 1U);
+        EXPECT_THAT(copied->skipped[0].why, HasSubstr("taken only from a bundle that an accepted key signed"));
+    }
+}
+
 TEST_F(TorchMember, OverTheCapMakesTheBundleCorrupt)
 {
     const Bytes object = getter(*m_origin)(m_name).value().value();

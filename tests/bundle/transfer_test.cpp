@@ -172,5 +172,32 @@ TEST_F(BundleTransfer, CopiesWhatIsWantedIntoAnotherBundle)
     for (const Member& member : opened->members()) EXPECT_TRUE(succeeded(opened->verify(member))) << member.name;
 }
 
+/// H19: unpack() leaves both out.
+TEST_F(BundleTransfer, CopiesNeitherTombstonesNorWhatNeedsADamagedImage)
+{
+    const Bytes whole = make(*m_store);
+    const auto opened = open_bundle(whole).value();
+    std::vector<RawMember> members;
+    for (const Member& member : opened->members()) {
+        Bytes body = opened->content(member).value();
+        body.erase(body.begin(), body.begin() + static_cast<std::ptrdiff_t>(member.head.size()));
+        if (member.name == image_name(m_own)) body = image_of("other code");
+        members.push_back(
+            raw_member(static_cast<std::uint32_t>(member.kind), std::string(member.name), body, member.head));
+    }
+    const Entry tombstone = make_tombstone(k_decode, 7);
+    const Bytes stored = cachefmt::encode(tombstone).value();
+    members.push_back(raw_member(1, entry_name(tombstone), {}, stored));
+    const Bytes bytes = assemble_bundle(members);
+    const auto hostile = open_bundle(bytes).value();
+    Bytes copy;
+    bundle::Writer writer(bundle::into_bytes(copy));
+    const auto copied = bundle::copy_members(*hostile, writer, k_all);
+    ASSERT_TRUE(succeeded(copied));
+    EXPECT_EQ(copied->moved.at(Kind::graph).count, 2U);
+    EXPECT_THAT(why(copied->skipped, entry_name(m_entries[2])), HasSubstr("SHA-256"));
+    EXPECT_THAT(why(copied->skipped, entry_name(tombstone)), HasSubstr("tombstone"));
+}
+
 } // namespace
 } // namespace warmgraph::test::transfer_test

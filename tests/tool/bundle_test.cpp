@@ -92,6 +92,47 @@ TEST_F(BundleCommand, WritesToStandardOutputOnRequest)
     EXPECT_THAT(run("bundle create - --json").error, HasSubstr("'-' is standard output, where --json writes"));
 }
 
+TEST_F(BundleCommand, IsReadFromAPipe)
+{
+    publish_some();
+    ASSERT_EQ(run("bundle create cache.wgb").status, 0);
+    std::filesystem::create_directories(dir() / "temporary");
+    const std::map<std::string, std::string> environment{{"WG_TEST", "4"}, {"TMPDIR", (dir() / "temporary").string()}};
+    for (const std::string file : {"/dev/stdin", "-"}) {
+        for (const std::string action : {"ls ", "show ", "check ", "verify ", "load --cache-dir to-be-filled ",
+                                         "diff cache.wgb ", "merge again.wgb ", "strip again.wgb --arch unknown "}) {
+            std::string words = "bundle " + action + file;
+            if (action.starts_with("strip")) words = "bundle strip " + file + " again.wgb --arch unknown";
+            const CommandResult result = run_behind("cat cache.wgb", words, environment);
+            EXPECT_EQ(result.status, 0) << words << ": " << result.out << result.error;
+        }
+        EXPECT_EQ(run("bundle diff cache.wgb again.wgb").status, 0);
+        std::filesystem::remove_all(dir() / "to-be-filled");
+    }
+    const auto pipe = dir() / "pipe";
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    std::thread writer([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(200)); // it is waited for
+        static_cast<void>(std::system(("cat " + (dir() / "cache.wgb").string() + " >" + pipe.string()).c_str()));
+    });
+    EXPECT_EQ(run("bundle load pipe --cache-dir filled", environment).status, 0);
+    writer.join();
+    EXPECT_EQ(run_behind("true", "bundle verify - <cache.wgb").status, 0) << "a file is read where it lies";
+    EXPECT_TRUE(std::filesystem::is_empty(dir() / "temporary")) << "nothing is left over";
+}
+
+TEST_F(BundleCommand, ReadsNoMoreOfAPipeThanABundle)
+{
+    publish_some();
+    ASSERT_EQ(run("bundle create cache.wgb").status, 0);
+    EXPECT_THAT(run("bundle ls /dev/zero").error, HasSubstr("it is no bundle"));
+    EXPECT_THAT(run_behind("true", "bundle ls -").error, HasSubstr("the bundle has 0 bytes"));
+    EXPECT_THAT(run_behind("head -c 400 cache.wgb", "bundle ls -").error, HasSubstr("cut off or has too much"));
+    EXPECT_THAT(run_behind("(cat cache.wgb; cat /dev/zero)", "bundle ls -").error,
+                HasSubstr("cut off or has too much"));
+    EXPECT_THAT(run_on_terminal("bundle ls -", "").out, HasSubstr("is a terminal"));
+}
+
 TEST_F(BundleCommand, CarriesACacheToAnotherFolder)
 {
     publish_some();
@@ -305,6 +346,33 @@ TEST_F(BundleCommand, IsMergedComparedAndStripped)
     EXPECT_EQ(run("bundle strip both.wgb none.wgb --arch sm_70").status, 1);
     EXPECT_FALSE(std::filesystem::exists(dir() / "none.wgb"));
     EXPECT_EQ(run("bundle verify both.wgb").status, 0);
+}
+
+/// H19: what `load` refuses is not vouched for by the key that signs the new bundle.
+TEST_F(BundleCommand, MergesAndStripsOnlyWhatItWouldLoad)
+{
+    publish_some();
+    ASSERT_EQ(run("sign --new-key mine.key --id mine").status, 0);
+    const auto let_others_write = [&] {
+        std::filesystem::permissions(dir() / "theirs.wgb", std::filesystem::perms::others_write,
+                                     std::filesystem::perm_options::add);
+    };
+    ASSERT_EQ(run("bundle create theirs.wgb").status, 0);
+    let_others_write();
+    for (const std::string action :
+         {"load theirs.wgb", "merge new.wgb theirs.wgb", "strip theirs.wgb new.wgb --arch unknown"}) {
+        const auto refused = run("bundle " + action);
+        EXPECT_EQ(refused.status, 3) << action;
+        EXPECT_THAT(refused.error, HasSubstr("may be written by others")) << action;
+    }
+    const auto none = run("bundle merge new.wgb theirs.wgb --key-file mine.key");
+    EXPECT_EQ(none.status, 1);
+    EXPECT_THAT(none.error, HasSubstr("is not signed"));
+    EXPECT_FALSE(std::filesystem::exists(dir() / "new.wgb"));
+    ASSERT_EQ(run("sign --key-file mine.key").status, 0);
+    ASSERT_EQ(run("bundle create theirs.wgb --key-file mine.key").status, 0);
+    let_others_write();
+    EXPECT_EQ(run("bundle merge new.wgb theirs.wgb --key-file mine.key").status, 0) << "an accepted key signed it";
 }
 
 TEST_F(BundleCommand, CarriesProgramsTunedConfigurationsAndProfiles)

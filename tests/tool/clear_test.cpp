@@ -142,6 +142,27 @@ TEST_F(Clear, AsksOnATerminalBeforeItRemovesEverything)
     EXPECT_THAT(run_on_terminal("clear", "\n").out, Not(HasSubstr("[y/N]"))) << "there is nothing to lose";
 }
 
+TEST_F(Clear, TakesTheAnswerThroughAPipe)
+{
+    for (const char* writer : {"echo n", "echo", "yes n", "(sleep 0.3; echo no)"})
+        for (const char* arguments : {"clear", "clear --kind all --json"}) {
+            const CommandResult no = run_behind(writer, arguments);
+            EXPECT_EQ(no.status, 1) << writer << no.out;
+            EXPECT_THAT(no.error, HasSubstr("[y/N]")) << writer;
+        }
+    EXPECT_EQ(run_behind("printf 'n\\nthe rest\\n'", "clear; cat").out, "the rest\n") << "who reads on has it";
+    EXPECT_EQ(functions(), 3U);
+    EXPECT_EQ(run_behind("echo y", "clear").status, 0);
+    EXPECT_EQ(functions(), 0U);
+}
+
+TEST_F(Clear, AsksNobodyWhereNobodyIs)
+{
+    const CommandResult result = run_behind("true", "clear");
+    EXPECT_EQ(result.status, 0) << result.error;
+    EXPECT_EQ(functions(), 0U);
+}
+
 TEST_F(Clear, AsksNothingWhereItIsToldNotToOrLittleIsMeant)
 {
     for (const char* arguments :

@@ -42,10 +42,21 @@ protected:
         return {status_of(status), text_of(m_dir.path() / "out.txt"), text_of(m_dir.path() / "error.txt")};
     }
 
-    /// The same on a terminal, where `answer` is typed. `out` is all that the terminal shows.
-    CommandResult run_on_terminal(const std::string& arguments, const std::string& answer) const
+    /// The same with what a shell command writes at standard input, through a pipe.
+    CommandResult run_behind(const std::string& writer, const std::string& arguments,
+                             const std::map<std::string, std::string>& environment = {}) const
     {
-        const std::string line = line_of(arguments, {});
+        const std::string line = "cd '" + m_dir.path().string() + "' && " + writer + " | (" +
+                                 line_of(arguments, environment) + " >out.txt 2>error.txt)";
+        const int status = std::system(line.c_str());
+        return {status_of(status), text_of(m_dir.path() / "out.txt"), text_of(m_dir.path() / "error.txt")};
+    }
+
+    /// The same on a terminal, where `answer` is typed. `out` is all that the terminal shows.
+    CommandResult run_on_terminal(const std::string& arguments, const std::string& answer,
+                                  const std::map<std::string, std::string>& environment = {{"TERM", "xterm"}}) const
+    {
+        const std::string line = line_of(arguments, environment);
         int terminal = -1;
         const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
         if (child < 0) throw std::runtime_error("forkpty failed");

@@ -261,9 +261,15 @@ TEST_F(Show, KeepsEscapeSequencesOffTheTerminal)
 {
     auto store = open_store();
     auto guards = sample_guards();
-    guards.facts[0].value = "\x1b[31mred";
+    guards.facts[0].value = "\x1b[31mred\u202e";
     publish(*store, sample_entry(k_decode, guards));
-    EXPECT_THAT(run("show tiny-llama/decode").out, Not(HasSubstr("\x1b")));
+    for (const char* form : {"", " --json"}) {
+        const CommandResult result = run(std::string("show tiny-llama/decode") + form);
+        EXPECT_THAT(result.out, Not(HasSubstr("\x1b"))) << form;
+        EXPECT_THAT(result.out, Not(HasSubstr("\u202e"))) << form;
+    }
+    const auto json = run("show tiny-llama/decode --json").json();
+    EXPECT_EQ(json["entries"][0]["guards"]["facts"][0]["value"], guards.facts[0].value) << "escaped, and not changed";
 }
 
 } // namespace

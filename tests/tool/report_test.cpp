@@ -185,6 +185,20 @@ TEST_F(Report, IsWrittenThroughALinkAndToStandardOutput)
     EXPECT_NE(run("report -o - --json").status, 0);
 }
 
+/// H19: the name that nobody gave may be planted where others write.
+TEST_F(Report, DoesNotFollowALinkThatStandsAtItsDefaultName)
+{
+    std::ofstream(dir() / "precious") << "old";
+    std::filesystem::create_symlink("precious", dir() / "warmgraph-report.html");
+    const CommandResult planted = run("report");
+    EXPECT_EQ(planted.status, 2);
+    EXPECT_THAT(planted.error, HasSubstr("a link stands there"));
+    EXPECT_THAT(planted.error, HasSubstr("give -o a file"));
+    EXPECT_EQ(text_of(dir() / "precious"), "old");
+    EXPECT_EQ(run("report -o warmgraph-report.html").status, 0) << "named";
+    EXPECT_TRUE(std::filesystem::is_symlink(dir() / "warmgraph-report.html"));
+}
+
 TEST_F(Report, KeepsHostileNamesOutOfTheMarkup)
 {
     auto store = open_store();

@@ -92,6 +92,20 @@ TEST_F(Usage, SaysWhatWasProbablyMeant)
     EXPECT_THAT(run("'\x1b[31m'").error, Not(HasSubstr("\x1b")));
 }
 
+TEST_F(Usage, KeepsEscapeSequencesOfFolderNamesOffTheTerminal)
+{
+    const std::string name = "esc\x1b[31m\u202ered";
+    ASSERT_TRUE(store::LocalStore::open(dir() / name).has_value());
+    std::filesystem::create_directories(dir() / ("empty" + name));
+    for (const std::string& folder : {name, "empty" + name, "no" + name})
+        for (const char* verb :
+             {"ls", "check", "stats", "prune", "clear --dry-run", "show a/b", "doctor", "ls --json"}) {
+            const CommandResult result = run(std::string(verb) + " --cache-dir '" + folder + "'");
+            EXPECT_THAT(result.out + result.error, Not(HasSubstr("\x1b"))) << verb << " of " << folder;
+            EXPECT_THAT(result.out + result.error, Not(HasSubstr("\u202e"))) << verb << " of " << folder;
+        }
+}
+
 TEST_F(Usage, PaintsWhereItIsToldTo)
 {
     publish(*open_store(), sample_entry(k_decode));
@@ -100,6 +114,9 @@ TEST_F(Usage, PaintsWhereItIsToldTo)
         EXPECT_THAT(run(verb).out, Not(HasSubstr("\x1b["))) << "no terminal: " << verb;
         EXPECT_THAT(run_on_terminal(verb, "").out, HasSubstr("\x1b[")) << verb;
         EXPECT_THAT(run_on_terminal(std::string(verb) + " --color never", "").out, Not(HasSubstr("\x1b["))) << verb;
+        for (const std::map<std::string, std::string>& plain : std::vector<std::map<std::string, std::string>>{
+                 {}, {{"TERM", ""}}, {{"TERM", "dumb"}}, {{"TERM", "xterm"}, {"NO_COLOR", "1"}}})
+            EXPECT_THAT(run_on_terminal(verb, "", plain).out, Not(HasSubstr("\x1b["))) << verb;
     }
 }
 

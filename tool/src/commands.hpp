@@ -44,7 +44,7 @@ enum class StatsForm : std::uint8_t { as_context, prometheus }; ///< as_context:
 [[nodiscard]] Result<int> report(const Context& context, const std::optional<std::string>& file);
 
 enum class Asking : std::uint8_t {
-    on_terminal, ///< before everything is removed, where somebody can answer
+    who_can_answer, ///< before everything is removed: on a terminal, or who writes into a pipe
     never,
     dry_run, ///< removes nothing, so that there is nothing to ask
 };
@@ -52,7 +52,7 @@ struct ClearOptions {
     std::optional<std::string> model;
     std::optional<std::string> function; ///< function, model/function or model/rank/function
     store::ClearKind kind = store::ClearKind::entries;
-    Asking asking = Asking::on_terminal;
+    Asking asking = Asking::who_can_answer;
 };
 [[nodiscard]] Result<int> clear(const Context& context, const ClearOptions& options);
 

@@ -125,7 +125,7 @@ Result<std::unique_ptr<store::LocalStore>> open_store_as_programs_do(const Conte
     });
 }
 
-void print(const Json& document) { print(document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"); }
+void print(const Json& document) { print(document.dump(2, ' ', true, Json::error_handler_t::replace) + "\n"); }
 
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
@@ -141,12 +141,7 @@ int report_failure(Output output, const Error& error)
 {
     if (output == Output::json) print(Json{{"error", {{"code", to_string(error.code)}, {"message", error.message}}}});
     // A message may hold several lines (a list to choose from); each is made safe for a terminal by itself.
-    std::string text = "warmgraph: ";
-    for (std::size_t start = 0; start <= error.message.size();) {
-        const std::size_t end = std::min(error.message.find('\n', start), error.message.size());
-        text += printable(std::string_view(error.message).substr(start, end - start), 4096) + "\n";
-        start = end + 1;
-    }
+    const std::string text = "warmgraph: " + printable_lines(error.message, 4096) + "\n";
     std::fwrite(text.data(), 1, text.size(), stderr);
     switch (error.code) {
     case ErrorCode::invalid_argument: return k_usage;
@@ -157,10 +152,16 @@ int report_failure(Output output, const Error& error)
     }
 }
 
+std::string path_text(const std::filesystem::path& path)
+{
+    constexpr std::size_t k_longest_path = 4096;
+    return printable(path.string(), k_longest_path);
+}
+
 std::string no_folder_text(const Context& context)
 {
     return fmt::format("no cache{} at {}: nothing was recorded yet, or give --cache-dir",
-                       is_empty_folder(context) ? " in the empty folder" : " folder", context.cache_dir.string());
+                       is_empty_folder(context) ? " in the empty folder" : " folder", path_text(context.cache_dir));
 }
 
 } // namespace warmgraph::tool

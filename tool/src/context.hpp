@@ -54,8 +54,12 @@ struct Context {
 /// As a program opens it: what cannot be written is read (LocalStore::why_read_only).
 [[nodiscard]] Result<std::unique_ptr<store::LocalStore>> open_store_as_programs_do(const Context& context);
 
-/// One document on standard output. Bytes that are no UTF-8 become U+FFFD.
+/// A path on its way to a terminal.
+[[nodiscard]] std::string path_text(const std::filesystem::path& path);
+
+/// One document on standard output, in ASCII. Bytes that are no UTF-8 become U+FFFD.
 void print(const Json& document);
+/// REQUIRES: what comes from outside went through printable().
 void print(const std::string& text);
 /// invalid_argument: a file's bytes and the JSON document would be one stream.
 [[nodiscard]] Result<void> check_output(const Context& context, const std::string& file);

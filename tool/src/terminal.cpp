@@ -23,10 +23,14 @@ std::string Style::paint(Colour colour, std::string_view text) const
 Style style_of(std::string_view wish)
 {
     if (wish != "auto") return {wish == "always"};
-    return {::isatty(STDOUT_FILENO) == 1 && environment("NO_COLOR").value_or("").empty()};
+    return {takes_escapes(STDOUT_FILENO) && environment("NO_COLOR").value_or("").empty()};
 }
 
-bool is_interactive() noexcept { return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1; }
+bool takes_escapes(int descriptor)
+{
+    const std::string kind = environment("TERM").value_or("");
+    return ::isatty(descriptor) == 1 && !kind.empty() && kind != "dumb";
+}
 
 std::optional<std::size_t> terminal_columns() noexcept
 {

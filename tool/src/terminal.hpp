@@ -21,12 +21,12 @@ struct Style {
     [[nodiscard]] std::string paint(Colour colour, std::string_view text) const;
 };
 
-/// `wish` is "always", "never" or "auto": only where standard output is a terminal and NO_COLOR is not set to anything
+/// `wish` is "always", "never" or "auto": only where standard output takes escapes and NO_COLOR is not set to anything
 /// (no-color.org).
 [[nodiscard]] Style style_of(std::string_view wish);
 
-/// Are standard input and output terminals, so that somebody reads a question and can answer it?
-[[nodiscard]] bool is_interactive() noexcept;
+/// Is it a terminal, and one that knows escape sequences, as TERM says?
+[[nodiscard]] bool takes_escapes(int descriptor);
 
 /// Of the terminal that standard output is; nullopt where it is none, or does not say.
 [[nodiscard]] std::optional<std::size_t> terminal_columns() noexcept;

@@ -30,7 +30,8 @@ void add_common(CLI::App& app, Arguments& arguments)
         ->type_name(k_folder)
         ->group(k_common);
     app.add_flag("--json", arguments.json, "one JSON document on standard output")->group(k_common);
-    among(app.add_option("--color", arguments.color, "colours: auto (a terminal, and NO_COLOR is not set)"),
+    among(app.add_option("--color", arguments.color,
+                         "colours: auto (a terminal, TERM is not dumb, and NO_COLOR is not set)"),
           {"auto", "always", "never"})
         ->group(k_common);
 }

@@ -65,6 +65,7 @@ constexpr const char* k_tail =
     ".SH ENVIRONMENT\n"
     ".TP\n.B WARMGRAPH_CACHE_DIR\nthe cache folder, where \\fB\\-\\-cache\\-dir\\fR is not given\n"
     ".TP\n.B NO_COLOR\nno colours, where it is set to anything\n"
+    ".TP\n.B TERM\nno colours and no progress where it is not set, or dumb\n"
     ".SH FILES\n.TP\n.I .warmgraph_cache\nthe cache folder, where nothing names another one\n"
     ".SH EXIT STATUS\n"
     ".TP\n0\nfine\n"

@@ -221,7 +221,7 @@ void clear_options(CLI::App& app, Arguments& arguments)
     among(app.add_option("--kind", arguments.kind, "what to remove; images: those that no entry uses"),
           {"entries", "images", "quarantine", "tuned", "compiled", "profile", "torch", "all"});
     app.add_flag("--dry-run", arguments.dry_run, "say what would be removed, and remove nothing");
-    app.add_flag("--yes", arguments.yes, "do not ask on a terminal before everything is removed");
+    app.add_flag("--yes", arguments.yes, "do not ask before everything is removed");
 }
 
 Verb clear_verb()
@@ -231,7 +231,7 @@ Verb clear_verb()
             {"warmgraph clear --func tiny-llama/decode", "warmgraph clear --kind all --dry-run"},
             clear_options,
             [](const Context& c, const Arguments& a) {
-                const Asking asking = a.dry_run ? Asking::dry_run : a.yes ? Asking::never : Asking::on_terminal;
+                const Asking asking = a.dry_run ? Asking::dry_run : a.yes ? Asking::never : Asking::who_can_answer;
                 return clear(c, {given(a.model), given(a.function), clear_kinds().at(a.kind), asking});
             }};
 }

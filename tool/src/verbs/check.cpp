@@ -70,7 +70,7 @@ Result<int> check(const Context& context, const std::optional<std::string>& name
     if (context.output == Output::json)
         print(to_json(context, damages, mending, left));
     else
-        print(*store ? to_text(context, name.value_or(context.cache_dir.string()), damages, mending, left)
+        print(*store ? to_text(context, name ? path_text(*name) : path_text(context.cache_dir), damages, mending, left)
                      : no_folder_text(context) + "\n");
     return left == 0 ? k_ok : k_found_wrong;
 }

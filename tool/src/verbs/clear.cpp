@@ -2,10 +2,13 @@
 #include <array>
 #include <cstdio>
 
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "commands.hpp"
 #include "selection.hpp"
 #include "verbs/removal.hpp"
-#include "warmgraph/base/printable.hpp"
 
 namespace warmgraph::tool {
 
@@ -40,23 +43,48 @@ void report(const Context& context, const ClearOptions& options, const Removal& 
         print(fmt::format("{} {}\n", dry ? "would remove" : "removed", text_of(removal)));
 }
 
-/// Everything is meant, somebody can answer, and there is something to lose.
-bool must_ask(const ClearOptions& options, const store::ClearRequest& request, const Removal& planned)
+/// Who answers at standard input: nobody where it is /dev/null or closed, as under cron and in services.
+enum class Answering : std::uint8_t { nobody, terminal, stream };
+
+Answering who_answers()
+{
+    struct stat input{};
+    const bool is_seen = ::isatty(STDERR_FILENO) == 1 || ::isatty(STDOUT_FILENO) == 1;
+    if (::isatty(STDIN_FILENO) == 1) return is_seen ? Answering::terminal : Answering::nobody;
+    if (::fstat(STDIN_FILENO, &input) != 0 || S_ISCHR(input.st_mode)) return Answering::nobody;
+    return Answering::stream;
+}
+
+/// Everything is meant, and there is something to lose.
+bool is_worth_asking(const ClearOptions& options, const store::ClearRequest& request, const Removal& planned)
 {
     const bool everything = !request.chooses_functions() &&
                             (request.kind == store::ClearKind::entries || request.kind == store::ClearKind::all);
-    return options.asking == Asking::on_terminal && everything && planned.files() > 0 && is_interactive();
+    return options.asking == Asking::who_can_answer && everything && planned.files() > 0;
 }
 
-/// On standard error, because standard output may be one document.
+void tell(const std::string& text)
+{
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    std::fflush(stderr);
+}
+
+/// On standard error, because standard output may be one document. A stream that says nothing at all has nobody behind it;
+/// one that stays open and silent must not hold a script up for ever.
 bool agrees(const Context& context, const Removal& planned)
 {
-    const std::string question =
-        fmt::format("Remove {} from {}? [y/N] ", text_of(planned), printable(context.cache_dir.string(), 400));
-    std::fwrite(question.data(), 1, question.size(), stderr);
-    std::fflush(stderr);
+    constexpr int k_patience_ms = 10'000;
+    const Answering answering = who_answers();
+    if (answering == Answering::nobody) return true;
+    tell(fmt::format("Remove {} from {}? [y/N] ", text_of(planned), path_text(context.cache_dir)));
+    struct pollfd ready{STDIN_FILENO, POLLIN, 0};
+    if (answering == Answering::stream && ::poll(&ready, 1, k_patience_ms) == 0) {
+        tell("\nno answer came: nothing is removed; give --yes\n");
+        return false;
+    }
     std::array<char, 64> answer{};
-    if (std::fgets(answer.data(), answer.size(), stdin) == nullptr) return false;
+    std::setvbuf(stdin, nullptr, _IONBF, 0); // what stands behind the answer is for who reads on: a script, say
+    if (std::fgets(answer.data(), answer.size(), stdin) == nullptr) return answering == Answering::stream;
     return answer[0] == 'y' || answer[0] == 'Y';
 }
 
@@ -72,7 +100,7 @@ Result<std::optional<Removal>> carry_out(const Context& context, store::LocalSto
         return std::unexpected(fits_nothing(*functions, request));
     }
     if (options.asking == Asking::dry_run) return *planned;
-    if (must_ask(options, request, *planned) && !agrees(context, *planned)) return std::nullopt;
+    if (is_worth_asking(options, request, *planned) && !agrees(context, *planned)) return std::nullopt;
     return store.clear(request);
 }
 

@@ -86,7 +86,7 @@ Result<std::vector<AheadJob>> jobs_of(const Manifest& manifest, const std::vecto
 class ProgressLine {
 public:
     ProgressLine(const Context& context, std::size_t total)
-        : m_total(total), m_is_shown(context.output == Output::text && ::isatty(STDERR_FILENO) != 0)
+        : m_total(total), m_is_shown(context.output == Output::text && takes_escapes(STDERR_FILENO))
     {
     }
     void advance(const std::string& name)

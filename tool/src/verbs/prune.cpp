@@ -1,6 +1,7 @@
 // `warmgraph prune`: makes room, the least recently used first.
 #include "commands.hpp"
 #include "verbs/removal.hpp"
+#include "warmgraph/base/printable.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/store/settings.hpp"
 
@@ -42,7 +43,7 @@ void report(const Context& context, const PruneOptions& options, const Pruned& p
     if (pruned.in_use > 0)
         text += fmt::format("{} {} used by a living process, and {}\n", plural(pruned.in_use, "entry"),
                             pruned.in_use == 1 ? "is" : "are", pruned.in_use == 1 ? "stays" : "stay");
-    if (!pruned.why_not.empty()) text += fmt::format("not all could go: {}\n", pruned.why_not);
+    if (!pruned.why_not.empty()) text += fmt::format("not all could go: {}\n", printable(pruned.why_not));
     print(text);
 }
 

@@ -10,9 +10,10 @@ namespace {
 
 constexpr const char* k_default_file = "warmgraph-report.html";
 
-Result<void> write(const std::string& page, const std::string& path)
+/// A link at the default name is not followed: somebody else may have planted it there.
+Result<void> write(const std::string& page, const std::string& path, OutputFile::Named named)
 {
-    auto file = OutputFile::open(path, OutputFile::k_usual);
+    auto file = OutputFile::open(path, OutputFile::k_usual, named);
     Result<void> done = file ? file->append(as_bytes(page)) : std::unexpected(file.error());
     if (done) done = file->commit();
     if (done || is_standard_output(path)) return done;
@@ -22,7 +23,7 @@ Result<void> write(const std::string& page, const std::string& path)
 std::string report_text(const Json& document, const std::string& page, const std::string& path)
 {
     const Json& totals = document["totals"];
-    return fmt::format("{}: {} of {} and {}; open it in a browser\n", path, size_text(page.size()),
+    return fmt::format("{}: {} of {} and {}; open it in a browser\n", path_text(path), size_text(page.size()),
                        plural(totals["functions"].get<std::uint64_t>(), "function"),
                        plural(totals["variants"].get<std::uint64_t>(), "variant"));
 }
@@ -39,7 +40,8 @@ Result<int> report(const Context& context, const std::optional<std::string>& fil
     if (auto free = check_output(context, file.value_or("")); !free) return std::unexpected(free.error());
     if (file || !is_json) {
         const std::string page = page_of(*document), path = file.value_or(k_default_file);
-        if (const auto written = write(page, path); !written) return std::unexpected(written.error());
+        const auto named = file ? OutputFile::Named::by_user : OutputFile::Named::by_program;
+        if (const auto written = write(page, path, named); !written) return std::unexpected(written.error());
         if (!is_json && !is_standard_output(path)) print(report_text(*document, page, path));
     }
     if (is_json) print(*document);

@@ -268,8 +268,9 @@ Result<int> make_key(const Context& context, const NewKey& wanted)
         print(Json{
             {"id", key->id()}, {"kind", to_string(key->kind())}, {"file", wanted.file}, {"public_file", public_file}});
     else
-        print(fmt::format("{} key '{}' in {}{}\n", to_string(key->kind()), key->id(), wanted.file,
-                          is_ed25519 ? "; give those who verify " + public_file : "; sign and verify with it"));
+        print(fmt::format("{} key '{}' in {}{}\n", to_string(key->kind()), key->id(), path_text(wanted.file),
+                          is_ed25519 ? "; give those who verify " + path_text(public_file)
+                                     : "; sign and verify with it"));
     return k_ok;
 }
 

@@ -1,4 +1,4 @@
-// A file that a user names as a command's output.
+// A file that a user names as a command's output, and files without a name.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,10 @@ namespace warmgraph {
 /// "-", which means standard output.
 [[nodiscard]] bool is_standard_output(const std::filesystem::path& path);
 
+/// A file without a name, to read and write, in the folder for temporary files: it is gone when it is closed, which is the
+/// caller's to do. permission_denied, no_space, io_failed.
+[[nodiscard]] Result<int> open_unnamed_file();
+
 /// What stands at a path after commit(): a regular file, or nothing, is replaced as a whole by a temporary beside it, synced
 /// and renamed; of a link, the file that it means is. Into anything else (a device, a pipe, "-") the bytes are written, once
 /// they are all known. Without commit() the path is as it was. Not thread-safe.
@@ -24,8 +28,14 @@ public:
     static constexpr mode_t k_private = 0600; ///< also where a file that others may read stood there
     static constexpr mode_t k_usual = 0666;   ///< less the umask; a file that stood there gives its own
 
-    /// permission_denied, no_space, io_failed; invalid_argument: a folder, a socket, a link to nothing.
-    [[nodiscard]] static Result<OutputFile> open(const std::filesystem::path& path, mode_t mode);
+    /// Who chose the path. A name that a program chose may stand in a folder where others plant links: then only a file of
+    /// this user's, or nothing, is replaced, and nothing is followed.
+    enum class Named : std::uint8_t { by_user, by_program };
+
+    /// permission_denied, no_space, io_failed; invalid_argument: a folder, a socket, a link to nothing; by_program: anything but a
+    /// regular file of this user's.
+    [[nodiscard]] static Result<OutputFile> open(const std::filesystem::path& path, mode_t mode,
+                                                 Named named = Named::by_user);
     OutputFile(OutputFile&&) noexcept;
     OutputFile& operator=(OutputFile&&) noexcept;
     ~OutputFile();

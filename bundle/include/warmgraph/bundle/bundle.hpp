@@ -48,7 +48,8 @@ public:
     /// permission_denied where no key is accepted.
     [[nodiscard]] static Result<std::unique_ptr<Bundle>> open_trusted(const std::filesystem::path& path,
                                                                       const cachefmt::Trust& trust,
-                                                                      const std::vector<std::uint32_t>& owners);
+                                                                      const std::vector<std::uint32_t>& owners,
+                                                                      Streams streams = Streams::refused);
     Bundle(const Bundle&) = delete;
     Bundle& operator=(const Bundle&) = delete;
     ~Bundle();

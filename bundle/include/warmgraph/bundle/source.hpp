@@ -30,11 +30,26 @@ enum class Ownership : std::uint8_t {
     anybody, ///< anyone: what is in it is looked at, or must have an accepted signature
 };
 
+/// What is done with a path that is no regular file: a pipe, a socket, or "-", which then is standard input.
+enum class Streams : std::uint8_t {
+    refused, ///< a service must not wait for who writes into a pipe
+    spooled, ///< read to its end into a file without a name, as far as the bundle's header says that it goes
+};
+
 /// Read with pread, never mapped: a mapped file that somebody truncates would kill the process. A link is followed: the
-/// path is the user's word. not_found, io_failed (no regular file), permission_denied with the cure.
+/// path is the user's word. not_found, io_failed (no regular file), permission_denied with the cure; of a stream `corrupt`:
+/// it begins with no bundle's header, invalid_argument: it is a terminal, and no_space.
 [[nodiscard]] Result<std::unique_ptr<Source>> open_file(const std::filesystem::path& path,
                                                         Ownership ownership = Ownership::anybody,
-                                                        const std::vector<std::uint32_t>& owners = {});
+                                                        const std::vector<std::uint32_t>& owners = {},
+                                                        Streams streams = Streams::refused);
+/// The same, where both may do: a stream is opened once.
+struct OpenedFile {
+    std::unique_ptr<Source> source;
+    Result<void> trusted; ///< what Ownership::trusted would have said
+};
+[[nodiscard]] Result<OpenedFile> open_judged(const std::filesystem::path& path,
+                                             const std::vector<std::uint32_t>& owners, Streams streams);
 /// `bytes` must outlive it.
 [[nodiscard]] std::unique_ptr<Source> over_bytes(ByteView bytes);
 

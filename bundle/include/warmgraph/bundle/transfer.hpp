@@ -75,10 +75,16 @@ struct UnpackOptions {
 [[nodiscard]] Result<Transfer> unpack(const Bundle& bundle, store::Tier& folder, const Wanted& wanted,
                                       const UnpackOptions& options = {});
 
+/// May it be taken out of this bundle, whatever it holds? `unsupported`: this version cannot verify it; `untrusted`.
+/// unpack() and copy_members() both ask this first: the key that signs a new bundle must not vouch for what loading refuses.
+[[nodiscard]] Result<void> check_usable(const Bundle& bundle, const Member& member);
+/// The header of a graph that may be taken: it is no tombstone, and its own signature is accepted where one is asked for.
+[[nodiscard]] Result<cachefmt::EntryHeader> usable_graph(const Bundle& bundle, const Member& graph);
+
 /// Which members of a bundle a graph needs, by name. Reads the graph.
 [[nodiscard]] Result<std::vector<std::string>> needs_of(const Bundle& bundle, const Member& graph);
 
-/// Copies the graphs that are wanted with what they need, and the members that stand alone, are wanted and can be verified.
+/// Copies the graphs that are wanted with what they need, and the members that stand alone, of what unpack() would take.
 /// Names that `writer` has already are left out; so are members that need a signed bundle where the new one is not signed.
 [[nodiscard]] Result<Transfer> copy_members(const Bundle& from, Writer& writer, const Wanted& wanted,
                                             const WantedArtifact& artifacts = {});

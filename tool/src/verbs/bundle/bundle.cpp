@@ -60,7 +60,7 @@ Result<std::unique_ptr<bundle::Bundle>> open_to_look(const std::string& file, co
 {
     const auto trust = trust_of(options);
     if (!trust) return std::unexpected(trust.error());
-    auto source = bundle::open_file(file);
+    auto source = bundle::open_file(file, bundle::Ownership::anybody, {}, bundle::Streams::spooled);
     if (!source) return std::unexpected(source.error());
     auto opened = bundle::Bundle::open(std::move(*source), *trust);
     if (!opened) return within(file, opened.error());
@@ -164,7 +164,7 @@ std::string counted_kind(bundle::Kind kind, std::uint64_t count)
 
 bundle::Progress progress_line(const Context& context, std::string doing)
 {
-    if (context.output == Output::json || ::isatty(STDERR_FILENO) == 0) return {};
+    if (context.output == Output::json || !takes_escapes(STDERR_FILENO)) return {};
     return [doing = std::move(doing)](std::uint64_t done, std::uint64_t total) {
         std::fputs(fmt::format("\r{} {} of {}{}", doing, done, total, done == total ? "\n" : "").c_str(), stderr);
         std::fflush(stderr);
@@ -202,7 +202,7 @@ void report_transfer(const Context& context, std::string_view done, const std::s
     for (const auto& [kind, amount] : transfer.moved)
         text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", counted_kind(kind, amount.count),
                             size_text(amount.bytes));
-    text = fmt::format("{}: {} {}\n", file, done, text.empty() ? "nothing" : text);
+    text = fmt::format("{}: {} {}\n", path_text(file), done, text.empty() ? "nothing" : text);
     if (!transfer.there.empty())
         text += fmt::format("{} there already, and stay as they are\n", plural(transfer.there.size(), "object"));
     if (!transfer.skipped.empty()) {

@@ -1,6 +1,7 @@
 // `warmgraph bundle check`: which entries fit this machine, from header and index alone.
 #include "verbs/bundle/actions.hpp"
 #include "verbs/environment.hpp"
+#include "warmgraph/base/printable.hpp"
 #include "warmgraph/bundle/fit.hpp"
 
 namespace warmgraph::tool {
@@ -170,7 +171,8 @@ Result<int> bundle_check(const Context& context, const BundleOptions& options)
     if (!text.empty()) text += "\n";
     text += fmt::format("environment: {}\n",
                         environment.recorded.empty() ? "nothing that all share" : environment.recorded);
-    for (const auto& [device, problem] : machine.problems()) text += fmt::format("{}: {}\n", device, problem);
+    for (const auto& [device, problem] : machine.problems())
+        text += fmt::format("{}: {}\n", printable(device), printable(problem));
     text += table_text(context, "entry", checked.entries) + table_text(context, "other object", checked.others);
     for (const bundle::Member* const member : checked.of_torch)
         text += fmt::format("{}: {}\n", member_text(*member), torch_detail(**opened));

@@ -113,17 +113,8 @@ TorchText torch_text(const Bundle& opened, const Member& member)
     return shown;
 }
 
-/// Safe for a terminal, line by line.
-std::string shown(const std::string& text)
-{
-    std::string safe;
-    for (std::size_t start = 0; start < text.size();) {
-        const std::size_t end = std::min(text.find('\n', start), text.size());
-        safe += printable(std::string_view(text).substr(start, end - start), 400) + "\n";
-        start = end + 1;
-    }
-    return safe;
-}
+/// For a terminal.
+std::string safe(const std::string& text) { return printable_lines(text, 400); }
 
 /// How they are compressed makes no difference. What is damaged is the same as nothing.
 bool are_same(const Bundle& first, const Member& member, const Bundle& second, const Member& other)
@@ -164,8 +155,8 @@ Result<int> bundle_show(const Context& context, const BundleOptions& options)
     const auto selection = BundleSelection::of(options);
     if (!selection) return std::unexpected(selection.error());
     Json entries = Json::array(), others = Json::array();
-    std::string text = shown(fmt::format("{}: made {} by {}, {}\n{}\n", options.files.front(), (*opened)->created(),
-                                         (*opened)->created_by(), signed_text(**opened), amounts_text(**opened)));
+    std::string text = safe(fmt::format("{}: made {} by {}, {}\n{}\n", options.files.front(), (*opened)->created(),
+                                        (*opened)->created_by(), signed_text(**opened), amounts_text(**opened)));
     int status = k_ok;
     for (const Member& member : (*opened)->members()) {
         if (bundle::is_blob(member.kind)) continue;
@@ -174,7 +165,7 @@ Result<int> bundle_show(const Context& context, const BundleOptions& options)
             TorchText artifacts = torch_text(**opened, member);
             if (!artifacts.is_whole) status = k_found_wrong;
             entries.push_back(std::move(artifacts.json));
-            text += "\n" + shown(artifacts.text);
+            text += "\n" + safe(artifacts.text);
             continue;
         }
         if (member.kind != Kind::graph) {
@@ -182,7 +173,7 @@ Result<int> bundle_show(const Context& context, const BundleOptions& options)
             const auto what = bundle::describe_artifact(**opened, member);
             if (!what) status = k_found_wrong;
             others.push_back(other_json(member, what));
-            text += "\n" + shown(member_text(member) + "\n  " + (what ? *what : what.error().message) + "\n");
+            text += "\n" + safe(member_text(member) + "\n  " + (what ? *what : what.error().message) + "\n");
             continue;
         }
         const auto header = (*opened)->header(member);
@@ -192,8 +183,8 @@ Result<int> bundle_show(const Context& context, const BundleOptions& options)
         entry["error"] = header ? Json() : Json(header.error().message);
         entry["facts"] = header ? facts_json(header->guards) : Json::object();
         entries.push_back(std::move(entry));
-        text += "\n" + shown(member_text(member) + "\n" +
-                             (header ? facts_lines(*header) : "  " + header.error().message + "\n"));
+        text += "\n" + safe(member_text(member) + "\n" +
+                            (header ? facts_lines(*header) : "  " + header.error().message + "\n"));
     }
     if (context.output == Output::json) {
         Json document = bundle_json(options.files.front(), **opened);
@@ -240,7 +231,7 @@ Result<int> bundle_verify(const Context& context, const BundleOptions& options)
         print(document);
     } else {
         print((wrong.empty() ? "" : table.text(context.style)) +
-              fmt::format("{}: {}, {} with something wrong; {}\n", options.files.front(),
+              fmt::format("{}: {}, {} with something wrong; {}\n", path_text(options.files.front()),
                           plural((*opened)->members().size(), "member"), wrong.size(), signed_text(**opened)));
     }
     return wrong.empty() ? k_ok : k_found_wrong;

@@ -110,17 +110,20 @@ Result<int> finish(const Context& context, bundle::Writer& writer, const std::st
     return k_ok;
 }
 
-Result<std::vector<std::uint32_t>> trusted_owners()
+/// A bundle whose contents are to be used, here or by those who trust the new one.
+Result<std::unique_ptr<bundle::Bundle>> open_to_use(const std::string& file, const cachefmt::Trust& trust)
 {
-    constexpr const char* k_variable = "WARMGRAPH_TRUSTED_OWNERS";
-    return store::parse_owners(k_variable, environment(k_variable).value_or(""));
+    constexpr const char* k_owners = "WARMGRAPH_TRUSTED_OWNERS";
+    const auto owners = store::parse_owners(k_owners, environment(k_owners).value_or(""));
+    if (!owners) return std::unexpected(owners.error());
+    return bundle::Bundle::open_trusted(file, trust, *owners, bundle::Streams::spooled);
 }
 
-/// A bundle that is copied from: what is not whole stays out, so nothing need be trusted but what is signed again.
-Result<Transfer> copy_from(const std::string& file, const BundleOptions& options, bundle::Writer& writer,
+/// What `load` refuses stays out: the new bundle belongs to this user, and may be signed.
+Result<Transfer> copy_from(const std::string& file, const cachefmt::Trust& trust, bundle::Writer& writer,
                            const bundle::Wanted& wanted, const bundle::WantedArtifact& artifacts)
 {
-    const auto opened = open_to_look(file, options);
+    const auto opened = open_to_use(file, trust);
     if (!opened) return std::unexpected(opened.error());
     auto copied = bundle::copy_members(**opened, writer, wanted, artifacts);
     if (!copied) return within(file, copied.error());
@@ -161,9 +164,7 @@ Result<int> bundle_load(const Context& context, const BundleOptions& options)
     if (!selection) return std::unexpected(selection.error());
     const auto trust = trust_of(options);
     if (!trust) return std::unexpected(trust.error());
-    const auto owners = trusted_owners();
-    if (!owners) return std::unexpected(owners.error());
-    const auto opened = bundle::Bundle::open_trusted(options.files.front(), *trust, *owners);
+    const auto opened = open_to_use(options.files.front(), *trust);
     if (!opened) return std::unexpected(opened.error());
     const auto store = open_store_to_fill(context, *trust);
     if (!store) return std::unexpected(store.error());
@@ -202,7 +203,7 @@ Result<int> bundle_merge(const Context& context, const BundleOptions& options)
     };
     Transfer all;
     for (std::size_t i = 1; i < options.files.size(); ++i) {
-        auto copied = copy_from(options.files[i], options, *writer, of_entry, of_artifact);
+        auto copied = copy_from(options.files[i], *trust, *writer, of_entry, of_artifact);
         if (!copied) return std::unexpected(copied.error());
         all.merge(std::move(*copied));
     }
@@ -234,7 +235,7 @@ Result<int> bundle_strip(const Context& context, const BundleOptions& options)
         if (!architecture) return architecture.error().message;
         return architecture->empty() ? std::string() : why_not(*architecture);
     };
-    const auto copied = copy_from(options.files[0], options, *writer, of_entry, of_artifact);
+    const auto copied = copy_from(options.files[0], *trust, *writer, of_entry, of_artifact);
     if (!copied) return std::unexpected(copied.error());
     return finish(context, *writer, options.files[1], *copied);
 }
