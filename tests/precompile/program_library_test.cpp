@@ -85,7 +85,7 @@ TEST_F(CompiledFolder, OneThatIsNotTrustedStaysWhereItIs)
     };
     const ProgramLibrary strict{*m_store, {.sign_with = {}, .accepted = {key("ours")}, .require = true}},
         theirs{*m_store, {.sign_with = key("theirs"), .accepted = {}, .require = true}};
-    for (const ProgramLibrary* const writer : {&m_library, &theirs}) {
+    for (const ProgramLibrary* const writer : std::initializer_list<const ProgramLibrary*>{&m_library, &theirs}) {
         ASSERT_TRUE(succeeded(writer->put(m_program)));
         EXPECT_TRUE(failed_with(strict.find(m_program.ingredients), ErrorCode::untrusted));
         EXPECT_EQ(files().size(), 1U);
