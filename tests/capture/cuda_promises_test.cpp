@@ -192,7 +192,7 @@ TEST_F(CudaPromises, AFirstRunInTheCallersCaptureMayAllocate)
         return before;
     };
     std::vector<CUstreamCaptureMode> modes;
-    Cache cache{options()};
+    Cache cache{options(Policy::read_write)};
     Function f = cache.wrap("handle", device, spec(program), [&](Recorder& r) {
         modes.push_back(mode_of_thread());
         copy(r, r["y"], r["x"]);
