@@ -180,9 +180,9 @@ TEST_F(EntriesTest, TheLastUsedOneSaysWhatItCarries)
     EXPECT_EQ(cache.latest_metadata("f", device), "another");
     const std::string first = cache.entries("f", device)[1].digest;
     for (const auto& file : entries())
-        if (file.stem() == first)
+        if (file.stem() != first)
             std::filesystem::last_write_time(file,
-                                             std::filesystem::file_time_type::clock::now() + std::chrono::hours{1});
+                                             std::filesystem::file_time_type::clock::now() - std::chrono::hours{1});
     EXPECT_EQ(cache.latest_metadata("f", device), "a text") << "it was used since";
     EXPECT_EQ(cache.latest_metadata("g", device), std::nullopt);
     EXPECT_EQ(cache.latest_metadata("graphs-*", device), std::nullopt);

@@ -175,6 +175,16 @@ TEST_F(Mark, IsMadeAgainWhereAllThatIsLeftIsTheLibrarys)
     EXPECT_THAT(mark(), HasSubstr("made again"));
 }
 
+TEST_F(Mark, IsTouchedByTheFirstUseOfAProcess)
+{
+    use(*open());
+    const auto store = open();
+    make_older(m_root / k_tag, std::chrono::hours(480));
+    const auto before = fs::last_write_time(m_root / k_tag);
+    ASSERT_TRUE(store->entry(make_entry(k_decode, 0, "", {image_of("code")}).header.key).value());
+    EXPECT_GT(fs::last_write_time(m_root / k_tag), before);
+}
+
 /// mke2fs makes it, and nobody but root may look into it.
 TEST_F(Mark, IsMadeOnAFreshVolume)
 {

@@ -71,10 +71,8 @@ Result<void> LocalTier::put(const Name& name, ByteView bytes)
     m_bytes_written += bytes.size();
     m_bytes_of_kinds[static_cast<std::size_t>(kind_of(name))] += bytes.size();
     if (previous && *previous) ++m_replaced;
-    // The file is there: what fails from here on is housekeeping, and the next writer's turn. Programs that clean up by age
-    // would take the mark first, which nothing else touches.
-    if (const auto touched = m_disk.files.touch(k_mark_file); !touched)
-        log().debug("the mark is as old as it was: {}", touched.error().message);
+    // The file is there: what fails from here on is housekeeping, and the next writer's turn.
+    touch_mark();
     remove_abandoned(m_disk.files, m_disk.clock, path.parent_path());
     return {};
 }
@@ -114,7 +112,15 @@ Result<void> LocalTier::note_use(const Name& name)
     if (const auto* const key = std::get_if<EntryKey>(&name)) m_leases.take(*key);
     // The mark that open() found is enough: no file is made.
     if (auto ok = m_disk.require_writable("note a use"); !ok) return ok;
+    if (!m_has_used.exchange(true)) touch_mark();
     return m_disk.files.touch(m_disk.layout.path(name));
+}
+
+/// Programs that clean up by age would take the mark first, which nothing else touches.
+void LocalTier::touch_mark() const
+{
+    if (const auto touched = m_disk.files.touch(k_mark_file); !touched)
+        log().debug("the mark is as old as it was: {}", touched.error().message);
 }
 
 void LocalTier::refuse(const Name& name, const Stamp& stamp, const Error& reason) noexcept

@@ -52,8 +52,11 @@ private:
     [[nodiscard]] auto made_in_root(std::string_view doing, const Work& work) -> decltype(work());
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_lock(Path path);
 
+    void touch_mark() const;
+
     Disk m_disk;
     Leases m_leases;
+    std::atomic<bool> m_has_used = false; ///< this process has noted a use: the first one touches the mark
     std::atomic<std::uint64_t> m_files_written = 0, m_bytes_written = 0, m_replaced = 0;
     std::array<std::atomic<std::uint64_t>, k_kinds.size()> m_bytes_of_kinds{};
 };
