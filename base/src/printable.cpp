@@ -28,7 +28,7 @@ std::size_t utf8_length(std::string_view text) noexcept
     return length;
 }
 
-/// Of a sequence that utf8_length() accepts.
+/// Decodes a sequence that utf8_length() accepts.
 char32_t code_point(std::string_view sequence) noexcept
 {
     constexpr unsigned k_lead_bits[]{0x7F, 0x1F, 0x0F, 0x07};
@@ -48,7 +48,7 @@ bool is_among(char32_t point, std::span<const Range> ranges) noexcept
 
 constexpr Range k_controls[]{{0x00, 0x1F}, {0x7F, 0x9F}}; // C1: some terminals act on them
 
-/// Of Unicode's format characters and separators (Cf, Zl, Zp) those that are not seen, and change how the rest is shown.
+/// True for the format characters and separators of Unicode (Cf, Zl, Zp) that nobody sees and that change how the rest is shown.
 constexpr Range k_invisible[]{{0xAD, 0xAD},       {0x061C, 0x061C},   {0x180E, 0x180E},  {0x200B, 0x200F},
                               {0x2028, 0x202E},   {0x2060, 0x206F},   {0xFEFF, 0xFEFF},  {0xFFF9, 0xFFFB},
                               {0x1BCA0, 0x1BCA3}, {0x1D173, 0x1D17A}, {0xE0000, 0xE007F}};

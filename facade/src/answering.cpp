@@ -26,7 +26,7 @@ namespace {
 /// How long a call that might complete an earlier recording looks whether its own work is done.
 constexpr std::chrono::milliseconds k_wait_for_own_work{20};
 
-/// Whoever destroys a function has done with what its callable uses.
+/// The callable is not run again after this: the caller may have freed what it uses.
 Error destroyed_within()
 {
     return {ErrorCode::not_recordable, "its own callable destroyed it: destroy it after the call, to have it recorded"};
@@ -309,7 +309,7 @@ try {
     return fail(ErrorCode::internal, "recording throws: {}", thrown.what());
 }
 
-/// Of a call that tried the entry on disk, and could not use it, no second try is made.
+/// A call that could not use the entry on disk does not try it a second time.
 auto Function::Impl::stored_beside(const Recording& recording, Job& job) -> Stored
 {
     if (job.journey.tried) return {};

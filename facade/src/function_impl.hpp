@@ -143,7 +143,7 @@ private:
         /// than the entry has (a second recording would make it `recompiled` for everybody).
         bool must_not_record = false;
     };
-    /// What an entry on disk is to a recording under the same guards.
+    /// The relation of the entry on disk to a new recording under the same guards.
     struct Stored {
         enum class Is : std::uint8_t {
             nothing,    ///< not there, the same graph, or nothing that can be restored or run: it is replaced

@@ -111,8 +111,9 @@ void BudgetKeeper::warn_where_over(const Pruned& pruned)
     m_has_warned = true;
     log().warn("the cache folder {} holds {}: {}", m_tier.disk().layout.root().string(), over,
                !pruned.why_not.empty() ? pruned.why_not
-               : pruned.in_use > 0     ? "living processes use what would have to go"
-                                       : "what is left cannot be removed");
+               : pruned.in_use > 0 ? "living processes use what would have to go, or the file system has no locks, and "
+                                     "nobody can tell"
+                                   : "what is left cannot be removed");
 }
 
 Result<bool> BudgetKeeper::keep_within(const TimeLimit& limit, const OnEvicted& on_evicted)

@@ -28,8 +28,8 @@ public:
     static constexpr mode_t k_private = 0600; ///< also where a file that others may read stood there
     static constexpr mode_t k_usual = 0666;   ///< less the umask; a file that stood there gives its own
 
-    /// Who chose the path. A name that a program chose may stand in a folder where others plant links: then only a file of
-    /// this user's, or nothing, is replaced, and nothing is followed.
+    /// This says who chose the path. Others may plant a link at a name that the program chose: there the program follows no
+    /// link, and replaces only a regular file of this user.
     enum class Named : std::uint8_t { by_user, by_program };
 
     /// permission_denied, no_space, io_failed; invalid_argument: a folder, a socket, a link to nothing; by_program: anything but a

@@ -46,7 +46,7 @@ struct KindRow {
 [[nodiscard]] std::span<const KindRow> kinds() noexcept;
 /// Null for a number that this version does not know.
 [[nodiscard]] const KindRow* row_of(Kind kind) noexcept;
-/// Of the kind that such an artifact is.
+/// Gives the row of the artifact's kind.
 [[nodiscard]] const KindRow& row_of(const store::ArtifactName& name) noexcept;
 /// How `check` and `repair` of a folder read it: as it is read out of a bundle (store::ArtifactReaders).
 [[nodiscard]] store::ArtifactReader reader_of(const store::ArtifactName& name);

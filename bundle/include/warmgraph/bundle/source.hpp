@@ -30,7 +30,7 @@ enum class Ownership : std::uint8_t {
     anybody, ///< anyone: what is in it is looked at, or must have an accepted signature
 };
 
-/// What is done with a path that is no regular file: a pipe, a socket, or "-", which then is standard input.
+/// How the reader treats a path that is no regular file: a pipe, a socket, or "-", which then is standard input.
 enum class Streams : std::uint8_t {
     refused, ///< a service must not wait for who writes into a pipe
     spooled, ///< read to its end into a file without a name, as far as the bundle's header says that it goes
