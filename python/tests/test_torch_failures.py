@@ -22,7 +22,7 @@ import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from hostile_calls import X, Net, refusal, replays, wrap  # noqa: E402
 from warmgraph import _objects, errors  # noqa: E402
-from warmgraph.torch import _answers, GraphCache, _copies, _launching, _modules, _outside, _recording, _walking  # noqa: E402
+from warmgraph.torch import _answers, GraphCache, _copies, _launching, _modules, _outside, _recording, _shadows, _walking  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -314,11 +314,26 @@ def test_a_replay_that_was_half_launched_is_an_error(monkeypatch):
         cached(X)
 
 
+class CaptureMode:
+    """The driver's way to say what a thread may do while a stream is captured."""
+
+    def __init__(self) -> None:
+        self.modes = [0]
+
+    def cuThreadExchangeStreamCaptureMode(self, exchanged: Any) -> int:  # noqa: N802
+        mode = exchanged._obj
+        self.modes.append(mode.value)
+        mode.value = self.modes[-2]
+        return 0
+
+
 @pytest.mark.parametrize("borrows", [False, True])
 @pytest.mark.parametrize("is_known_by_heart", [False, True])
 def test_a_call_inside_somebodys_capture_is_the_functions_own(monkeypatch, is_known_by_heart, borrows):
-    """The library launches nothing, and no memory is taken for a result."""
+    """The library launches nothing, and no memory is taken for a result. The function may do there what only a first run does."""
     captures = [False]
+    driver = CaptureMode()
+    monkeypatch.setattr(_shadows, "driver", lambda: driver)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(_outside, "_is_stream_capturing", lambda: captures[0])
@@ -339,6 +354,7 @@ def test_a_call_inside_somebodys_capture_is_the_functions_own(monkeypatch, is_kn
     if not is_looked_at or borrows:  # else the launch asks the stream
         monkeypatch.setattr(_launching, "view_of", met)
     assert torch.equal(cached(X), X + 1) and replays() == before
+    assert driver.modes == [0, _outside._RELAXED, 0]
 
 
 def test_what_the_library_does_not_support_is_an_error_of_a_later_call(monkeypatch):
