@@ -1,4 +1,5 @@
-"""The closing lines of `./dev test`: how many tests of each part ran, which were skipped and why, and how long each part took.
+"""The closing lines of `./dev test`: how many tests of each part ran, which were skipped and why, how long each part took, and how large the
+house is (tests/engineering/size.py).
 
 usage: summary.py FOLDER
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import collections
 import pathlib
+import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -72,6 +74,17 @@ def steps(file: pathlib.Path) -> list[tuple[str, float]]:
     return [*long, ("all that took less than 5 s each", small)]
 
 
+def house() -> str:
+    """Empty where there is no git to list the files."""
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "engineering"))
+    import size
+
+    try:
+        return size.table(size.measure())
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
 def main(folder: pathlib.Path) -> int:
     parts: dict[str, Part] = collections.defaultdict(Part)
     lists = [file for file in ("python", "torch") if (folder / f"{file}.xml").exists()]
@@ -99,6 +112,7 @@ def main(folder: pathlib.Path) -> int:
         print(f"  {what:<44} {duration(seconds):>12}")
     total, processor = (float(word) for word in (folder / "processor.txt").read_text().split())
     print(f"  {'all, and of it processor time':<44} {duration(total):>12}   {duration(processor)}")
+    print(house())
     passed, failed = sum(part.passed for part in parts.values()), sum(part.failed for part in parts.values())
     print(f"\n{passed} passed, {failed} failed, {sum(part.skipped.total() for part in parts.values())} skipped")
     return 1 if failed or not passed else 0
