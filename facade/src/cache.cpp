@@ -2,7 +2,7 @@
 
 #include "cache_impl.hpp"
 #include "device_impl.hpp"
-#include "function_impl.hpp"
+#include "making.hpp"
 #include "throwing.hpp"
 #include "tuner_impl.hpp"
 #include "warmgraph/backends/built.hpp"
@@ -104,115 +104,6 @@ Cache::~Cache()
 
 namespace {
 
-void require_version(std::string_view doing, const std::string& name, const Spec& spec)
-{
-    if (spec.version.empty() && spec.recorded_code.empty())
-        raise({ErrorCode::invalid_argument,
-               fmt::format("'{}' is {} without a callable, so that only Spec::version can say which code was recorded: "
-                           "give the version that it was, or is to be, recorded with",
-                           name, doing)});
-}
-
-/// Who has the code, or a graph of it, says himself what it is.
-void refuse_recorded_code(const std::string& name, const Spec& spec)
-{
-    if (!spec.recorded_code.empty())
-        raise({ErrorCode::invalid_argument,
-               fmt::format("'{}' is recorded here, and its Spec::recorded_code is an entry's word: clear it, or use "
-                           "Cache::load",
-                           name)});
-}
-
-} // namespace
-
-Function Cache::make_function(std::string name, const Device& device, Spec spec, Callable callable, const void* code)
-{
-    auto interface = value_or_raise(interface_of(spec));
-    value_or_raise(check_buckets(spec, interface));
-    m_impl->tell_what_fits(*DeviceAccess::impl(device)->device);
-    DeviceAccess::impl(device)->use_programs({m_impl->programs, m_impl->policy});
-    {
-        const std::scoped_lock lock{m_impl->mutex};
-        if (!m_impl->functions.try_emplace(name).second)
-            raise({ErrorCode::invalid_argument,
-                   fmt::format("'{}' is wrapped already in this cache: give each function its own name", name)});
-    }
-    auto impl = std::make_shared<Function::Impl>(m_impl, name, DeviceAccess::impl(device), std::move(spec),
-                                                 std::move(interface), std::move(callable), code);
-    const std::scoped_lock lock{m_impl->mutex};
-    m_impl->functions[name] = impl;
-    return Function{std::move(impl)};
-}
-
-Function Cache::wrap_code(std::string name, const Device& device, Spec spec, Callable callable, const void* code)
-{
-    value_or_raise(cachefmt::check_name("function name", name));
-    if (!callable) raise({ErrorCode::invalid_argument, fmt::format("'{}' wraps an empty callable", name)});
-    refuse_recorded_code(name, spec);
-    return make_function(std::move(name), device, std::move(spec), std::move(callable), code);
-}
-
-Function Cache::load(std::string name, const Device& device, Spec spec)
-{
-    value_or_raise(cachefmt::check_name("function name", name));
-    require_version("loaded", name, spec);
-    return make_function(std::move(name), device, std::move(spec), {}, nullptr);
-}
-
-namespace {
-
-void check_adoption(const std::string& name, const Device& device, const Spec& spec, const Adoption& adoption)
-{
-    value_or_raise(cachefmt::check_name("function name", name));
-    require_version("adopted", name, spec);
-    refuse_recorded_code(name, spec);
-    // What only a semaphore's value can follow, and two captures must show.
-    const bool has_second = adoption.second || !adoption.captures.empty();
-    if (adoption.second && !adoption.captures.empty())
-        raise({ErrorCode::invalid_argument,
-               fmt::format("'{}' has a second capture and the folder {} of such: give one of them", name,
-                           adoption.captures)});
-    if (!spec.scalars.empty() && (adoption.first.scalars.empty() || !has_second))
-        raise({ErrorCode::invalid_argument,
-               fmt::format(
-                   "'{}' declares the scalar '{}': no capture of an adopted graph shows where it goes, declare it "
-                   "in Spec::values (one variant for each value); if a semaphore's value follows it, give two captures "
-                   "with other NativeCapture::scalars",
-                   name, spec.scalars.front().name)});
-    for (const NativeCapture* capture : {&adoption.first, adoption.second ? &*adoption.second : &adoption.first})
-        if (capture->graph == nullptr)
-            raise({ErrorCode::invalid_argument,
-                   fmt::format("the graph of '{}' is null: pass the captured CUgraph", name)});
-    for (const auto& [of, number] : adoption.values) value_or_raise(check_number(of, number));
-    const auto& backend = DeviceAccess::impl(device)->device;
-    if (!backend->limits().flat_addresses)
-        raise({ErrorCode::unsupported,
-               fmt::format("'{}' cannot be adopted: {} has no graphs that others capture; record it with Cache::wrap",
-                           name, backend->id())});
-}
-
-} // namespace
-
-Function Cache::adopt(std::string name, const Device& device, Spec spec, const Adoption& adoption)
-{
-    check_adoption(name, device, spec, adoption);
-    Function function = make_function(std::move(name), device, std::move(spec), {}, nullptr);
-    function.m_impl->adopt(adoption);
-    return function;
-}
-
-std::string Cache::write_capture(std::string name, const Device& device, Spec spec, const Adoption& adoption)
-{
-    check_adoption(name, device, spec, adoption);
-    if (adoption.captures.empty())
-        raise({ErrorCode::invalid_argument,
-               fmt::format("the capture of '{}' has no folder to be written to: name one (Adoption::captures)", name)});
-    const Function function = make_function(std::move(name), device, std::move(spec), {}, nullptr);
-    return function.m_impl->write_capture(adoption);
-}
-
-namespace {
-
 Spec without_outputs(Spec spec)
 {
     spec.outputs.clear();
@@ -293,34 +184,6 @@ replay::ImageSource Cache::Impl::image_source() const
                         image.label, (**bytes).size(), image.size);
         return std::move(**bytes);
     };
-}
-
-bool Cache::Impl::has_function(const std::string& name)
-{
-    const std::scoped_lock lock{mutex};
-    return functions.contains(name);
-}
-
-std::vector<std::shared_ptr<Function::Impl>> Cache::Impl::living_functions()
-{
-    std::vector<std::shared_ptr<Function::Impl>> result;
-    const std::scoped_lock lock{mutex};
-    for (const auto& [name, function] : functions)
-        if (auto living = function.lock()) result.push_back(std::move(living));
-    return result;
-}
-
-std::size_t Cache::record_pending()
-{
-    std::size_t recorded = 0;
-    for (const auto& function : m_impl->living_functions()) recorded += function->record_pending();
-    return recorded;
-}
-
-ProfileRecording Cache::record_profile(Function& function, const MakeArguments& make, std::size_t most)
-{
-    const auto impl = function.m_impl; // its callable may destroy it
-    return impl->record_profile(*m_impl, make, most);
 }
 
 Tuner Cache::tuner(const Device& device, const TuningOptions& options)

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "counters.hpp"
 #include "found_facts.hpp"
 #include "kinds.hpp"
 #include "known_places.hpp"
@@ -28,27 +29,6 @@
 #include "warmgraph/warmgraph.hpp"
 
 namespace warmgraph {
-
-/// Counters of one process. Thread-safe.
-class Counters {
-public:
-    void hit(double load_ms, double answer_ms);
-    void miss(const std::string& function, const std::string& reason);
-    void recording();
-    void refusal(std::uint64_t calls = 1);
-    void cache_fault();
-    void capture_written();
-    void captures_read(std::uint64_t paired, std::uint64_t ignored);
-    /// Each entry is counted once, however often it is met. False where it was counted before.
-    bool untrusted(const cachefmt::EntryKey& entry);
-    [[nodiscard]] Statistics snapshot() const;
-
-private:
-    static constexpr std::size_t k_most_reasons = 64;
-    mutable std::mutex m_mutex;
-    Statistics m_statistics;
-    std::set<cachefmt::EntryKey> m_untrusted;
-};
 
 /// What the tuners of one cache counted: those that exist, and those that are gone. Thread-safe.
 class Tunings {

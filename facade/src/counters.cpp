@@ -1,4 +1,4 @@
-#include "cache_impl.hpp"
+#include "counters.hpp"
 
 namespace warmgraph {
 

@@ -1,11 +1,11 @@
+// Function::Impl: the way of one call through the parts of a function.
 #include <algorithm>
-#include <atomic>
 
 #include "function_impl.hpp"
 #include "stream_impl.hpp"
 #include "throwing.hpp"
+#include "warmgraph/backends/recording.hpp"
 #include "warmgraph/base/log.hpp"
-#include "warmgraph/base/units.hpp"
 
 namespace warmgraph {
 
@@ -20,360 +20,488 @@ std::string_view to_string(Outcome outcome) noexcept
     return "unknown";
 }
 
-namespace {
-
-DeclaredHandles declared_handles(const Spec& spec)
+std::unique_lock<std::mutex> Function::Impl::lock(std::string_view asking) const
 {
-    DeclaredHandles result;
-    for (const auto& [name, event] : spec.events)
-        result.events.emplace_back(name, reinterpret_cast<std::uintptr_t>(event));
-    for (const auto& [name, semaphore] : spec.semaphores)
-        result.semaphores.emplace_back(name, reinterpret_cast<std::uintptr_t>(semaphore));
-    return result;
+    refuse_inside_itself(declaration->name, asking);
+    return std::unique_lock{mutex};
 }
 
-std::uint64_t next_number() noexcept
+Outcome Function::Impl::call(const Stream& stream, std::span<const Arg> args, replay::AskedCapture asked, bool counts)
 {
-    static std::atomic<std::uint64_t> s_last = 0;
-    return ++s_last;
-}
-
-/// In a folder that could only be opened to be read, or without a key that signs what must be signed. Who asks for a
-/// refresh wants nothing that is stored: the function runs.
-Policy possible_policy(const Cache::Impl& cache, Policy wanted, bool has_callable)
-{
-    if (!cache.store || (cache.store->why_read_only().empty() && cache.may_publish())) return wanted;
-    if (wanted == Policy::refresh && has_callable) return Policy::off;
-    const bool records = wanted == Policy::read_write || wanted == Policy::refresh || wanted == Policy::no_compile;
-    return records ? Policy::read_only : wanted;
-}
-
-/// Graphs alone may be off: the function runs then as it is, and its programs are kept.
-Policy graph_policy(const Cache::Impl& cache, Policy possible) noexcept
-{
-    return cache.kinds.graphs ? possible : Policy::off;
-}
-
-/// Also where nothing can be recorded, nothing may be compiled.
-Policy program_policy(Policy wanted, Policy possible) noexcept
-{
-    return wanted == Policy::no_compile ? wanted : possible;
-}
-
-} // namespace
-
-Function::Impl::Impl(std::shared_ptr<Cache::Impl> cache, std::string name, std::shared_ptr<Device::Impl> device,
-                     Spec spec, Interface interface, Callable callable, const void* code,
-                     std::unique_ptr<HalfContext> half)
-    : m_cache(std::move(cache)),
-      m_half(std::move(half)),
-      m_shelf(m_half ? m_half->shelf : std::make_shared<Shelf>(*m_cache)),
-      m_name(std::move(name)),
-      m_device(std::move(device)),
-      m_spec(std::move(spec)),
-      m_interface(std::move(interface)),
-      m_callable(std::move(callable)),
-      m_code(code),
-      m_policy(graph_policy(
-          *m_cache, possible_policy(*m_cache, m_spec.policy.value_or(m_cache->policy), static_cast<bool>(m_callable)))),
-      m_key(m_cache->key(m_half ? m_half->pair : m_name, *m_device->device)),
-      m_reader(m_interface, m_device->device->ordinal(),
-               m_device->device->limits().flat_addresses ? Addressing::flat : Addressing::by_base),
-      m_streams(m_device->device),
-      m_programs{m_cache->programs, program_policy(m_spec.policy.value_or(m_cache->policy),
-                                                   possible_policy(*m_cache, m_spec.policy.value_or(m_cache->policy),
-                                                                   static_cast<bool>(m_callable)))},
-      m_runnable{m_name, m_interface, m_callable, m_device->device, m_streams, &m_programs},
-      m_subject{m_name, m_interface, m_device->device, {}, declared_handles(m_spec), next_number()},
-      m_scratch(m_device->device, ScratchPool::Kind::memory),
-      m_last(m_half ? m_half->last : std::make_shared<LastStream>()),
-      m_most_variants(m_cache->options.max_variants),
-      m_registrations(m_device->device->registrations()),
-      m_exposures(m_device->device->exposures())
-{
-    m_report.function = m_name;
-    m_label = fmt::format("{}/{}", m_cache->options.model, m_key.function);
-    begin_counting();
-    if (m_spec.buckets.empty()) return;
-    m_padding = std::make_unique<Padding>(m_spec, m_interface, *m_device->device);
-    if (!m_is_counted) m_padding->learn_nothing();
-}
-
-Function::Impl::~Impl()
-{
-    if (!m_profile) return; // nothing was counted
-    m_counter.tell(*m_profile);
-    m_cache->profiles->note(m_profile);
-}
-
-void Function::Impl::retire() noexcept
-{
-    m_is_retired = true;
-    const std::scoped_lock lock{m_cache->mutex};
-    m_cache->functions.erase(m_name); // the name may be wrapped again
-}
-
-std::string Function::Impl::label() const
-{
-    return fmt::format("{}/{}/{}", m_cache->options.model, m_key.rank, m_name);
-}
-
-void Function::Impl::cache_fault(std::string_view doing, const Error& error) const
-{
-    m_cache->counters.cache_fault();
-    log().warn("{}: {} failed{}: {}", label(), doing, m_callable ? ", the function runs as it is" : "", error.message);
-}
-
-/// Launches of one function share its scratch and arena, so a launch in another stream comes after the last one.
-void Function::Impl::order_after_last(const std::shared_ptr<backends::Stream>& stream)
-{
-    auto& last = m_last->stream;
-    if (last == stream) return;
-    // Somebody captures the last one: an event of it would draw `stream` into that capture, and its work with it.
-    if (last && last->is_capturing()) {
-        log().debug("{}: its last stream is being captured, and this call is not ordered after it", label());
-    } else if (last) {
-        const auto event = last->record_event();
-        const auto ordered = event ? stream->wait(*event) : Result<void>{std::unexpected(event.error())};
-        if (!ordered) { // the host waits instead
-            log().warn("{}: its last stream is waited for: {}", label(), ordered.error().message);
-            value_or_raise(last->synchronize());
-        }
-    }
-    last = stream;
-}
-
-RunContext Function::Impl::run_eagerly(const std::shared_ptr<backends::Stream>& stream, Phases& phases)
-{
-    order_after_last(stream);
-    m_served.reset();
-    RunContext context;
-    context.function = m_name;
-    context.phases = &phases;
-    const RunInputs inputs{m_frame.tensors, m_frame.memory, m_frame.scalars, m_frame.values};
-    const std::scoped_lock lock{m_callable_mutex};
-    run(m_runnable, inputs, m_scratch, stream, context);
-    return context;
-}
-
-/// The caller captures the stream: the callable's work becomes part of his graph. Nothing is waited for, looked up or
-/// recorded, and the scratch stays his graph's for as long as the function lives.
-Outcome Function::Impl::run_into_capture(const std::shared_ptr<backends::Stream>& stream)
-{
-    if (!m_callable)
-        raise({ErrorCode::unsupported,
-               fmt::format("'{}' has no callable that could run in a capture of the caller's: call it outside",
-                           label())});
-    m_served.reset();
-    RunContext context;
-    context.function = m_name;
-    const RunInputs inputs{m_frame.tensors, m_frame.memory, m_frame.scalars, m_frame.values};
-    auto& scratch = m_captured_scratch.emplace_back(m_device->device, ScratchPool::Kind::memory);
-    const std::scoped_lock lock{m_callable_mutex};
-    // Calls that he made before to warm it up may all have been replays: then this is its first run in the process.
-    const auto allowed = stream->allow_first_run();
-    run(m_runnable, inputs, scratch, stream, context);
-    return Outcome::eager;
-}
-
-/// After a replay that failed: it is counted and explained, and the next call loads anew. Without a callable the
-/// failure is the caller's to know.
-Outcome Function::Impl::run_instead(Variants::iterator failed, const Error& failure,
-                                    const std::shared_ptr<backends::Stream>& stream)
-{
-    cache_fault("replay", failure);
-    const Digest digest = failed->guards_digest;
-    m_variants.erase(failed);
-    if (!m_callable)
-        raise(within(fmt::format("{} has no callable that could run instead of its graph", label()), failure).error());
-    m_report.outcome = Outcome::eager;
-    m_report.reason = failure.message;
-    m_report.entry = short_hex(digest);
-    m_report.phases.clear();
-    m_report.first_call_ms = 0;
-    Phases unmeasured;
-    run_eagerly(stream, unmeasured);
-    return Outcome::eager;
-}
-
-Result<void> Function::Impl::launch(LoadedVariant& variant, const std::shared_ptr<backends::Stream>& stream,
-                                    replay::AskedCapture asked)
-{
-    order_after_last(stream);
-    const std::size_t regions = variant.executable->graph().regions.size();
-    m_bindings.regions.resize(regions);
-    std::ranges::copy(m_frame.memory, m_bindings.regions.begin());
-    m_bindings.scalars.assign(m_frame.scalars.begin(), m_frame.scalars.end());
-    auto launched = variant.executable->launch(*stream, m_bindings, asked);
-    if (launched)
-        note_launch(variant, *stream);
-    else
-        variant.mark.reset();
-    // The function cannot be run instead: the part that was enqueued would happen twice.
-    if (!launched && launched.error().code == ErrorCode::partly_launched)
-        raise(within(label(), launched.error()).error());
-    return launched;
-}
-
-Outcome Function::Impl::call(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args,
-                             replay::AskedCapture asked)
-{
-    return call(stream, args, Counted::yes, asked);
-}
-
-Outcome Function::Impl::call(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args,
-                             Counted counted, replay::AskedCapture asked)
-{
-    if (RunContext* running = current_run()) refuse_nested_call(*running);
-    std::unique_ptr<Job> job;
+    refuse_nested(declaration->name);
+    NextJob job;
     Outcome outcome = Outcome::eager;
     {
         std::unique_lock<std::mutex> everybodys;
-        if (stream == m_device->default_stream) everybodys = std::unique_lock{m_device->default_stream_mutex};
-        const std::scoped_lock lock{m_mutex};
-        outcome = call_locked(stream, args, counted, asked, job);
+        if (stream == declaration->device->default_stream)
+            everybodys = std::unique_lock{declaration->device->default_stream_mutex};
+        const std::scoped_lock lock{mutex};
+        outcome = call_locked(stream, args, asked, counts, job);
     }
     // The caller has his answer on its way; other threads may call meanwhile.
     return job ? complete(*job) : outcome;
 }
 
-Outcome Function::Impl::call_locked(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args,
-                                    Counted counted, replay::AskedCapture asked, std::unique_ptr<Job>& job)
+Outcome Function::Impl::call_locked(const Stream& stream, std::span<const Arg> args, replay::AskedCapture asked,
+                                    bool counts, NextJob& job)
 {
-    value_or_raise(m_reader.read(args, m_frame));
-    if (m_half) value_or_raise(m_half->check(m_frame));
+    arguments.read(args);
+    if (half) value_or_raise(half->check(arguments.frame()));
+    loaded.set_served({});
     if (asked == replay::AskedCapture::no && stream->is_capturing()) {
-        if (m_padding) refuse_unpadded();
-        return run_into_capture(stream);
+        shapes.refuse_unpadded(arguments.frame());
+        runner.run_into_capture(arguments.frame(), stream);
+        return Outcome::eager;
     }
-    if (m_half && m_half->runs_as_it_is()) return run_unused(stream, "its forward runs as it is");
-    if (m_padding) return call_padded(stream, counted, job);
-    if (counted == Counted::yes) count_call(nullptr);
+    if (half && half->runs_as_it_is()) return run_as_it_is(stream, "its forward runs as it is");
+    if (shapes.is_padded()) return call_padded(stream, counts, job);
+    if (counts) shapes.count(arguments.frame());
     return call_read(stream, job);
 }
 
-/// The call in m_frame.
-Outcome Function::Impl::call_read(const std::shared_ptr<backends::Stream>& stream, std::unique_ptr<Job>& job)
+/// Sizes of which there is no bucket would be a variant each: the function runs as it is, and nothing is recorded.
+Outcome Function::Impl::call_padded(const Stream& stream, bool counts, NextJob& job)
 {
-    notice_changes();
-    const guards::Others others = m_padding ? guards::Others{} : m_reader.others(); // padding changes what was read
-    for (auto variant = m_variants.begin(); variant != m_variants.end(); ++variant) {
-        if (m_half && variant->forward != m_half->forward) continue;
-        if (!variant->guard.matches(m_frame.tensors, m_frame.values, others)) continue;
-        if (variant->use != LoadedVariant::Use::replayed) return run_unused(*variant, stream);
+    const PaddedSizes padded = shapes.choose(arguments.frame(), counts);
+    runner.order_after_last(stream); // which may still use the memory
+    shapes.pad(arguments.frame(), padded, *stream);
+    Outcome outcome = Outcome::eager;
+    if (padded.outside.empty() || !declaration->callable || !declaration->publishes) {
+        outcome = call_read(stream, job);
+    } else {
+        // It may be recorded later, and only code that was kept when it was loaded can be.
+        if (auto kept = declaration->backend()->recording().prepare_recording(); !kept)
+            log().debug("{} runs as it is, and its recordings may be refused: {}", declaration->path,
+                        kept.error().message);
+        runner.validate_tuned();
+        outcome = run_as_it_is(stream, padded.outside);
+    }
+    shapes.give_back(*stream);
+    return outcome;
+}
+
+/// The call in arguments.frame().
+Outcome Function::Impl::call_read(const Stream& stream, NextJob& job)
+{
+    const auto change = surroundings.notice();
+    if (!change.drops_all.empty()) {
+        loaded.erase_all(change.drops_all);
+        outcomes.forget_verdicts();
+    }
+    if (change.exposed)
+        loaded.erase_if([this](const LoadedVariant& variant) { return !lookup.is_still_right(variant); });
+    const Frame& frame = arguments.frame();
+    const guards::Others others = shapes.is_padded() ? guards::Others{} : arguments.others(); // padding changes those
+    for (auto variant = loaded.begin(); variant != loaded.end(); ++variant) {
+        if (half && variant->forward != half->forward) continue;
+        if (!variant->guard.matches(frame.tensors, frame.values, others)) continue;
+        if (variant->use == LoadedVariant::Use::waits) {
+            // What forward would save in its own scratch, a replay would not: nothing is replayed before backward is
+            // known to use none of that.
+            const Digest digest = variant->guards_digest;
+            loaded.set_served({{digest, true}});
+            return run_as_it_is(stream, "its backward is not recorded yet", &digest);
+        }
+        if (variant->use == LoadedVariant::Use::runs_as_it_is) {
+            const Digest digest = variant->guards_digest;
+            return run_as_it_is(stream, "its backward cannot be recorded", &digest);
+        }
         if (variant->unused) return first_use(variant, stream, job);
         ++variant->calls;
-        if (is_to_verify(*variant)) {
-            Journey journey;
-            journey.started = system_clock().steady();
-            describe_call(journey);
-            LoadedVariant verified = std::move(*variant);
-            m_variants.erase(variant);
-            return answer_and_verify(std::move(verified), journey, stream, job);
+        // Of calls that are replayed: none (first calls are another matter), or each Nth.
+        const std::uint64_t every = declaration->verify_every;
+        if (every != 0 && declaration->callable && variant->calls % every == 0 && !jobs.has_pending()) {
+            Journey journey = new_journey();
+            surroundings.describe(frame, half.get(), journey);
+            return answer_and_verify(loaded.take(variant), journey, stream, job);
         }
-        auto launched = launch(*variant, stream, replay::AskedCapture::yes);
+        auto launched = loaded.launch(*variant, stream, arguments, runner, replay::AskedCapture::yes);
         // A variant for memory elsewhere (host or device), which is asked for only where it matters.
         if (!launched && launched.error().code == ErrorCode::stale) continue;
         if (!launched) return run_instead(variant, launched.error(), stream);
-        if (variant != m_variants.begin()) m_variants.splice(m_variants.begin(), m_variants, variant);
-        m_served = {variant->guards_digest, false};
-        m_cache->note_replay();
+        loaded.use(variant);
+        outcomes.count_replay();
         return Outcome::replayed;
     }
     return first_call(stream, "", job);
 }
 
-/// Of calls that are replayed: none (first calls are another matter), or each Nth.
-bool Function::Impl::is_to_verify(const LoadedVariant& variant) const noexcept
+/// After a replay that failed: it is counted and explained, and the next call loads anew. Without a callable the failure
+/// is the caller's to know.
+Outcome Function::Impl::run_instead(LoadedVariants::Iterator failed, const Error& failure, const Stream& stream)
 {
-    const std::uint64_t every = m_cache->verify_every;
-    return every != 0 && m_callable != nullptr && variant.calls % every == 0 && !has_pending();
+    lookup.note_failure("replay", failure);
+    const Digest digest = failed->guards_digest;
+    loaded.erase(failed);
+    if (!declaration->callable)
+        raise(within(fmt::format("{} has no callable that could run instead of its graph", declaration->path), failure)
+                  .error());
+    return run_as_it_is(stream, failure.message, &digest);
 }
 
-void Function::Impl::forget_loaded(std::string_view why)
+/// A call that is no miss.
+Outcome Function::Impl::run_as_it_is(const Stream& stream, std::string why, const Digest* entry)
 {
-    const auto gone = std::erase_if(m_variants, [](const LoadedVariant& variant) { return variant.only_here; });
-    if (gone != 0) log().warn("{}: what was adopted and could not be published is dropped, for {}", label(), why);
-    m_variants.clear();
-    m_verdicts.clear();
+    Journey journey;
+    const Outcome outcome = outcomes.report_as_it_is(std::move(why), entry);
+    runner.run(arguments.frame(), stream, journey.phases);
+    return outcome;
 }
 
-/// What guards depend on and no argument tells.
-void Function::Impl::notice_changes()
+// --- a call that no loaded variant answers
+
+Outcome Function::Impl::first_call(const Stream& stream, std::string why_not, NextJob& job)
 {
-    if (const auto registrations = m_device->device->registrations(); registrations != m_registrations) {
-        // What is loaded may have to run another module, and what was refused may be known now.
-        forget_loaded("a module was registered since: register modules before adopting");
-        m_registrations = registrations;
+    Journey journey = new_journey();
+    journey.reason = std::move(why_not);
+    surroundings.describe(arguments.frame(), half.get(), journey);
+    if (const auto known = outcomes.verdict(journey.digest)) {
+        runner.run(arguments.frame(), stream, journey.phases);
+        return *known;
     }
-    if (const auto exposures = m_device->device->exposures(); exposures != m_exposures) {
-        forget_exposed();
-        m_exposures = exposures;
+    const Plan plan = [&] {
+        const auto timer = journey.phases.measure("look up");
+        return lookup.decide(journey, jobs.has_pending());
+    }();
+    const Outcome outcome = plan.action == Plan::Action::replay ? replay_stored(plan, journey, stream, job)
+                                                                : miss(plan, journey, stream, job);
+    if (!job) outcomes.end_report(journey); // else its end is still to come
+    return outcome;
+}
+
+Outcome Function::Impl::replay_stored(const Plan& plan, Journey& journey, const Stream& stream, NextJob& job)
+{
+    const bool verifies = declaration->verifies_first && declaration->callable;
+    if (verifies) runner.validate_tuned(); // it runs beside the graph
+    if (verifies && jobs.has_pending()) return answer_and_verify(std::nullopt, journey, stream, job);
+    Unusable unusable{journey.reason};
+    for (const auto& key : plan.entries) {
+        auto loading = lookup.load(key, arguments.frame(), *stream, journey.phases);
+        if (!loading) {
+            unusable = std::move(loading.error());
+            journey.tried = true;
+            continue;
+        }
+        if (verifies) return answer_and_verify(std::move(*loading), journey, stream, job);
+        outcomes.count_hit(*loading, !half || half->counts_hit());
+        const auto variant = loaded.keep(std::move(*loading));
+        const Milliseconds load_time = system_clock().steady() - journey.started;
+        Result<void> launched;
+        {
+            const auto timer = journey.phases.measure("first launch");
+            launched = loaded.launch(*variant, stream, arguments, runner);
+        }
+        if (launched) {
+            lookup.note_places(arguments.frame());
+            // Of a graph that was restored ahead: its work is enqueued, and runs meanwhile. What a later call needs is
+            // taken now, as a program that plans with what is left of the device's memory expects.
+            if (!variant->executable->is_complete()) {
+                const auto timer = journey.phases.measure("instantiate");
+                if (auto completed = loaded.complete(*variant); !completed)
+                    log().warn("{} is not instantiated, and its next call tries again: {}", declaration->path,
+                               completed.error().message);
+            }
+            log().info("loaded {} {} in {} ({})", declaration->path, short_hex(key.guards_digest),
+                       time_text(load_time.count()), variant->made);
+            return outcomes.finish(journey, Outcome::replayed, "", Remember::no);
+        }
+        lookup.note_failure("replay", launched.error());
+        loaded.erase(variant);
+        unusable = {launched.error().message, launched.error().code};
+        journey.tried = true;
     }
-    if (m_spec.environment.empty()) return;
-    auto now = environment_of(m_spec);
-    if (now == m_environment) return;
-    if (!m_environment.empty()) {
-        forget_loaded("an environment variable that it lists changed since");
-        m_facts.clear();
+    if (!declaration->callable) journey.failure = unusable.code; // nothing will record it anew
+    auto instead = lookup.on_miss(journey, jobs.has_pending(), unusable.reason);
+    if (unusable.must_not_record) instead = {Plan::Action::refuse, {}, unusable.reason};
+    return miss(instead, journey, stream, job);
+}
+
+Outcome Function::Impl::miss(const Plan& plan, Journey& journey, const Stream& stream, NextJob& job)
+{
+    // Of what passes by itself, the call that records counted it.
+    if (declaration->policy != Policy::off && plan.lasts)
+        outcomes.count_miss(plan, !half ? declaration->name : half->counts_miss() ? half->pair : "", journey);
+    if (declaration->policy == Policy::require_hit || !declaration->callable) outcomes.finish_thrown(journey);
+    if (declaration->policy == Policy::require_hit)
+        raise({ErrorCode::miss_forbidden,
+               fmt::format("'{}' must hit (policy require_hit) and misses: {}; record it first with policy read_write",
+                           declaration->name, plan.reason)});
+    if (!declaration->callable)
+        raise(
+            {journey.failure.value_or(ErrorCode::miss_forbidden),
+             fmt::format("'{}' can only be replayed (it was loaded without a callable) and misses: {}; record it where "
+                         "its callable is (Cache::wrap), or adopt its graph (Cache::adopt)",
+                         declaration->name, plan.reason)});
+    journey.reason = plan.reason;
+    runner.validate_tuned();
+    if (plan.action == Plan::Action::record) return answer_and_record(journey, stream, job);
+    const bool refused = plan.action == Plan::Action::refuse;
+    if (refused) outcomes.count_refusal(plan.judgement.word);
+    const Outcome outcome = run_missed(journey, refused ? Outcome::refused : Outcome::eager, plan.reason,
+                                       plan.lasts ? Remember::yes : Remember::no, stream);
+    if (!plan.lasts) job = jobs.take_pending(*stream);
+    return outcome;
+}
+
+/// The verdict is remembered first: a callable that throws is not recorded again at every call.
+Outcome Function::Impl::run_missed(Journey& journey, Outcome outcome, std::string why, Remember remember,
+                                   const Stream& stream)
+{
+    outcomes.finish(journey, outcome, std::move(why), remember);
+    runner.run_measured(arguments.frame(), stream, journey.phases);
+    return outcome;
+}
+
+/// Of a variant that was restored ahead: what a load does besides restoring happens now.
+Outcome Function::Impl::first_use(LoadedVariants::Iterator variant, const Stream& stream, NextJob& job)
+{
+    if (auto same = lookup.check_constants(*variant->executable, *stream); !same)
+        return run_instead(variant, same.error(), stream);
+    Journey journey = new_journey();
+    if (declaration->verifies_first && declaration->callable) {
+        surroundings.describe(arguments.frame(), half.get(), journey);
+        if (jobs.has_pending()) return answer_and_verify(std::nullopt, journey, stream, job);
+        return answer_and_verify(loaded.take(variant), journey, stream, job);
     }
-    m_environment = std::move(now);
+    const Digest digest = variant->guards_digest;
+    auto mark = lookup.begin_load(digest);
+    if (!mark) { // loaded anew, it is set aside
+        loaded.erase(variant);
+        return first_call(stream, mark.error().message, job);
+    }
+    variant->mark = std::move(*mark);
+    journey.digest = digest;
+    Result<void> launched;
+    {
+        const auto timer = journey.phases.measure("first launch");
+        launched = loaded.launch(*variant, stream, arguments, runner);
+    }
+    if (!launched && launched.error().code == ErrorCode::stale)
+        return first_call(stream, launched.error().message, job);
+    if (!launched) return run_instead(variant, launched.error(), stream);
+    outcomes.count_hit(*variant, true);
+    lookup.note_use(digest);
+    loaded.use(variant);
+    outcomes.finish(journey, Outcome::replayed, "", Remember::no);
+    outcomes.end_report(journey);
+    return Outcome::replayed;
 }
 
-/// Before any lock is taken: the outer call holds the very locks that the inner one would wait for.
-void Function::Impl::refuse_nested_call(const RunContext& running) const
+// --- recording around the call's own answer: the function answers as it is, in the caller's stream and on his memory; what
+// is recorded, or compared with the answer, is so afterwards and without the lock.
+
+Outcome Function::Impl::answer_and_record(Journey& journey, const Stream& stream, NextJob& job)
 {
-    raise({ErrorCode::invalid_argument,
-           fmt::format("'{}' is called inside '{}': enqueue its work there instead", m_name, running.function)});
+    auto lock = jobs.publisher().try_lock(journey.digest); // an error: it is recorded without
+    if (lock && !*lock)
+        return run_missed(journey, Outcome::eager, "another process is recording it", Remember::no, stream);
+    // Who held it before may have published since the look-up.
+    if (declaration->policy != Policy::refresh) {
+        const auto again = lookup.decide(journey, jobs.has_pending());
+        if (again.action == Plan::Action::replay && !journey.tried)
+            if (auto loading = lookup.load(again.entries.front(), arguments.frame(), *stream, journey.phases)) {
+                outcomes.count_hit(*loading, !half || half->counts_hit());
+                const auto variant = loaded.keep(std::move(*loading));
+                if (loaded.launch(*variant, stream, arguments, runner))
+                    return outcomes.finish(journey, Outcome::replayed, "another process recorded it meanwhile",
+                                           Remember::no);
+                loaded.erase(variant);
+            }
+    }
+    runner.order_after_last(stream);
+    const auto idle = is_idle(*stream);
+    if (idle && !*idle)
+        return run_missed(journey, Outcome::eager,
+                          "work that was enqueued before the call is not done: a later call is recorded", Remember::no,
+                          stream);
+    job = jobs.new_job(arguments.frame(), half.get(), journey, surroundings.environment(), runner);
+    if (lock) job->lock = std::move(*lock);
+    jobs.hold_code(*job);
+    if (!idle) job->refusal = idle.error();
+    jobs.answer(job, stream, runner);
+    if (job->refusal) {
+        const auto refused = std::exchange(job, nullptr);
+        auto completed = jobs.refuse(*refused, *refused->refusal, outcomes);
+        outcomes.finish(refused->journey, completed.outcome, std::move(completed.reason), completed.remember);
+        outcomes.end_report(refused->journey);
+        return completed.outcome;
+    }
+    jobs.begin();
+    if (!jobs.is_on_demand() && !job->session->waits_outside())
+        return Outcome::recorded; // complete() says what it became
+    outcomes.finish(job->journey, Outcome::eager,
+                    jobs.is_on_demand()
+                        ? "its recording waits for Cache::record_pending"
+                        : "it works together with the outside: it is recorded by a later call, when its "
+                          "work is done",
+                    Remember::no);
+    outcomes.end_report(job->journey);
+    jobs.defer(job);
+    return Outcome::eager;
 }
 
-/// Likewise. Another function's callable may do so.
-void Function::Impl::refuse_inside_itself(std::string_view what) const
+/// Without a variant: another call of the function is not done with.
+Outcome Function::Impl::answer_and_verify(std::optional<LoadedVariant> variant, Journey& journey, const Stream& stream,
+                                          NextJob& job)
 {
-    const RunContext* const running = current_run();
-    if (running == nullptr || running->function != m_name) return;
-    raise({ErrorCode::invalid_argument,
-           fmt::format("'{}' is {} inside its own callable: do it before or after the call", m_name, what)});
+    if (!variant) {
+        const Outcome outcome =
+            run_missed(journey, Outcome::eager, "another call of it is being compared", Remember::no, stream);
+        outcomes.end_report(journey);
+        job = jobs.take_pending(*stream);
+        return outcome;
+    }
+    runner.order_after_last(stream);
+    const auto idle = is_idle(*stream);
+    if (!idle || !*idle) // the entry is loaded again by the next call
+        return run_missed(journey, Outcome::eager,
+                          "work that was enqueued before the call is not done: a later call verifies the entry",
+                          Remember::no, stream);
+    job = jobs.new_job(arguments.frame(), half.get(), journey, surroundings.environment(), runner);
+    variant->mark.reset(); // the function runs first
+    job->verified = std::move(*variant);
+    job->records = declaration->publishes;
+    jobs.answer(job, stream, runner);
+    jobs.begin();
+    if (job->refusal || !job->session->waits_outside()) return Outcome::replayed;
+    outcomes.finish(job->journey, Outcome::eager,
+                    "it works together with the outside: a later call compares its entry, when its work is done",
+                    Remember::no);
+    outcomes.end_report(job->journey);
+    jobs.defer(job);
+    return Outcome::eager;
 }
 
-LoadedVariant Function::Impl::variant_of(const cachefmt::Guards& guards, const Digest& digest,
-                                         std::unique_ptr<replay::Executable> executable) const
+/// Called without the lock, once for each job that was begun.
+Outcome Function::Impl::complete(Job& job)
 {
-    LoadedVariant variant{guards::CallGuard{guards.tensors, guards.values, m_device->device->ordinal()},
-                          std::move(executable), digest};
-    const auto forward = std::ranges::find(guards.facts, cachefmt::k_forward_fact, &cachefmt::Fact::name);
-    if (m_half && forward != guards.facts.end()) variant.forward = digest_from_hex(forward->value);
-    return variant;
+    struct Ended {
+        Impl& impl;
+        ~Ended()
+        {
+            const std::scoped_lock lock{impl.mutex};
+            impl.jobs.finish();
+        }
+    } ended{*this};
+    auto completed = jobs.complete(job, half.get(), lookup, outcomes);
+    const std::scoped_lock lock{mutex};
+    if (completed.variant) loaded.keep(std::move(*completed.variant));
+    outcomes.finish(job.journey, completed.outcome, std::move(completed.reason), completed.remember);
+    outcomes.end_report(job.journey);
+    return completed.outcome;
 }
 
-void Function::Impl::keep(LoadedVariant variant)
+std::size_t Function::Impl::record_pending()
 {
-    m_served = {variant.guards_digest, variant.use == LoadedVariant::Use::waits};
-    m_variants.push_front(std::move(variant));
-    if (m_variants.size() > m_most_variants) m_variants.pop_back();
+    NextJob job;
+    {
+        const auto locked = lock("recorded");
+        job = jobs.take_answered();
+    }
+    return job && complete(*job) == Outcome::recorded ? 1 : 0;
 }
 
-void Function::Impl::bind(std::string_view state, const MemoryRef& memory)
+ProfileRecording Function::Impl::record(const std::vector<ProfiledShape>& wanted, const MakeArguments& make)
 {
-    refuse_inside_itself("bound");
-    const std::scoped_lock lock{m_mutex};
-    const auto region = m_interface.region(state);
-    const bool is_state = region && (m_interface.regions[*region].kind == cachefmt::RegionKind::state ||
-                                     m_interface.regions[*region].kind == cachefmt::RegionKind::weights);
-    if (!is_state)
-        raise({ErrorCode::invalid_argument,
-               fmt::format("'{}' has no state '{}': inputs and outputs are given in the call", m_name, state)});
-    if (memory.size != m_interface.regions[*region].memory.size)
-        raise({ErrorCode::invalid_argument, fmt::format("state '{}' has {} bytes, expected {} as declared", state,
-                                                        memory.size, m_interface.regions[*region].memory.size)});
-    m_reader.bind_state(*region, memory);
+    ProfileRecording result;
+    result.shapes = wanted.size();
+    const auto& stream = declaration->device->default_stream;
+    for (const ProfiledShape& shape : wanted) {
+        if (runner.is_retired()) break;
+        const std::vector<Arg> args = make(shape);
+        require_sizes(args, shape, declaration->interface);
+        Outcome outcome = call(stream, args, replay::AskedCapture::no, false);
+        {
+            const std::scoped_lock one_at_a_time{declaration->device->default_stream_mutex};
+            value_or_raise(stream->synchronize()); // its arguments may go now, and what waits for them be recorded
+        }
+        if (outcome == Outcome::eager && record_pending() != 0) outcome = Outcome::recorded;
+        if (outcome == Outcome::recorded) {
+            ++result.recorded;
+        } else if (outcome == Outcome::replayed) {
+            ++result.replayed;
+        } else {
+            const auto locked = lock("asked for its report");
+            result.problems.push_back(fmt::format("{}: {}", text_of(shape), outcomes.report().reason));
+        }
+    }
+    log().info("{}: {} of {} shapes of its profile are recorded now, {} were", declaration->path, result.recorded,
+               result.shapes, result.replayed);
+    return result;
 }
 
-Report Function::Impl::report() const
+// --- graphs that somebody else captured
+
+namespace {
+
+/// The second capture's scratch in the order of the first's.
+void align_scratch(const std::string& name, const AdoptedCapture& first, AdoptedCapture& second)
 {
-    refuse_inside_itself("asked for its report");
-    const std::scoped_lock lock{m_mutex};
-    return m_report;
+    std::vector<std::pair<std::string, MemoryRef>> ordered;
+    for (const auto& [scratch, memory] : first.scratch) {
+        const auto same = std::ranges::find(second.scratch, scratch, &std::pair<std::string, MemoryRef>::first);
+        if (same == second.scratch.end() || same->second.size != memory.size)
+            raise({ErrorCode::invalid_argument,
+                   fmt::format("the second capture of '{}' has no scratch '{}' of {} bytes: give each capture the same "
+                               "regions, elsewhere",
+                               name, scratch, memory.size)});
+        ordered.push_back(*same);
+    }
+    if (second.scratch.size() != ordered.size())
+        raise(
+            {ErrorCode::invalid_argument,
+             fmt::format("the second capture of '{}' has {} scratch regions, the first {}: give each capture the same "
+                         "regions, elsewhere",
+                         name, second.scratch.size(), ordered.size())});
+    second.scratch = std::move(ordered);
+}
+
+} // namespace
+
+std::string Function::Impl::write_capture(const Adoption& adoption)
+{
+    const std::scoped_lock lock{mutex};
+    arguments.read(adoption.first, adoption);
+    Journey journey;
+    surroundings.describe(arguments.frame(), half.get(), journey);
+    return jobs.write_capture(adoption, arguments.frame(), journey.digest);
+}
+
+void Function::Impl::adopt(const Adoption& adoption)
+{
+    const std::scoped_lock lock{mutex};
+    arguments.read(adoption.first, adoption);
+    const AdoptedCapture first = jobs.adopted_capture(adoption.first, arguments.frame());
+    std::optional<AdoptedCapture> second;
+    if (adoption.second) {
+        Frame moved;
+        arguments.read(*adoption.second, adoption, moved);
+        second = jobs.adopted_capture(*adoption.second, moved);
+        align_scratch(declaration->name, first, *second);
+    }
+    Journey journey = new_journey();
+    surroundings.describe(arguments.frame(), half.get(), journey);
+    jobs.require_adoptable(journey);
+
+    const auto record_lock = jobs.wait_for_lock(journey.digest);
+    outcomes.note_adoption();
+    const auto keeps_code = value_or_raise(declaration->backend()->recording().hold_recording());
+    EntryBeside beside;
+    auto recording =
+        jobs.adopt(adoption, arguments.frame(), first, second ? &*second : nullptr, journey, lookup, beside);
+    if (!recording) {
+        // not_found: no process has left a capture yet.
+        if (recording.error().code != ErrorCode::not_found) outcomes.count_refusal(recording.error());
+        raise(within(fmt::format("cannot adopt '{}'", declaration->name), recording.error()).error());
+    }
+    const std::string unpublished = jobs.keep_adopted(journey, *recording, beside, outcomes);
+    if (!unpublished.empty()) log().warn("'{}' is adopted in this process only: {}", declaration->name, unpublished);
+    outcomes.count_recording();
+    const auto variant = loaded.keep(
+        lookup.variant_of(recording->entry.header.guards, journey.digest, std::move(recording->executable)));
+    variant->only_here = !unpublished.empty();
+    outcomes.finish(journey, Outcome::recorded, unpublished, Remember::no);
+    outcomes.end_report(journey);
 }
 
 // --- the public class
@@ -385,17 +513,13 @@ Function& Function::operator=(Function&& other) noexcept
     std::swap(m_impl, other.m_impl);
     return *this;
 }
-Function::~Function()
-{
-    if (m_impl) m_impl->retire();
-}
 
 // The callable may destroy the function, and the stream: both stay until the call ends.
 
 Outcome Function::call(std::span<const Arg> args)
 {
     const auto impl = m_impl;
-    return impl->call(impl->default_stream(), args);
+    return impl->call(impl->declaration->device->default_stream, args);
 }
 Outcome Function::call(Stream& stream, std::span<const Arg> args)
 {
@@ -409,10 +533,30 @@ Outcome Function::call_uncaptured(Stream& stream, std::span<const Arg> args)
     const auto target = StreamAccess::impl(stream).stream;
     return impl->call(target, args, replay::AskedCapture::yes);
 }
-void Function::bind(std::string_view state, const MemoryRef& memory) { m_impl->bind(state, memory); }
-Report Function::report() const { return m_impl->report(); }
-std::vector<Miss> Function::misses() const { return m_impl->misses(); }
-std::vector<ProfiledShape> Function::shapes() const { return m_impl->shapes(); }
-std::vector<std::vector<std::int64_t>> Function::buckets() const { return m_impl->buckets(); }
+void Function::bind(std::string_view state, const MemoryRef& memory)
+{
+    const auto lock = m_impl->lock("bound");
+    m_impl->arguments.bind(state, memory);
+}
+Report Function::report() const
+{
+    const auto lock = m_impl->lock("asked for its report");
+    return m_impl->outcomes.report();
+}
+std::vector<Miss> Function::misses() const
+{
+    const auto lock = m_impl->lock("asked for its misses");
+    return m_impl->outcomes.misses();
+}
+std::vector<ProfiledShape> Function::shapes() const
+{
+    const auto lock = m_impl->lock("asked for its shapes");
+    return m_impl->shapes.counted();
+}
+std::vector<std::vector<std::int64_t>> Function::buckets() const
+{
+    const auto lock = m_impl->lock("asked for its buckets");
+    return m_impl->shapes.buckets();
+}
 
 } // namespace warmgraph

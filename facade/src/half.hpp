@@ -15,10 +15,7 @@
 
 namespace warmgraph {
 
-/// The stream of the last launch. Launches that share memory come one after the other.
-struct LastStream {
-    std::shared_ptr<backends::Stream> stream;
-};
+struct LastStream;
 
 struct HalfContext {
     cachefmt::Half half = cachefmt::Half::forward;
@@ -44,5 +41,10 @@ struct HalfContext {
     [[nodiscard]] bool counts_recording() const noexcept { return !is_forward(); }
     [[nodiscard]] bool counts_hit() const noexcept { return is_forward(); }
 };
+
+/// Beside the facts of both halves, which are the same: the forward half that a backward half is for. Canonical.
+void add_facts(const HalfContext& half, std::vector<cachefmt::Fact>& facts);
+/// Of a recorded backward half: the guards digest of its forward half.
+[[nodiscard]] std::optional<Digest> forward_of(const std::vector<cachefmt::Fact>& facts);
 
 } // namespace warmgraph

@@ -18,14 +18,22 @@ namespace warmgraph {
 
 /// One first call on its way.
 struct Journey {
-    cachefmt::Guards now;              ///< with the distances of tensors that overlap
-    Digest digest;                     ///< of the guards without those
-    std::string reason{};              ///< why it is not replayed
-    bool tried = false;                ///< an entry is there and cannot be used
-    std::optional<store::Miss> miss{}; ///< what is known of it, until its end is noted
+    cachefmt::Guards now;               ///< with the distances of tensors that overlap
+    Digest digest;                      ///< of the guards without those
+    std::string reason{};               ///< why it is not replayed
+    bool tried = false;                 ///< an entry is there and cannot be used
+    std::optional<ErrorCode> failure{}; ///< why it cannot, where nobody will record it anew
+    std::optional<store::Miss> miss{};  ///< what is known of it, until its end is noted
     std::chrono::steady_clock::time_point started{};
     Phases phases{};
 };
+
+[[nodiscard]] inline Journey new_journey()
+{
+    Journey journey;
+    journey.started = system_clock().steady();
+    return journey;
+}
 
 struct Job {
     Journey journey;

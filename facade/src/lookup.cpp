@@ -1,8 +1,9 @@
-// Function::Impl: stored entries are restored.
+#include "lookup.hpp"
+
 #include <algorithm>
 
-#include "function_impl.hpp"
-#include "throwing.hpp"
+#include "phase_times.hpp"
+#include "warmgraph/backends/event_wait.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/printable.hpp"
 #include "warmgraph/capture/bindings.hpp"
@@ -43,6 +44,24 @@ Result<void> check_constants_size(const cachefmt::Graph& graph, std::uint64_t mo
                 most);
 }
 
+constexpr std::uint64_t k_placeholder_step = cachefmt::k_max_alignment; // keeps every alignment class
+
+/// Can a call of this interface look like the recorded one, its inputs and outputs in device memory? Others are left to
+/// their first call.
+bool fits(const Interface& interface, const cachefmt::Guards& recorded, const std::string& device)
+{
+    const auto& tensors = recorded.tensors;
+    if (!std::ranges::equal(tensors, interface.region_names, {}, &cachefmt::TensorSpec::name)) return false;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        const cachefmt::TensorSpec& tensor = tensors[i];
+        const bool is_here = interface.regions[i].kind == cachefmt::RegionKind::state ||
+                             interface.regions[i].kind == cachefmt::RegionKind::weights;
+        if (tensor.device != device && !(is_here && tensor.device == k_host_memory)) return false;
+        if (tensor.sizes.size() > cachefmt::k_max_rank || tensor.strides.size() != tensor.sizes.size()) return false;
+    }
+    return true;
+}
+
 bool knows_all(const NamedHandles& declared, const std::vector<std::string>& names)
 {
     return std::ranges::all_of(names,
@@ -51,107 +70,182 @@ bool knows_all(const NamedHandles& declared, const std::vector<std::string>& nam
 
 } // namespace
 
-std::optional<Prepared> Function::Impl::prepared(const cachefmt::EntryKey& key, Phases& phases) const
+Lookup::Lookup(std::shared_ptr<const Declaration> declaration, Sources sources)
+    : m_declaration(std::move(declaration)), m_sources(std::move(sources)), m_faults(m_declaration, m_sources.counters)
 {
-    const auto& device = *m_device->device;
-    if (!m_cache->prepared.has(key, device)) {
-        m_cache->prepared.forget(key.function, device); // the call needs another
+}
+
+Result<bool> is_idle(backends::Stream& stream, std::chrono::nanoseconds limit)
+{
+    auto event = stream.record_event();
+    if (!event) {
+        auto done = stream.synchronize(); // a stream without events
+        return done ? Result<bool>{true} : std::unexpected(done.error());
+    }
+    return backends::wait_for(**event, limit);
+}
+
+std::uint64_t placeholder_bytes(const cachefmt::TensorSpec& spec) noexcept
+{
+    guards::TensorArg tensor;
+    tensor.dtype = spec.dtype;
+    tensor.rank = static_cast<std::uint8_t>(spec.sizes.size());
+    std::ranges::copy(spec.sizes, tensor.sizes.begin());
+    std::ranges::copy(spec.strides, tensor.strides.begin());
+    const std::uint64_t bytes = std::max<std::uint64_t>(guards::extent_bytes(tensor), 1);
+    return (bytes + k_placeholder_step - 1) / k_placeholder_step * k_placeholder_step;
+}
+
+// --- deciding
+
+Situation Lookup::situation(const cachefmt::Guards& now, bool has_pending) const
+{
+    return {m_declaration->label,
+            now,
+            m_sources.relaxation,
+            m_declaration->policy,
+            m_declaration->callable != nullptr,
+            has_pending,
+            m_sources.store ? "" : m_sources.why_off,
+            m_sources.uses_graphs};
+}
+
+void Lookup::note_untrusted(const std::vector<store::Variant>& variants) const
+{
+    store::FunctionUsage usage;
+    for (const auto& variant : variants) {
+        if (variant.header || variant.header.error().code != ErrorCode::untrusted) continue;
+        if (!m_sources.counters.untrusted({m_declaration->key, variant.guards_digest})) continue;
+        log().warn("{} {} is not used: {}", m_declaration->path, short_hex(variant.guards_digest),
+                   variant.header.error().message);
+        usage.events.add(store::EventKind::untrusted, to_string(ErrorCode::untrusted), {1, variant.size});
+    }
+    if (!usage.events.all().empty()) m_sources.store->add_usage_soon(m_declaration->key, usage);
+}
+
+Headers Lookup::headers(const Digest& digest) const
+{
+    return {[this, digest] { return m_sources.shelf->header({m_declaration->key, digest}).value_or(nullptr); },
+            [this]() -> Result<std::vector<store::Variant>> {
+                auto variants = m_sources.shelf->variants(m_declaration->key);
+                if (!variants) m_faults.note("look-up", variants.error());
+                if (variants) note_untrusted(*variants);
+                return variants;
+            }};
+}
+
+Plan Lookup::decide(const Journey& journey, bool has_pending) const
+{
+    return warmgraph::decide(situation(journey.now, has_pending), headers(journey.digest));
+}
+
+Plan Lookup::on_miss(const Journey& journey, bool has_pending, std::string reason) const
+{
+    return warmgraph::on_miss(situation(journey.now, has_pending), std::move(reason));
+}
+
+// --- restoring
+
+std::optional<Prepared> Lookup::prepared(const cachefmt::EntryKey& key, Phases& phases) const
+{
+    const auto& device = *m_declaration->backend();
+    if (!m_sources.prepared.has(key, device)) {
+        m_sources.prepared.forget(key.function, device); // the call needs another
         return std::nullopt;
     }
     const auto timer = phases.measure("prepared");
-    return m_cache->prepared.take(key, device);
+    return m_sources.prepared.take(key, device);
 }
 
-Result<void> Function::Impl::check_stored(const cachefmt::EntryKey& key, const cachefmt::EntryHeader& header,
-                                          const cachefmt::Graph& graph) const
+Result<void> Lookup::check_stored(const cachefmt::EntryKey& key, const cachefmt::EntryHeader& header,
+                                  const cachefmt::Graph& graph) const
 {
-    if (auto agrees = check_regions(m_interface, graph); !agrees) {
-        m_shelf->set_aside(header, agrees.error());
+    if (auto agrees = check_regions(m_declaration->interface, graph); !agrees) {
+        m_sources.shelf->set_aside(header, agrees.error());
         return agrees;
     }
-    if (auto fits = check_constants_size(graph, m_spec.max_constant_bytes); !fits) return fits;
+    if (auto fits = check_constants_size(graph, m_declaration->spec.max_constant_bytes); !fits) return fits;
     // One of the graph's own in its place would be seen by nobody outside.
     for (const std::string& event : graph.events)
-        if (find_name(m_subject.handles.events, event) == m_subject.handles.events.end())
+        if (find_name(m_declaration->handles.events, event) == m_declaration->handles.events.end())
             return fail(ErrorCode::not_recordable,
                         "the graph has the event '{}', which the function does not declare here: declare it "
                         "(Spec::events)",
                         event);
-    auto known = replay::check_exposed(*m_device->device, graph, m_cache->image_source(), m_spec.frozen_variables);
+    auto known =
+        replay::check_exposed(*m_declaration->backend(), graph, m_sources.images, m_declaration->spec.frozen_variables);
     if (!known && known.error().code == ErrorCode::not_recordable) withdraw(key);
     return known;
 }
 
-auto Function::Impl::restore(const cachefmt::EntryKey& key, store::Reading reading,
-                             const std::vector<MemoryRef>& regions, const std::vector<std::uint64_t>& scalars,
-                             Phases& phases, replay::Instantiation instantiation) const
-    -> Result<std::optional<Restored>>
+auto Lookup::restore(const cachefmt::EntryKey& key, store::Reading reading, const std::vector<MemoryRef>& regions,
+                     const std::vector<std::uint64_t>& scalars, Phases& phases,
+                     replay::Instantiation instantiation) const -> Result<std::optional<RestoredEntry>>
 try {
     // Drivers die of some code. What that was is known afterwards by the mark that stayed.
     std::unique_ptr<store::LoadMark> mark;
     std::optional<Error> condemned;
     const auto begin = [&]() -> Result<void> {
-        auto begun = m_shelf->begin_load(key, m_device->load_target());
+        auto begun = m_sources.shelf->begin_load(key, m_declaration->device->load_target());
         if (!begun) return std::unexpected(condemned.emplace(begun.error()));
         mark = std::move(*begun);
         return {};
     };
     const auto fail_condemned = [&](const cachefmt::EntryHeader& header) -> std::unexpected<Error> {
-        if (!publishes()) return std::unexpected(*condemned);
-        m_shelf->set_aside(header, *condemned); // it tells the whole of it
+        if (!m_declaration->publishes) return std::unexpected(*condemned);
+        m_sources.shelf->set_aside(header, *condemned); // it tells the whole of it
         return fail(condemned->code, "processes died over its code, and it is set aside");
     };
     auto ready = reading == store::Reading::use ? prepared(key, phases) : std::nullopt;
-    const auto given = [&](Prepared& ahead) -> Result<std::optional<Restored>> {
+    const auto given = [&](Prepared& ahead) -> Result<std::optional<RestoredEntry>> {
         if (auto usable = check_stored(key, ahead.header, ahead.executable->graph()); !usable)
             return std::unexpected(usable.error());
         if (!begin()) return fail_condemned(ahead.header);
-        return Restored{std::move(ahead.header), std::move(ahead.executable), std::move(mark),
-                        std::move(ahead.placeholder)};
+        return RestoredEntry{std::move(ahead.header), std::move(ahead.executable), std::move(mark),
+                             std::move(ahead.placeholder)};
     };
-    if (ready && m_cache->store->is_still(key, ready->stamp)) { // what was read and verified ahead
-        m_shelf->note_use(key);
+    if (ready && m_sources.store->is_still(key, ready->stamp)) { // what was read and verified ahead
+        m_sources.shelf->note_use(key);
         return given(*ready);
     }
     auto entry = [&] {
         const auto timer = phases.measure("load");
-        return m_shelf->entry(key, reading);
+        return m_sources.shelf->entry(key, reading);
     }();
     if (!entry) return std::unexpected(entry.error());
     if (!*entry) return std::nullopt;
     cachefmt::Graph& graph = (**entry).graph;
     if (ready && ready->header == (**entry).header && ready->executable->graph() == graph) return given(*ready);
     if (auto usable = check_stored(key, (**entry).header, graph); !usable) return std::unexpected(usable.error());
-    const auto image_of = m_cache->image_source();
     replay::Loading loading;
     loading.instantiation = instantiation;
     loading.begin = begin;
-    const auto bindings = bindings_of(graph, regions, scalars, m_subject.handles);
+    const auto bindings = bindings_of(graph, regions, scalars, m_declaration->handles);
     auto executable =
-        replay::Executable::restore(m_device->device, std::move(graph), m_cache->modules, image_of, bindings, phases,
-                                    replay::RegisteredModules::bind, m_subject.function, &loading);
+        replay::Executable::restore(m_declaration->backend(), std::move(graph), m_sources.modules, m_sources.images,
+                                    bindings, phases, replay::RegisteredModules::bind, m_declaration->number, &loading);
     if (condemned) return fail_condemned((**entry).header);
     // It decodes, and no process could use it. The next recording takes its place.
-    if (!executable && loading.blame == replay::Blame::entry && publishes())
-        m_shelf->set_aside((**entry).header, executable.error());
+    if (!executable && loading.blame == replay::Blame::entry && m_declaration->publishes)
+        m_sources.shelf->set_aside((**entry).header, executable.error());
     if (!executable) return std::unexpected(executable.error());
-    return Restored{std::move((**entry).header), std::move(*executable), std::move(mark)};
+    return RestoredEntry{std::move((**entry).header), std::move(*executable), std::move(mark)};
 } catch (const std::bad_alloc&) {
     return fail(ErrorCode::out_of_memory, "no host memory to load and restore it");
 }
 
 /// What this process has under a constant's name must be what the entry has.
-Result<void> Function::Impl::check_constants(const replay::Executable& executable, backends::Stream& stream) const
+Result<void> Lookup::check_constants(const replay::Executable& executable, backends::Stream& stream) const
 {
     const auto has_memory = [](const NamedConstant& constant) { return !constant.memory.address.is_null(); };
-    if (std::ranges::none_of(m_interface.constants, has_memory)) return {};
+    if (std::ranges::none_of(m_declaration->interface.constants, has_memory)) return {};
     const auto idle = is_idle(stream); // what fills them may be in the stream
     if (!idle) return std::unexpected(idle.error());
     if (!*idle)
         return fail(ErrorCode::not_recordable,
                     "work before the call is not done, which may fill its constants: call it later");
     const auto& regions = executable.graph().regions;
-    for (const NamedConstant& constant : m_interface.constants) {
+    for (const NamedConstant& constant : m_declaration->interface.constants) {
         if (constant.memory.address.is_null()) continue;
         const auto stored = std::ranges::find_if(regions, [&](const cachefmt::Region& region) {
             return region.kind == cachefmt::RegionKind::constant && region.name == constant.name;
@@ -162,8 +256,8 @@ Result<void> Function::Impl::check_constants(const replay::Executable& executabl
         const auto index = static_cast<std::size_t>(stored - regions.begin());
         std::optional<std::uint64_t> differs = 0;
         if (stored->size == constant.memory.size) {
-            auto compared = m_device->device->bulk().first_difference(executable.constant(index).address,
-                                                                      constant.memory.address, stored->size);
+            auto compared = m_declaration->backend()->bulk().first_difference(executable.constant(index).address,
+                                                                              constant.memory.address, stored->size);
             if (!compared) return std::unexpected(compared.error());
             differs = *compared;
         }
@@ -177,63 +271,28 @@ Result<void> Function::Impl::check_constants(const replay::Executable& executabl
     return {};
 }
 
-namespace {
-
-/// The device outlives the event that it made.
-struct Behind {
-    std::shared_ptr<backends::Device> device;
-    std::shared_ptr<backends::Event> event;
-    Result<bool> operator()() const { return event->is_done(); }
-};
-
-} // namespace
-
-/// In a capture of the caller's nothing runs yet, and nobody can ask when it does.
-void Function::Impl::note_launch(LoadedVariant& variant, backends::Stream& stream) const noexcept
-try {
-    if (m_cache->store) m_cache->store->settle_loads();
-    if (!variant.mark) return;
-    if (stream.is_capturing()) return variant.mark.reset();
-    auto event = stream.record_event();
-    if (event) {
-        variant.launched = Behind{m_device->device, std::move(*event)};
-        return end_load(variant);
-    }
-    if (event.error().code == ErrorCode::unsupported) variant.mark->succeed(); // as far as anybody will know
-    variant.mark.reset();
-} catch (const std::bad_alloc&) {
-    variant.mark.reset(); // and nothing is learnt
-}
-
-/// Where it was launched. What is not instantiated yet is still to come.
-void Function::Impl::end_load(LoadedVariant& variant) const noexcept
-{
-    if (!variant.mark || !variant.launched || !variant.executable->is_complete()) return;
-    m_cache->store->end_load_behind(std::exchange(variant.mark, nullptr), std::exchange(variant.launched, nullptr));
-}
-
 /// For all processes: one that keeps no device code could not tell (Device::prepare_recording).
-void Function::Impl::withdraw(const cachefmt::EntryKey& key) const
+void Lookup::withdraw(const cachefmt::EntryKey& key) const
 {
-    if (!publishes()) return;
-    if (auto removed = m_shelf->remove(key); !removed) cache_fault("remove", removed.error());
+    if (!m_declaration->publishes) return;
+    if (auto removed = m_sources.shelf->remove(key); !removed) m_faults.note("remove", removed.error());
 }
 
 /// Loads an entry whose guards hold; nothing is launched.
-auto Function::Impl::load(const cachefmt::EntryKey& key, backends::Stream& stream, Phases& phases)
-    -> std::expected<LoadedVariant, Unusable>
+std::expected<LoadedVariant, Unusable> Lookup::load(const cachefmt::EntryKey& key, const Frame& frame,
+                                                    backends::Stream& stream, Phases& phases) const
 {
     const auto started = system_clock().steady();
-    auto restored = restore(key, store::Reading::use, m_frame.memory, m_frame.scalars, phases);
+    auto restored = restore(key, store::Reading::use, frame.memory, frame.scalars, phases);
     if (restored && *restored)
         if (auto same = check_constants(*(**restored).executable, stream); !same)
             restored = std::unexpected(same.error());
     if (!restored) {
-        cache_fault("restore", restored.error());
-        const auto entry = m_shelf->entry(key, store::Reading::ahead);
+        m_faults.note("restore", restored.error());
+        const auto entry = m_sources.shelf->entry(key, store::Reading::ahead);
         const bool must_not_record =
             restored.error().code == ErrorCode::not_recordable ||
-            (entry && *entry && !knows_all(m_subject.handles.semaphores, (**entry).graph.semaphores));
+            (entry && *entry && !knows_all(m_declaration->handles.semaphores, (**entry).graph.semaphores));
         return std::unexpected(Unusable{restored.error().message, restored.error().code, must_not_record});
     }
     if (!*restored) return std::unexpected(Unusable{"the entry was removed while it was looked up"});
@@ -248,42 +307,91 @@ auto Function::Impl::load(const cachefmt::EntryKey& key, backends::Stream& strea
     return variant;
 }
 
-/// The program asked for the address of some variable since: what has it is not replayed any more. Nor is
-/// what has code that cannot be looked at any more.
-void Function::Impl::forget_exposed()
+bool Lookup::is_still_right(const LoadedVariant& variant) const
 {
-    std::erase_if(m_variants, [&](const LoadedVariant& variant) {
-        if (!variant.executable) return false;
-        const auto& graph = variant.executable->graph();
-        const auto known =
-            replay::check_exposed(*m_device->device, graph, m_cache->image_source(), m_spec.frozen_variables);
-        if (known) return false;
-        log().warn("{} {} is not replayed any more: {}", label(), short_hex(variant.guards_digest),
-                   known.error().message);
-        if (known.error().code == ErrorCode::not_recordable) withdraw({m_key, variant.guards_digest});
-        return true;
-    });
+    if (!variant.executable) return true;
+    const auto known = replay::check_exposed(*m_declaration->backend(), variant.executable->graph(), m_sources.images,
+                                             m_declaration->spec.frozen_variables);
+    if (known) return true;
+    log().warn("{} {} is not replayed any more: {}", m_declaration->path, short_hex(variant.guards_digest),
+               known.error().message);
+    if (known.error().code == ErrorCode::not_recordable) withdraw({m_declaration->key, variant.guards_digest});
+    return false;
 }
 
-/// At the first use: what is held to the function and found wrong was no hit.
-void Function::Impl::count_hit(LoadedVariant& variant)
+Result<std::unique_ptr<store::LoadMark>> Lookup::begin_load(const Digest& digest) const
 {
-    auto unused = std::exchange(variant.unused, std::nullopt);
-    if (!unused) return;
-    m_shelf->note_touched({m_key, variant.guards_digest});
-    if (m_half && !m_half->counts_hit()) return;
-    // What of it was counted as a program's is no saving of the graph's.
-    const double answer_ms =
-        unused->answer_ms - std::min(m_cache->programs->count_within(unused->compiled), unused->answer_ms);
-    m_cache->counters.hit(unused->load_ms, answer_ms);
-    store::FunctionUsage usage;
-    usage.hits = 1;
-    std::uint64_t bytes = 0;
-    for (const auto& image : variant.executable->graph().images) bytes += image.size;
-    usage.events = store::one_event(store::EventKind::hit, "restored", bytes);
-    usage.saved_ms = answer_ms - unused->load_ms;
-    usage.warm = std::move(unused->times);
-    m_cache->store->add_usage_soon(m_key, usage);
+    return m_sources.shelf->begin_load({m_declaration->key, digest}, m_declaration->device->load_target());
+}
+
+void Lookup::note_use(const Digest& digest) const { m_sources.shelf->note_use({m_declaration->key, digest}); }
+
+void Lookup::note_places(const Frame& frame) const
+{
+    // Where addresses are objects, these may be gone when they are used.
+    if (m_declaration->backend()->limits().flat_addresses)
+        m_sources.places.note(*m_declaration->backend(), m_declaration->interface.region_names, frame.memory);
+}
+
+void Lookup::remove(const Digest& digest) const
+{
+    if (auto removed = m_sources.shelf->remove({m_declaration->key, digest}); !removed)
+        m_faults.note("remove", removed.error());
+}
+
+LoadedVariant Lookup::variant_of(const cachefmt::Guards& guards, const Digest& digest,
+                                 std::unique_ptr<replay::Executable> executable) const
+{
+    LoadedVariant variant{guards::CallGuard{guards.tensors, guards.values, m_declaration->backend()->ordinal()},
+                          std::move(executable), digest};
+    variant.forward = forward_of(guards.facts);
+    return variant;
+}
+
+// --- ahead of the first call
+
+bool Lookup::looks_ahead() const noexcept
+{
+    const Policy policy = m_declaration->policy;
+    return m_sources.store && policy != Policy::off && !(policy == Policy::refresh && m_declaration->callable);
+}
+
+std::vector<OpenCandidate> Lookup::candidates(const std::vector<cachefmt::Fact>& facts) const
+{
+    std::vector<OpenCandidate> result;
+    auto variants = m_sources.store->variants(m_declaration->key);
+    if (!variants) {
+        m_faults.note("look-up", variants.error());
+        return result;
+    }
+    note_untrusted(*variants);
+    for (const auto& variant : *variants)
+        if (auto found = candidate(variant, facts)) result.push_back(std::move(*found));
+    return result;
+}
+
+std::optional<OpenCandidate> Lookup::candidate(const store::Variant& variant,
+                                               const std::vector<cachefmt::Fact>& facts) const
+{
+    OpenCandidate result;
+    result.guards_digest = variant.guards_digest;
+    result.last_used = variant.last_used;
+    if (!variant.header) {
+        result.damage = variant.header.error();
+        return result;
+    }
+    if (variant.header->kind != cachefmt::EntryKind::graph) return std::nullopt;
+    result.recorded = variant.header->guards;
+    // Tensors and values are every call's own: only the facts are judged now.
+    if (!guards::evaluate_facts(result.recorded.facts, facts, m_sources.relaxation).empty()) return std::nullopt;
+    if (!fits(m_declaration->interface, result.recorded, m_declaration->backend()->id())) return std::nullopt;
+    for (std::size_t i = 0; i < m_declaration->interface.regions.size(); ++i) {
+        const auto& tensor = result.recorded.tensors[i];
+        result.placeholder_bytes += placeholder_bytes(tensor);
+        if (m_declaration->interface.regions[i].kind == cachefmt::RegionKind::input)
+            result.inputs.push_back({tensor.name, tensor.dtype, tensor.sizes, tensor.strides});
+    }
+    return result;
 }
 
 } // namespace warmgraph

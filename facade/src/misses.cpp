@@ -1,13 +1,13 @@
-// A call that no entry could serve, or that its caller does not let be recorded, is kept as it was judged, in the process and
-// beside the entries.
+// Misses as they are kept: those of calls (call_outcomes.hpp), and those that callers refuse by themselves.
 #include <algorithm>
 #include <atomic>
 
 #include <unistd.h>
 
-#include "function_impl.hpp"
+#include "cache_impl.hpp"
+#include "new_miss.hpp"
+#include "throwing.hpp"
 #include "warmgraph/base/process.hpp"
-#include "warmgraph/guards/json.hpp"
 
 namespace warmgraph {
 
@@ -43,7 +43,8 @@ std::string now_text()
     return text.insert(text.size() - 1, fmt::format(".{:03}", since % 1000));
 }
 
-/// Makes a miss of this process, without its reason.
+} // namespace
+
 store::Miss new_miss(Policy policy)
 {
     store::Miss miss;
@@ -53,47 +54,6 @@ store::Miss new_miss(Policy policy)
     miss.process = static_cast<std::uint64_t>(::getpid());
     miss.policy = name_of(policy);
     return miss;
-}
-
-Miss told(const store::Miss& miss)
-{
-    Miss result{miss.time,
-                miss.reason,
-                std::string(to_string(miss.end)),
-                short_hex(miss.call),
-                miss.nearest ? short_hex(*miss.nearest) : "",
-                miss.variants};
-    for (const auto& [fact, recorded, now, cure] : miss.differences)
-        result.differences.push_back({fact, recorded, now, cure});
-    result.agree = miss.agree;
-    return result;
-}
-
-} // namespace
-
-void Function::Impl::begin_miss(Journey& journey, std::string reason, const Judgement& judgement) const
-{
-    m_cache->quiet.note_miss();
-    store::Miss& miss = journey.miss.emplace(new_miss(m_policy));
-    miss.reason = std::move(reason);
-    miss.call = journey.digest;
-    miss.variants = judgement.variants;
-    if (judgement.nearest) miss.nearest = m_shelf->name_on_disk({m_key, *judgement.nearest});
-    miss.agree = judgement.agree;
-    const std::size_t kept = std::min(judgement.differences.size(), store::k_most_missed_facts);
-    for (const auto& [fact, recorded, now, cure] : std::span{judgement.differences}.first(kept))
-        miss.differences.push_back({fact, recorded, now, cure});
-    miss.more = judgement.differences.size() - kept;
-}
-
-/// Under the function's lock. Nothing where the journey is no miss.
-void Function::Impl::note_miss(const Journey& journey, store::MissEnd end)
-{
-    if (!journey.miss) return;
-    store::Miss miss = *journey.miss;
-    miss.end = end;
-    if (m_cache->store) m_cache->store->note_miss(m_key, miss, guards::to_json(journey.now));
-    store::add_miss(m_misses, std::move(miss));
 }
 
 /// A second note of the same reason replaces the first, so that a reason has one line for each process.
@@ -122,15 +82,6 @@ void Cache::note_refusal(const std::string& name, const Device& device, const Re
         miss = known = std::move(now);
     }
     m_impl->store->note_miss(key, miss, "");
-}
-
-std::vector<Miss> Function::Impl::misses() const
-{
-    refuse_inside_itself("asked for its misses");
-    const std::scoped_lock lock{m_mutex};
-    std::vector<Miss> result;
-    std::ranges::transform(m_misses, std::back_inserter(result), told);
-    return result;
 }
 
 } // namespace warmgraph

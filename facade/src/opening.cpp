@@ -12,7 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "function_impl.hpp"
+#include "ahead.hpp"
+#include "cache_impl.hpp"
 #include "throwing.hpp"
 #include "warmgraph/base/exit_hook.hpp"
 #include "warmgraph/base/log.hpp"
@@ -52,7 +53,7 @@ std::vector<std::vector<OpenCandidate>> all_candidates(const Functions& function
     std::exception_ptr thrown;
     const auto read_rest = [&]() noexcept {
         try {
-            for (std::size_t i = next++; i < functions.size(); i = next++) result[i] = functions[i]->candidates();
+            for (std::size_t i = next++; i < functions.size(); i = next++) result[i] = candidates_of(*functions[i]);
         } catch (...) {
             const std::scoped_lock lock{mutex};
             thrown = std::current_exception();
@@ -80,8 +81,8 @@ std::vector<Planned> plan(Cache::Impl& cache, const OpenOptions& options)
     auto candidates = all_candidates(functions);
     for (std::size_t i = 0; i < functions.size(); ++i)
         for (auto& entry : candidates[i]) {
-            const int urgency = options.urgency ? options.urgency(functions[i]->name(), entry.inputs) : 0;
-            result.push_back({functions[i], functions[i]->name(), std::move(entry), urgency});
+            const int urgency = options.urgency ? options.urgency(functions[i]->declaration->name, entry.inputs) : 0;
+            result.push_back({functions[i], functions[i]->declaration->name, std::move(entry), urgency});
         }
     std::ranges::stable_sort(result, [](const Planned& a, const Planned& b) {
         return a.urgency != b.urgency ? a.urgency > b.urgency : a.entry.last_used > b.entry.last_used;
@@ -94,10 +95,11 @@ std::vector<Planned> plan_begin(Cache::Impl& cache, const OpenOptions& options)
 {
     if (options.first.empty()) return plan(cache, options);
     for (const auto& function : cache.living_functions()) {
-        if (function->name() != options.first) continue;
-        auto candidates = function->candidates();
+        if (function->declaration->name != options.first) continue;
+        auto candidates = candidates_of(*function);
         const auto last = std::ranges::max_element(candidates, {}, &OpenCandidate::last_used);
-        if (last != candidates.end() && !last->damage) return {{function, function->name(), std::move(*last), 0}};
+        if (last != candidates.end() && !last->damage)
+            return {{function, function->declaration->name, std::move(*last), 0}};
     }
     return plan(cache, options);
 }
@@ -108,7 +110,7 @@ Placeholders reserve_placeholders(const std::vector<Planned>& queue)
     std::map<std::shared_ptr<backends::Device>, std::uint64_t> needed;
     for (const Planned& planned : queue)
         if (const auto function = planned.function.lock(); function && !planned.entry.damage) {
-            auto& bytes = needed[function->device()];
+            auto& bytes = needed[function->declaration->backend()];
             bytes = std::max(bytes, planned.entry.placeholder_bytes);
         }
     Placeholders result;
@@ -229,8 +231,9 @@ try {
 Result<void> Opening::Impl::open(Function::Impl& function, const OpenCandidate& entry,
                                  replay::Instantiation instantiation, const std::stop_token& stop)
 try {
-    const auto placeholder = placeholders.find(function.device().get());
-    return function.open(entry, placeholder != placeholders.end() ? placeholder->second : nullptr, instantiation, stop);
+    const auto placeholder = placeholders.find(function.declaration->backend().get());
+    return restore_ahead(function, entry, placeholder != placeholders.end() ? placeholder->second : nullptr,
+                         instantiation, stop);
 } catch (const std::exception& thrown) { // memory: nothing else throws here
     return fail(ErrorCode::out_of_memory, "{}", thrown.what());
 }
@@ -256,7 +259,7 @@ void Opening::Impl::upload(const Planned& planned, const std::stop_token& stop) 
 try {
     const auto function = planned.function.lock();
     if (!function) return;
-    if (auto uploaded = function->upload(planned.entry.guards_digest, stop); !uploaded)
+    if (auto uploaded = warmgraph::upload(*function, planned.entry.guards_digest, stop); !uploaded)
         log().debug("'{}' was not uploaded, its first launch will do it: {}", planned.name, uploaded.error().message);
 } catch (const std::exception& thrown) { // memory: nothing else throws here
     log().debug("'{}' was not uploaded, its first launch will do it: {}", planned.name, thrown.what());
@@ -320,11 +323,11 @@ void Opening::Impl::let_first_call_pass() const
     if (options.wait == OpenWait::all) return;
     const Planned& first = queue.front();
     const auto end = system_clock().steady() + k_most_for_the_first_call;
-    const auto is_unused = [&first] {
+    const auto is_waiting = [&first] {
         const auto function = first.function.lock();
-        return function && function->is_unused(first.entry.guards_digest);
+        return function && is_unused(*function, first.entry.guards_digest);
     };
-    while (!stopping.stop_requested() && system_clock().steady() < end && is_unused())
+    while (!stopping.stop_requested() && system_clock().steady() < end && is_waiting())
         std::this_thread::sleep_for(k_look_again);
 }
 

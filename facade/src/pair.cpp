@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "cache_impl.hpp"
+#include "making.hpp"
 #include "pair_impl.hpp"
 #include "stream_impl.hpp"
 #include "throwing.hpp"
@@ -264,16 +266,15 @@ std::shared_ptr<Pair::Impl> Pair::Impl::make(const std::shared_ptr<Cache::Impl>&
     half_of_forward->check = [its = pair.get()](const Frame& frame) { return its->check_forward(frame); };
     half_of_backward->check = [its = pair.get()](const Frame& frame) { return its->check_backward(frame); };
     half_of_backward->others = [its = pair.get()] { return its->forward_memory(); };
-    pair->m_forward = std::make_shared<Function::Impl>(cache, name + ".forward", target, std::move(spec.forward),
-                                                       std::move(of_forward), std::move(forward), forward_code,
-                                                       std::move(half_of_forward));
-    pair->m_backward = std::make_shared<Function::Impl>(cache, name + ".backward", target, std::move(spec.backward),
-                                                        std::move(of_backward), std::move(backward), forward_code,
-                                                        std::move(half_of_backward));
+    pair->m_forward = make_function(cache, name + ".forward", target, std::move(spec.forward), std::move(of_forward),
+                                    std::move(forward), forward_code, std::move(half_of_forward));
+    pair->m_backward =
+        make_function(cache, name + ".backward", target, std::move(spec.backward), std::move(of_backward),
+                      std::move(backward), forward_code, std::move(half_of_backward));
     {
         const std::scoped_lock lock{cache->mutex};
-        cache->functions[pair->m_forward->name()] = pair->m_forward;
-        cache->functions[pair->m_backward->name()] = pair->m_backward;
+        cache->functions[pair->m_forward->declaration->name] = pair->m_forward;
+        cache->functions[pair->m_backward->declaration->name] = pair->m_backward;
     }
     pair->m_cache = cache;
     pair->m_name = std::move(name);
@@ -289,8 +290,8 @@ Pair::Impl::~Impl()
 void Pair::Impl::retire() noexcept
 {
     if (m_is_retired.exchange(true)) return; // the names may be another's by now
-    m_forward->retire();
-    m_backward->retire();
+    warmgraph::retire(*m_forward);
+    warmgraph::retire(*m_backward);
     const std::scoped_lock lock{m_cache->mutex};
     m_cache->functions.erase(m_name);
 }
@@ -299,12 +300,12 @@ void Pair::Impl::retire() noexcept
 
 std::shared_ptr<backends::Stream> Pair::Impl::stream_of(Stream* stream) const
 {
-    if (stream == nullptr) return m_forward->default_stream();
+    if (stream == nullptr) return m_forward->declaration->device->default_stream;
     const Stream::Impl& its = StreamAccess::impl(*stream);
-    if (its.device != m_forward->device())
+    if (its.device != m_forward->declaration->backend())
         raise({ErrorCode::invalid_argument,
                fmt::format("'{}' is on {}, and the stream on {}: call it in a stream of its own device", m_name,
-                           m_forward->device()->id(), its.device ? its.device->id() : "no device")});
+                           m_forward->declaration->backend()->id(), its.device ? its.device->id() : "no device")});
     return its.stream;
 }
 
@@ -333,7 +334,7 @@ Result<void> Pair::Impl::check_apart(const Interface& interface, const Frame& fr
 /// From here on the call writes what it saves.
 Result<void> Pair::Impl::check_forward(const Frame& frame)
 {
-    if (auto apart = check_apart(m_forward->interface(), frame); !apart) return apart;
+    if (auto apart = check_apart(m_forward->declaration->interface, frame); !apart) return apart;
     m_generation = 0;
     m_memory = frame.memory;
     for (std::size_t i = 0; i < m_same_shapes.size(); ++i) m_shapes[i] = frame.tensors[m_same_shapes[i].in_forward];
@@ -342,7 +343,7 @@ Result<void> Pair::Impl::check_forward(const Frame& frame)
 
 Result<void> Pair::Impl::check_backward(const Frame& frame) const
 {
-    if (auto apart = check_apart(m_backward->interface(), frame); !apart) return apart;
+    if (auto apart = check_apart(m_backward->declaration->interface, frame); !apart) return apart;
     for (std::size_t i = 0; i < m_same_shapes.size(); ++i) {
         const SameShape& same = m_same_shapes[i];
         const guards::TensorArg &now = frame.tensors[same.in_backward], &was = m_shapes[i];
@@ -361,33 +362,42 @@ Result<void> Pair::Impl::check_backward(const Frame& frame) const
 std::vector<NamedMemory> Pair::Impl::forward_memory() const
 {
     std::vector<NamedMemory> result;
-    const auto& names = m_forward->interface().region_names;
+    const auto& names = m_forward->declaration->interface.region_names;
     for (std::size_t i = 0; i < m_memory.size(); ++i)
-        result.emplace_back(fmt::format("'{}' of '{}', which backward does not declare", names[i], m_forward->name()),
-                            m_memory[i]);
-    for (const auto& [name, memory] : m_forward->scratch_memory())
         result.emplace_back(
-            fmt::format("the scratch '{}' of '{}', which PairSpec::saved does not have", name, m_forward->name()),
-            memory);
+            fmt::format("'{}' of '{}', which backward does not declare", names[i], m_forward->declaration->name),
+            m_memory[i]);
+    const std::scoped_lock lock{m_forward->mutex};
+    for (const auto& [name, memory] : m_forward->runner.scratch_memory())
+        result.emplace_back(fmt::format("the scratch '{}' of '{}', which PairSpec::saved does not have", name,
+                                        m_forward->declaration->name),
+                            memory);
     return result;
 }
 
 ForwardCall Pair::Impl::forward(Stream* stream, std::span<const Arg> args)
 {
-    m_forward->refuse_nested();
+    refuse_nested(m_forward->declaration->name);
     refuse_saved(args);
     const auto target = stream_of(stream);
     const std::scoped_lock lock{m_mutex};
     const Outcome outcome = m_forward->call(target, args);
-    m_served = m_forward->served();
-    if (outcome == Outcome::recorded && m_served) m_backward->forget(m_served->guards_digest);
+    {
+        const std::scoped_lock forward_lock{m_forward->mutex};
+        m_served = m_forward->loaded.served();
+    }
+    if (outcome == Outcome::recorded && m_served) { // what backward has for the forward half that was there before
+        const std::scoped_lock backward_lock{m_backward->mutex};
+        m_backward->loaded.erase_if(
+            [&](const LoadedVariant& variant) { return variant.forward == m_served->guards_digest; });
+    }
     m_generation = next_generation();
     return {outcome, m_generation};
 }
 
 Outcome Pair::Impl::backward(const ForwardCall& of, Stream* stream, std::span<const Arg> args)
 {
-    m_backward->refuse_nested();
+    refuse_nested(m_backward->declaration->name);
     refuse_saved(args);
     const auto target = stream_of(stream);
     const std::scoped_lock lock{m_mutex};
@@ -399,7 +409,7 @@ Outcome Pair::Impl::backward(const ForwardCall& of, Stream* stream, std::span<co
                fmt::format("backward of '{}' is called for an older forward (generation {}, saved is {}), whose saved "
                            "memory the later one overwrote: call backward before the next forward, or wrap two pairs",
                            m_name, of.generation, m_generation)});
-    HalfContext& half = m_backward->half();
+    HalfContext& half = *m_backward->half;
     half.forward = m_served ? std::optional{m_served->guards_digest} : std::nullopt;
     half.forward_waits = m_served && m_served->waits;
     const Outcome outcome = m_backward->call(target, args);
@@ -414,30 +424,39 @@ void Pair::Impl::follow(Outcome outcome)
     const Digest& forward = m_served->guards_digest;
     const bool is_there = outcome == Outcome::recorded || outcome == Outcome::replayed;
     if (is_there) m_refusals.erase(forward);
+    const std::scoped_lock lock{m_forward->mutex};
+    const auto variant = m_forward->loaded.find(forward);
+    const bool is_loaded = variant != m_forward->loaded.end();
     if (is_there && m_served->waits) {
-        m_forward->end_wait(forward);
+        if (is_loaded && variant->use == LoadedVariant::Use::waits) variant->use = LoadedVariant::Use::replayed;
         m_served->waits = false;
     }
     if (outcome != Outcome::refused || ++m_refusals[forward] < 2) return;
-    m_forward->give_up(forward);
+    if (is_loaded) { // its backward cannot be recorded: it runs as it is, too
+        log().warn("{} {} is not replayed: its backward cannot be recorded", m_forward->declaration->path,
+                   short_hex(forward));
+        variant->use = LoadedVariant::Use::runs_as_it_is;
+        variant->executable.reset();
+    }
     m_refusals.erase(forward);
     m_served.reset();
 }
 
 void Pair::Impl::bind(std::string_view state, const MemoryRef& memory)
 {
-    m_forward->refuse_nested();
+    refuse_nested(m_forward->declaration->name);
     const std::scoped_lock lock{m_mutex};
     const auto declares = [&](const Function::Impl& half) {
-        const auto region = half.interface().region(state);
-        return region && (half.interface().regions[*region].kind == cachefmt::RegionKind::state ||
-                          half.interface().regions[*region].kind == cachefmt::RegionKind::weights);
+        const auto region = half.declaration->interface.region(state);
+        return region && (half.declaration->interface.regions[*region].kind == cachefmt::RegionKind::state ||
+                          half.declaration->interface.regions[*region].kind == cachefmt::RegionKind::weights);
     };
-    const bool in_forward = declares(*m_forward);
-    if (!in_forward && !declares(*m_backward))
+    if (!declares(*m_forward) && !declares(*m_backward))
         raise({ErrorCode::invalid_argument, fmt::format("'{}' has no state '{}' in either half", m_name, state)});
-    if (in_forward) m_forward->bind(state, memory);
-    if (declares(*m_backward)) m_backward->bind(state, memory);
+    for (Function::Impl* half : {m_forward.get(), m_backward.get()}) {
+        const auto half_lock = half->lock("bound");
+        if (declares(*half)) half->arguments.bind(state, memory);
+    }
 }
 
 const Function::Impl& Pair::Impl::half(PairHalf half) const
@@ -482,8 +501,16 @@ Outcome Pair::backward(const ForwardCall& of, Stream& stream, std::span<const Ar
     return impl->backward(of, &stream, args);
 }
 void Pair::bind(std::string_view state, const MemoryRef& memory) { m_impl->bind(state, memory); }
-Report Pair::report(PairHalf half) const { return m_impl->half(half).report(); }
-std::vector<Miss> Pair::misses(PairHalf half) const { return m_impl->half(half).misses(); }
+Report Pair::report(PairHalf half) const
+{
+    const auto lock = m_impl->half(half).lock("asked for its report");
+    return m_impl->half(half).outcomes.report();
+}
+std::vector<Miss> Pair::misses(PairHalf half) const
+{
+    const auto lock = m_impl->half(half).lock("asked for its misses");
+    return m_impl->half(half).outcomes.misses();
+}
 
 Pair Cache::wrap_pair_code(std::string name, const Device& device, PairSpec spec, Callable forward, Callable backward,
                            const void* forward_code, const void* backward_code)

@@ -56,7 +56,7 @@ private:
     std::atomic<bool> m_is_retired = false;
     std::mutex m_mutex;                             // one call at a time: both halves share what is saved
     std::uint64_t m_generation = 0;                 // of what is saved; 0: of no whole call
-    std::optional<Function::Impl::Served> m_served; // by the forward call of that generation
+    std::optional<LoadedVariants::Served> m_served; // by the forward call of that generation
     std::vector<guards::TensorArg> m_shapes;        // of its tensors in m_same_shapes
     std::vector<MemoryRef> m_memory;                // its regions
     std::map<Digest, int> m_refusals;               // of backward, by forward half

@@ -48,12 +48,13 @@ std::string Cache::Impl::why_not_paused()
         return "loaded code keeps state in its variables, and who asks for their addresses must be seen";
     const auto living = living_functions();
     for (const auto& function : living)
-        if (!function->is_settled()) return fmt::format("'{}' was not called yet", function->name());
+        if (!function->outcomes.is_settled())
+            return fmt::format("'{}' was not called yet", function->declaration->name);
     const auto lost = [&]() -> std::string {
         for (const auto& function : living)
-            if (store && keeps_code_for(*store, function->key()))
+            if (store && keeps_code_for(*store, function->declaration->key))
                 return fmt::format("an earlier process lost a recording of '{}' for not keeping code",
-                                   function->name());
+                                   function->declaration->name);
         return {};
     }();
     const std::scoped_lock lock{mutex};
@@ -68,7 +69,7 @@ std::string pause_recording_of_all(std::span<Cache::Impl* const> caches)
         if (auto why = cache->why_not_paused(); !why.empty()) return why;
     for (Cache::Impl* cache : caches)
         for (const auto& function : cache->living_functions())
-            if (function->device()->recording().pause_recording()) {
+            if (function->declaration->backend()->recording().pause_recording()) {
                 log().info("device code is not kept any more, as nothing is recorded: launches cost less, and the next "
                            "miss begins it again");
                 return {};

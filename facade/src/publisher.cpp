@@ -1,9 +1,9 @@
-// Function::Impl: what was recorded is published, unless a second recording under the same guards differs.
+#include "publisher.hpp"
+
 #include <algorithm>
 
-#include "function_impl.hpp"
 #include "included_headers.hpp"
-#include "throwing.hpp"
+#include "phase_times.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/units.hpp"
 #include "warmgraph/cachefmt/fact_names.hpp"
@@ -59,62 +59,105 @@ bool are_alike(const cachefmt::Graph& one, const cachefmt::Graph& other)
 std::string created_by() { return fmt::format("warmgraph {}", WARMGRAPH_VERSION); }
 } // namespace
 
-/// What cannot be restored or run here proves nothing, whatever the cause: what was recorded takes its place. What can is
-/// a recompile where it does something else, or does it in another way. partly_launched: memory of the caller's that was
-/// used in place is damaged.
-auto Function::Impl::judge_stored(const cachefmt::Entry& recorded, const Frame& frame, const HoldToAnswer& hold)
-    -> Result<Stored>
+Publisher::Publisher(std::shared_ptr<const Declaration> declaration, Sinks sinks)
+    : m_declaration(std::move(declaration)), m_sinks(std::move(sinks)), m_faults(m_declaration, m_sinks.counters)
+{
+}
+
+std::string Publisher::why_not() const
+{
+    if (!m_sinks.store) return "caching is off: " + m_sinks.why_off;
+    if (m_declaration->publishes) return {};
+    return fmt::format("policy {}", m_declaration->policy == Policy::off ? "off" : "read_only");
+}
+
+Result<std::unique_ptr<FileLock>> Publisher::try_lock(const Digest& digest) const
+{
+    auto lock = m_sinks.store->try_record_lock({m_declaration->key, digest});
+    if (!lock) m_faults.note("lock", lock.error());
+    return lock;
+}
+
+std::unique_ptr<FileLock> Publisher::lock(const Digest& digest, std::chrono::milliseconds limit) const
+{
+    constexpr std::chrono::milliseconds k_poll{5};
+    const auto deadline = system_clock().steady() + limit;
+    while (true) {
+        auto taken = try_lock(digest);
+        if (!taken || *taken || system_clock().steady() >= deadline) return std::move(taken).value_or(nullptr);
+        system_clock().sleep_for(k_poll);
+    }
+}
+
+std::optional<std::string> Publisher::recompiled(const Digest& digest) const
+{
+    if (!m_sinks.store) return std::nullopt;
+    const auto known = m_sinks.store->header({m_declaration->key, digest});
+    if (!known || !*known || (**known).kind != cachefmt::EntryKind::tombstone) return std::nullopt;
+    return fmt::format("{}", fmt::join((**known).info.difference, "; "));
+}
+
+cachefmt::EntryHeader Publisher::new_header(const Journey& journey) const
+{
+    cachefmt::EntryHeader header{{m_declaration->key, journey.digest}, cachefmt::EntryKind::graph, journey.now, {}};
+    guards::forget_distances(header.guards.tensors); // recording puts them back where they matter
+    header.info.created = to_iso8601(system_clock().wall());
+    header.info.created_by = created_by();
+    return header;
+}
+
+Result<EntryBeside> Publisher::judge(const cachefmt::Entry& recorded, const Lookup& lookup, const Frame& frame,
+                                     const HoldToAnswer& hold) const
 {
     const auto& key = recorded.header.key;
-    if (!unusable_elsewhere(recorded.header.guards.facts).empty()) return Stored{};
-    const auto found = m_shelf->entry(key, store::Reading::use);
-    if (!found || !*found || (**found).header.kind != cachefmt::EntryKind::graph) return Stored{};
+    if (!unusable_elsewhere(recorded.header.guards.facts).empty()) return EntryBeside{};
+    const auto found = m_sinks.shelf->entry(key, store::Reading::use);
+    if (!found || !*found || (**found).header.kind != cachefmt::EntryKind::graph) return EntryBeside{};
     const cachefmt::Graph& stored = (**found).graph;
-    if (cachefmt::graph_digest(stored) == cachefmt::graph_digest(recorded.graph)) return Stored{};
+    if (cachefmt::graph_digest(stored) == cachefmt::graph_digest(recorded.graph)) return EntryBeside{};
     Phases unmeasured;
-    auto restored = restore(key, store::Reading::ahead, frame.memory, frame.scalars, unmeasured);
+    auto restored = lookup.restore(key, store::Reading::ahead, frame.memory, frame.scalars, unmeasured);
     if (!restored || !*restored) {
-        log().info("{}: the entry on disk is replaced: {}", label(),
+        log().info("{}: the entry on disk is replaced: {}", m_declaration->path,
                    restored ? "it was removed meanwhile" : restored.error().message);
-        return Stored{};
+        return EntryBeside{};
     }
     if (are_alike(stored, recorded.graph)) {
         const auto held = hold(std::move((**restored).executable));
-        if (held) return Stored{Stored::Is::as_good};
+        if (held) return EntryBeside{EntryBeside::Is::as_good};
         if (held.error().code == ErrorCode::partly_launched) return std::unexpected(held.error());
         if (held.error().code != ErrorCode::verification_failed) {
-            log().info("{}: the entry on disk is replaced: {}", label(), held.error().message);
-            return Stored{};
+            log().info("{}: the entry on disk is replaced: {}", m_declaration->path, held.error().message);
+            return EntryBeside{};
         }
     }
-    return Stored{Stored::Is::recompiled, cachefmt::difference(stored, recorded.graph)};
+    return EntryBeside{EntryBeside::Is::recompiled, cachefmt::difference(stored, recorded.graph)};
 }
 
-/// The function is not a function of its guards: nothing is replayed for these. Returns what differs.
-std::string Function::Impl::publish_tombstone(const cachefmt::Entry& recorded, const Stored& stored)
+std::string Publisher::publish_tombstone(const cachefmt::Entry& recorded, const EntryBeside& beside) const
 {
     cachefmt::Entry tombstone{recorded.header, {}};
     tombstone.header.kind = cachefmt::EntryKind::tombstone;
     tombstone.header.info.reason = "recompiled";
-    tombstone.header.info.difference = stored.difference;
-    if (auto published = m_shelf->publish(tombstone); !published) cache_fault("publish tombstone", published.error());
-    return fmt::format("{}", fmt::join(stored.difference, "; "));
+    tombstone.header.info.difference = beside.difference;
+    if (auto published = m_sinks.shelf->publish(tombstone); !published)
+        m_faults.note("publish tombstone", published.error());
+    return fmt::format("{}", fmt::join(beside.difference, "; "));
 }
 
-/// Empty, or why nothing was published (the recording itself stays usable in this process).
-std::string Function::Impl::publish(Phases& phases, Recording& recording, const Stored& stored)
+std::string Publisher::publish(Phases& phases, Recording& recording, const EntryBeside& beside) const
 {
     const auto timer = phases.measure("publish");
-    if (stored.is == Stored::Is::as_good && m_policy != Policy::refresh) {
-        m_shelf->note_touched(recording.entry.header.key);
+    if (beside.is == EntryBeside::Is::as_good && m_declaration->policy != Policy::refresh) {
+        m_sinks.shelf->note_touched(recording.entry.header.key);
         log().info("{}: the entry on disk stands: it differs from what was recorded in scratch or padding alone, and "
                    "does the same",
-                   label());
+                   m_declaration->path);
         return {};
     }
     if (auto why = unusable_elsewhere(recording.entry.header.guards.facts); !why.empty()) {
-        if (why.starts_with("'program.")) why += unknown_headers(m_spec.code);
-        log().warn("{} is not published: {}", label(), why);
+        if (why.starts_with("'program.")) why += unknown_headers(m_declaration->spec.code);
+        log().warn("{} is not published: {}", m_declaration->path, why);
         return "not published: " + why;
     }
     std::uint64_t bytes = 0;
@@ -123,21 +166,21 @@ std::string Function::Impl::publish(Phases& phases, Recording& recording, const 
         const bool is_code = std::ranges::find(recording.entry.graph.images, digest, &cachefmt::ImageRef::digest) !=
                              recording.entry.graph.images.end();
         const auto kind = is_code ? store::Blob::image : store::Blob::constant;
-        if (auto published = m_cache->store->publish_image(image, kind); !published) {
-            cache_fault("publish", published.error());
+        if (auto published = m_sinks.store->publish_image(image, kind); !published) {
+            m_faults.note("publish", published.error());
             return "not published: " + published.error().message;
         }
     }
-    const auto published = m_shelf->publish(recording.entry);
+    const auto published = m_sinks.shelf->publish(recording.entry);
     if (!published) {
-        cache_fault("publish", published.error());
+        m_faults.note("publish", published.error());
         return "not published: " + published.error().message;
     }
     if (*published == Shelf::Published::kept) return {};
-    m_shelf->note_touched(recording.entry.header.key);
-    m_cache->programs->keep_ready();
+    m_sinks.shelf->note_touched(recording.entry.header.key);
+    m_sinks.programs->keep_ready();
     const auto& info = recording.entry.header.info;
-    log().info("saved {} {} ({}, {} of {}, verified {}, {}, {}, format {})", label(),
+    log().info("saved {} {} ({}, {} of {}, verified {}, {}, {}, format {})", m_declaration->path,
                short_hex(recording.entry.header.key.guards_digest), plural(info.node_count, "node"),
                plural(info.image_count, "image"), size_text(bytes), info.verification, info.created, info.created_by,
                cachefmt::k_format_version);
@@ -145,35 +188,8 @@ std::string Function::Impl::publish(Phases& phases, Recording& recording, const 
     usage.recordings = 1;
     usage.cold = times_of(phases);
     usage.events = store::one_event(store::EventKind::recorded, "published", bytes);
-    m_cache->store->add_usage(m_key, usage);
+    m_sinks.store->add_usage(m_declaration->key, usage);
     return {};
-}
-
-cachefmt::EntryHeader Function::Impl::new_header(const Journey& journey) const
-{
-    cachefmt::EntryHeader header{{m_key, journey.digest}, cachefmt::EntryKind::graph, journey.now, {}};
-    guards::forget_distances(header.guards.tensors); // recording puts them back where they matter
-    header.info.created = to_iso8601(system_clock().wall());
-    header.info.created_by = created_by();
-    return header;
-}
-
-/// What was true at the call must be true of what is published.
-Result<void> Function::Impl::check_facts_again(const Job& job) const
-{
-    if (environment_of(m_spec) == job.environment) return {};
-    return fail(ErrorCode::not_recordable,
-                "an environment variable that it lists changed while it was being recorded: a later call is recorded");
-}
-
-void Function::Impl::count_refusal(std::string_view reason)
-{
-    m_cache->counters.refusal();
-    if (!m_cache->store) return;
-    store::FunctionUsage usage;
-    usage.refusals = 1;
-    usage.events = store::one_event(store::EventKind::refused, reason);
-    m_cache->store->add_usage(m_key, usage);
 }
 
 } // namespace warmgraph

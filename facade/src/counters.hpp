@@ -1,0 +1,35 @@
+// What one cache counted in this process.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "warmgraph/cachefmt/key.hpp"
+#include "warmgraph/warmgraph.hpp"
+
+namespace warmgraph {
+
+/// Counters of one process. Thread-safe.
+class Counters {
+public:
+    void hit(double load_ms, double answer_ms);
+    void miss(const std::string& function, const std::string& reason);
+    void recording();
+    void refusal(std::uint64_t calls = 1);
+    void cache_fault();
+    void capture_written();
+    void captures_read(std::uint64_t paired, std::uint64_t ignored);
+    /// Each entry is counted once, however often it is met. False where it was counted before.
+    bool untrusted(const cachefmt::EntryKey& entry);
+    [[nodiscard]] Statistics snapshot() const;
+
+private:
+    static constexpr std::size_t k_most_reasons = 64;
+    mutable std::mutex m_mutex;
+    Statistics m_statistics;
+    std::set<cachefmt::EntryKey> m_untrusted;
+};
+
+} // namespace warmgraph
