@@ -54,8 +54,8 @@ struct BigBundle {
             const Bytes image = random_image(i);
             const cachefmt::Entry entry = bundled_entry(i, image);
             last = store::ImageName{sha256(image)};
-            if (!writer.add(bundle::Kind::image, last, image) ||
-                !writer.add(bundle::Kind::graph, entry.header.key, cachefmt::encode(entry).value()))
+            if (!writer.add(store::ArtifactKind::images, last, image) ||
+                !writer.add(store::ArtifactKind::entries, entry.header.key, cachefmt::encode(entry).value()))
                 std::abort();
         }
         if (!writer.finish()) std::abort();
@@ -89,7 +89,7 @@ void bundle_check(benchmark::State& state)
         const auto opened = bundle::Bundle::open(bundle::open_file(big.path).value()).value();
         int fitting = 0;
         for (const auto& member : opened->members())
-            if (member.kind == bundle::Kind::graph)
+            if (member.kind == store::ArtifactKind::entries)
                 fitting += bundle::judge(opened->header(member)->guards, here).verdict == bundle::Verdict::fits ? 1 : 0;
         if (fitting != k_bundled) state.SkipWithError("not every entry was judged");
     }
@@ -114,7 +114,7 @@ std::filesystem::path load(const test::TempDir& dir, const bundle::Wanted& wante
     const auto store = store::LocalStore::open(folder, {}).value();
     auto loaded = bundle::unpack(*opened, store->tier(), wanted);
     if (!loaded) throw std::runtime_error(loaded.error().message);
-    if (const auto count = loaded->moved[bundle::Kind::graph].count; count != entries)
+    if (const auto count = loaded->moved[store::ArtifactKind::entries].count; count != entries)
         throw std::runtime_error(std::to_string(count) + " entries were loaded");
     return folder;
 }

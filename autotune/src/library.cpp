@@ -3,8 +3,11 @@
 namespace warmgraph::autotune {
 namespace {
 
-store::Name config_name(const Digest& key) { return store::ArtifactName{store::ArtifactKind::best_config, key}; }
-store::Name module_name(const Digest& key) { return store::ArtifactName{store::ArtifactKind::module_configs, key}; }
+store::Name config_name(const Digest& key) { return store::ArtifactName{store::ArtifactKind::tuned, key}; }
+store::Name module_name(const Digest& key)
+{
+    return store::ArtifactName{store::ArtifactKind::tuned, key, store::k_module_form};
+}
 
 /// What the tiers have under a name, decoded and held to its key.
 template <class Decode>

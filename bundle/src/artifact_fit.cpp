@@ -60,7 +60,7 @@ Result<Tuned> tuned_of(const Bundle& bundle, const Member& member)
     const auto bytes = bundle.content(member);
     if (!bytes) return std::unexpected(bytes.error());
     const auto name = std::get<store::ArtifactName>(*tier_name(member.kind, member.name));
-    if (name.kind == store::ArtifactKind::best_config) {
+    if (name.form != store::k_module_form) {
         auto best = autotune::decode(*bytes);
         if (!best) return std::unexpected(best.error());
         return Tuned{{}, {std::move(*best)}};
@@ -148,8 +148,8 @@ Fit judge_tuned(const autotune::BestConfig& best, const Here& here)
 
 Result<Fit> judge_artifact(const Bundle& bundle, const Member& member, const DeviceOf& device_of)
 {
-    if (member.kind == Kind::autotune) return judge_member_tuned(bundle, member, device_of);
-    if (member.kind == Kind::compiled) {
+    if (member.kind == ArtifactKind::tuned) return judge_member_tuned(bundle, member, device_of);
+    if (member.kind == ArtifactKind::compiled) {
         const auto program = program_of(bundle, member);
         if (!program) return std::unexpected(program.error());
         return judge_on(device_of(program->ingredients.backend), program->ingredients);
@@ -170,12 +170,12 @@ std::string why_not_here(const Bundle& bundle, const Member& member, const Devic
 
 Result<std::string> architecture_of(const Bundle& bundle, const Member& member)
 {
-    if (member.kind == Kind::compiled) {
+    if (member.kind == ArtifactKind::compiled) {
         auto program = program_of(bundle, member);
         if (!program) return std::unexpected(program.error());
         return std::move(program->ingredients.target);
     }
-    if (member.kind != Kind::autotune) return std::string();
+    if (member.kind != ArtifactKind::tuned) return std::string();
     const auto tuned = tuned_of(bundle, member);
     if (!tuned) return std::unexpected(tuned.error());
     return tuned->configs.empty() ? std::string() : value_of(tuned->configs.front().device, k_architecture_fact);
@@ -184,9 +184,9 @@ Result<std::string> architecture_of(const Bundle& bundle, const Member& member)
 Result<std::string> describe_artifact(const Bundle& bundle, const Member& member)
 {
     switch (member.kind) {
-    case Kind::compiled: return describe_compiled(bundle, member);
-    case Kind::autotune: return describe_tuned(bundle, member);
-    case Kind::profile: return describe_profile(bundle, member);
+    case ArtifactKind::compiled: return describe_compiled(bundle, member);
+    case ArtifactKind::tuned: return describe_tuned(bundle, member);
+    case ArtifactKind::profiles: return describe_profile(bundle, member);
     default: return std::string();
     }
 }

@@ -113,7 +113,7 @@ const Member* Bundle::find(std::string_view name) const noexcept
 
 Result<cachefmt::EntryHeader> Bundle::header(const Member& graph) const
 {
-    const auto name = tier_name(Kind::graph, graph.name);
+    const auto name = tier_name(ArtifactKind::entries, graph.name);
     const auto* const key = name ? std::get_if<store::EntryKey>(&*name) : nullptr;
     if (key == nullptr) return fail(ErrorCode::invalid_argument, "member '{}' is no graph", graph.name);
     return cachefmt::decode_header(graph.head, *key, {}, m_impl->trust);
@@ -144,11 +144,11 @@ Result<Bytes> Bundle::content(const Member& member) const
 
 Result<void> Bundle::check_trust(const Member& member) const
 {
-    const KindRow* const row = row_of(member.kind);
-    if (row == nullptr || row->verify == nullptr)
+    const KindReader* const reader = find_reader(member.kind);
+    if (reader == nullptr)
         return fail(ErrorCode::unsupported, "this warmgraph cannot verify a {}: use a newer one", name_of(member.kind));
-    if (member.kind == Kind::graph || is_blob(member.kind)) return {};
-    if (row->check_trust != nullptr) return row->check_trust(member.head, m_impl->trust);
+    if (store::row_of(member.kind).part_of == ArtifactKind::entries) return {};
+    if (reader->check_trust != nullptr) return reader->check_trust(member.head, m_impl->trust);
     if (m_impl->trust.require && m_impl->signed_by.empty())
         return fail(ErrorCode::untrusted, "a signature is required, and the bundle has none that is accepted");
     return {};
@@ -159,7 +159,7 @@ Result<void> Bundle::verify(const Member& member) const
     if (auto ok = check_trust(member); !ok) return ok;
     const auto bytes = content(member);
     if (!bytes) return std::unexpected(bytes.error());
-    if (auto ok = row_of(member.kind)->verify(*tier_name(member.kind, member.name), *bytes); !ok)
+    if (auto ok = reader_of(member.kind).verify(*tier_name(member.kind, member.name), *bytes); !ok)
         return within(member.name, std::move(ok.error()));
     return {};
 }

@@ -134,9 +134,9 @@ Result<void> check_member(const Member& member)
     const std::string shown = printable(member.name, 200);
     if (!is_member_name(member.name))
         return fail(ErrorCode::corrupt, "member '{}' has a name that leads elsewhere or is no name", shown);
-    const KindRow* const row = row_of(member.kind);
-    if (row != nullptr && row->verify != nullptr && !tier_name(member.kind, member.name))
-        return fail(ErrorCode::corrupt, "member '{}' has a name that no {} has", shown, row->name);
+    const store::KindRow* const row = store::find_row(member.kind);
+    if (row != nullptr && !tier_name(member.kind, member.name))
+        return fail(ErrorCode::corrupt, "member '{}' has a name that no {} has", shown, row->noun);
     if (static_cast<std::uint32_t>(member.codec) > static_cast<std::uint32_t>(Codec::zstd))
         return fail(ErrorCode::corrupt, "member '{}': codec {} is unknown", shown,
                     static_cast<std::uint32_t>(member.codec));
@@ -147,16 +147,18 @@ Result<void> check_member(const Member& member)
                                     : member.size / k_most_expansion > member.stored || member.stored == 0)
         return fail(ErrorCode::corrupt, "member '{}' of {} bytes is stored in {}, over the limit of {} to 1", shown,
                     member.size, member.stored, k_most_expansion);
-    if (row != nullptr && (row->head_extent != nullptr) == member.head.empty())
-        return fail(ErrorCode::corrupt, "member '{}': a {} has {} head in the index", shown, row->name,
-                    row->head_extent != nullptr ? "a" : "no");
+    if (row == nullptr) return {};
+    const bool has_head = reader_of(member.kind).head_extent != nullptr;
+    if (has_head == member.head.empty())
+        return fail(ErrorCode::corrupt, "member '{}': a {} has {} head in the index", shown, row->noun,
+                    has_head ? "a" : "no");
     return {};
 }
 
 Member read_member(IndexReader& reader)
 {
     Member member;
-    member.kind = static_cast<Kind>(reader.number<std::uint32_t>());
+    member.kind = static_cast<ArtifactKind>(reader.number<std::uint32_t>());
     member.codec = static_cast<Codec>(reader.number<std::uint32_t>());
     member.stored = reader.number<std::uint64_t>();
     member.size = reader.number<std::uint64_t>();

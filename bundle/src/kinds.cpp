@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t k_name_bytes = 1024;
 constexpr double k_ms_of_second = 1000;
 
-Result<void> verify_graph(const store::Name& name, ByteView bytes)
+Result<void> verify_entry(const store::Name& name, ByteView bytes)
 {
     const auto& key = std::get<store::EntryKey>(name);
     const auto entry = cachefmt::decode(bytes, key);
@@ -33,7 +33,7 @@ Result<void> verify_blob(const store::Name& name, ByteView bytes)
     return {};
 }
 
-Result<std::uint64_t> graph_head(ByteView object) { return cachefmt::header_extent(object); }
+Result<std::uint64_t> entry_head(ByteView object) { return cachefmt::header_extent(object); }
 
 /// `key_of` gives the key of what was read.
 template <class T, class KeyOf>
@@ -63,10 +63,7 @@ double seconds_of_compiled(const store::Name&, ByteView object)
     return facts ? facts->compile_ms / k_ms_of_second : 0;
 }
 
-bool is_module(const store::Name& name)
-{
-    return std::get<store::ArtifactName>(name).kind == store::ArtifactKind::module_configs;
-}
+bool is_module(const store::Name& name) { return std::get<store::ArtifactName>(name).form == store::k_module_form; }
 
 Result<void> verify_tuned(const store::Name& name, ByteView bytes)
 {
@@ -91,50 +88,27 @@ Result<void> verify_torch(const store::Name& name, ByteView bytes)
 {
     const auto label = store::inspect_torch(bytes);
     if (!label) return std::unexpected(label.error());
-    if (store::torch_name(label->facts) != name)
+    if (store::Name{store::torch_name(label->facts)} != name)
         return fail(ErrorCode::corrupt, "it is stored under the name of other facts");
     return {};
 }
 
-constexpr std::uint64_t k_most_blob = 256ULL << 20;  // as the store takes
-constexpr std::uint64_t k_most_graph = 257ULL << 20; // envelope, header and payload
-
-constexpr std::array<KindRow, 7> k_kinds{{
-    {.kind = Kind::graph,
-     .name = "graph",
-     .prefix = "entries/",
-     .most_bytes = k_most_graph,
-     .verify = verify_graph,
-     .head_extent = graph_head},
-    {.kind = Kind::image, .name = "image", .prefix = "images/", .most_bytes = k_most_blob, .verify = verify_blob},
-    {.kind = Kind::constant, .name = "constant", .prefix = "images/", .most_bytes = k_most_blob, .verify = verify_blob},
-    {.kind = Kind::compiled,
-     .name = "compiled",
-     .prefix = "compiled/",
-     .most_bytes = precompile::k_compiled_cap,
+/// In the order of the kinds.
+constexpr std::array<KindReader, store::k_kinds.size()> k_readers{{
+    {.kind = ArtifactKind::entries, .verify = verify_entry, .head_extent = entry_head},
+    {.kind = ArtifactKind::images, .verify = verify_blob},
+    {.kind = ArtifactKind::constants, .verify = verify_blob},
+    {.kind = ArtifactKind::compiled,
      .verify = verify_compiled,
      .head_extent = precompile::facts_extent,
      .check_trust = check_compiled_trust,
      .seconds = seconds_of_compiled,
      .sealed = &precompile::k_sealed_program},
-    {.kind = Kind::autotune,
-     .name = "autotune",
-     .prefix = "autotune/",
-     .most_bytes = autotune::k_module_cap,
-     .verify = verify_tuned,
-     .seconds = seconds_of_tuned},
-    {.kind = Kind::profile,
-     .name = "profile",
-     .prefix = "profile/",
-     .most_bytes = profile::k_profile_cap,
-     .verify = verify_profile},
-    {.kind = Kind::torch,
-     .name = "torch",
-     .prefix = "torch/",
-     .most_bytes = store::k_torch_cap,
-     .verify = verify_torch,
-     .sealed = &store::k_sealed_torch},
+    {.kind = ArtifactKind::tuned, .verify = verify_tuned, .seconds = seconds_of_tuned},
+    {.kind = ArtifactKind::profiles, .verify = verify_profile},
+    {.kind = ArtifactKind::torch, .verify = verify_torch, .sealed = &store::k_sealed_torch},
 }};
+static_assert(std::ranges::equal(k_readers, store::k_kinds, {}, &KindReader::kind, &store::KindRow::kind));
 
 bool is_name_byte(char c) noexcept
 {
@@ -144,44 +118,35 @@ bool is_name_byte(char c) noexcept
 
 } // namespace
 
-std::span<const KindRow> kinds() noexcept { return k_kinds; }
-
-const KindRow* row_of(Kind kind) noexcept
+const KindReader* find_reader(ArtifactKind kind) noexcept
 {
-    const auto row = std::ranges::find(k_kinds, kind, &KindRow::kind);
-    return row == k_kinds.end() ? nullptr : &*row;
+    const auto reader = std::ranges::find(k_readers, kind, &KindReader::kind);
+    return reader == k_readers.end() ? nullptr : &*reader;
 }
 
-const KindRow& row_of(const store::ArtifactName& name) noexcept
+const KindReader& reader_of(ArtifactKind kind) noexcept { return *find_reader(kind); }
+
+Result<void> verify_artifact(const store::ArtifactName& name, ByteView bytes)
 {
-    const std::string_view folder = store::folder_of(name.kind);
-    return *std::ranges::find_if(k_kinds, [&](const KindRow& row) {
-        return row.prefix.starts_with(folder) && row.prefix.size() == folder.size() + 1;
-    });
+    return reader_of(name.kind).verify(name, bytes);
 }
 
-store::ArtifactReader reader_of(const store::ArtifactName& name)
+std::string name_of(ArtifactKind kind)
 {
-    const KindRow& row = row_of(name);
-    return {row.most_bytes, row.verify};
+    return store::find_row(kind) != nullptr ? std::string(to_string(kind))
+                                            : fmt::format("kind {}", static_cast<std::uint32_t>(kind));
 }
 
-std::string name_of(Kind kind)
+double seconds_of(ArtifactKind kind, const store::Name& name, ByteView object)
 {
-    const KindRow* const row = row_of(kind);
-    return row != nullptr ? std::string(row->name) : fmt::format("kind {}", static_cast<std::uint32_t>(kind));
+    const KindReader* const reader = find_reader(kind);
+    return reader != nullptr && reader->seconds != nullptr ? reader->seconds(name, object) : 0;
 }
 
-double seconds_of(Kind kind, const store::Name& name, ByteView object)
+std::optional<store::Name> tier_name(ArtifactKind kind, std::string_view name)
 {
-    const KindRow* const row = row_of(kind);
-    return row != nullptr && row->seconds != nullptr ? row->seconds(name, object) : 0;
-}
-
-std::optional<store::Name> tier_name(Kind kind, std::string_view name)
-{
-    const KindRow* const row = row_of(kind);
-    if (row == nullptr || !name.starts_with(row->prefix)) return std::nullopt;
+    const store::KindRow* const row = store::find_row(kind);
+    if (row == nullptr || !name.starts_with(store::prefix_of({kind}))) return std::nullopt;
     return store::name_from_text(name);
 }
 

@@ -10,11 +10,11 @@ namespace {
 
 constexpr double k_ms = 1000;
 
-Kind kind_of_blob(const cachefmt::Graph& graph, const Digest& digest)
+ArtifactKind kind_of_blob(const cachefmt::Graph& graph, const Digest& digest)
 {
     for (const auto& image : graph.images)
-        if (image.digest == digest) return Kind::image;
-    return Kind::constant;
+        if (image.digest == digest) return ArtifactKind::images;
+    return ArtifactKind::constants;
 }
 
 /// One entry's way into a bundle. Empty, or why it is left out.
@@ -39,7 +39,7 @@ public:
         for (const auto& [digest, blob] : *blobs) // before the graph: who reads in order has what it needs
             if (auto ok = put(kind_of_blob(entry->graph, digest), store::ImageName{digest}, blob, 0); !ok)
                 return std::unexpected(std::move(ok.error()));
-        if (auto ok = put(Kind::graph, key, **bytes, entry->header.info.answer_ms / k_ms); !ok)
+        if (auto ok = put(ArtifactKind::entries, key, **bytes, entry->header.info.answer_ms / k_ms); !ok)
             return std::unexpected(std::move(ok.error()));
         return std::string{};
     }
@@ -61,7 +61,7 @@ private:
         return blobs;
     }
 
-    Result<void> put(Kind kind, const store::Name& name, ByteView bytes, double seconds)
+    Result<void> put(ArtifactKind kind, const store::Name& name, ByteView bytes, double seconds)
     {
         const auto added = m_writer.add(kind, name, bytes);
         if (!added) return std::unexpected(added.error());
@@ -76,7 +76,7 @@ private:
 
 } // namespace
 
-void Transfer::add(Kind kind, std::string_view name, std::uint64_t bytes, double seconds)
+void Transfer::add(ArtifactKind kind, std::string_view name, std::uint64_t bytes, double seconds)
 {
     Amount& amount = moved[kind];
     ++amount.count;
@@ -113,29 +113,6 @@ Result<Transfer> gather(Writer& writer, const std::vector<store::EntryKey>& entr
     return transfer;
 }
 
-Result<Transfer> gather_artifacts(Writer& writer, Kind kind, const std::vector<store::Name>& names, const Getter& get)
-{
-    Transfer transfer;
-    for (const store::Name& name : names) {
-        const std::string text = to_text(name);
-        if (writer.has(text)) continue;
-        const auto bytes = get(name);
-        const auto added = !bytes    ? Result<bool>{std::unexpected(bytes.error())}
-                           : !*bytes ? Result<bool>{fail(ErrorCode::not_found, "it was removed meanwhile")}
-                                     : writer.add(kind, name, **bytes);
-        if (added && *added)
-            transfer.add(kind, text, (*bytes)->size());
-        else if (added)
-            continue;
-        else if (added.error().code == ErrorCode::corrupt || added.error().code == ErrorCode::stale || !bytes ||
-                 !*bytes)
-            transfer.skipped.push_back({text, added.error().message});
-        else
-            return std::unexpected(added.error());
-    }
-    return transfer;
-}
-
 namespace {
 
 /// Empty, or why it is left out.
@@ -145,13 +122,12 @@ Result<std::string> add_artifact(Writer& writer, const store::ArtifactName& name
     const auto bytes = get(name);
     if (!bytes) return bytes.error().message;
     if (!*bytes) return "it was removed meanwhile";
-    const KindRow& row = row_of(name);
-    if ((*bytes)->size() > row.most_bytes)
-        return fmt::format("it has {} bytes, at most {} are read", (*bytes)->size(), row.most_bytes);
-    if (const auto ok = row.verify(name, **bytes); !ok) return ok.error().message;
-    const auto added = writer.add(row.kind, name, **bytes);
+    if (const std::uint64_t most = store::row_of(name.kind).most_bytes; (*bytes)->size() > most)
+        return fmt::format("it has {} bytes, at most {} are read", (*bytes)->size(), most);
+    if (const auto ok = verify_artifact(name, **bytes); !ok) return ok.error().message;
+    const auto added = writer.add(name.kind, name, **bytes);
     if (!added) return std::unexpected(added.error());
-    if (*added) transfer.add(row.kind, text, (*bytes)->size(), seconds_of(row.kind, name, **bytes));
+    if (*added) transfer.add(name.kind, text, (*bytes)->size(), seconds_of(name.kind, name, **bytes));
     return std::string{};
 }
 
@@ -171,16 +147,15 @@ Result<Transfer> gather(Writer& writer, const std::vector<store::ArtifactName>& 
     return transfer;
 }
 
-Result<std::vector<store::ArtifactName>> artifacts_of(store::Tier& tier, const std::function<bool(Kind)>& wanted)
+Result<std::vector<store::ArtifactName>> artifacts_of(store::Tier& tier,
+                                                      const std::function<bool(ArtifactKind)>& wanted)
 {
-    using Scope = store::Scope::Kind;
     std::vector<store::ArtifactName> artifacts;
-    for (const Scope scope : {Scope::compiled, Scope::artifacts, Scope::profiles, Scope::torch}) {
-        const auto names = tier.list({scope});
+    for (const ArtifactKind kind : store::kinds_with_files()) {
+        if (!wanted(kind)) continue;
+        const auto names = tier.list({kind});
         if (!names) return std::unexpected(names.error());
-        for (const store::Name& name : *names)
-            if (const auto* const artifact = std::get_if<store::ArtifactName>(&name); wanted(row_of(*artifact).kind))
-                artifacts.push_back(*artifact);
+        for (const store::Name& name : *names) artifacts.push_back(std::get<store::ArtifactName>(name));
     }
     return artifacts;
 }
@@ -267,7 +242,7 @@ Result<Transfer> copy_members(const Bundle& from, Writer& writer, const Wanted& 
     };
     for (const Member& member : from.members()) {
         if (is_blob(member.kind)) continue; // with the graphs that need it
-        const auto ok = member.kind == Kind::graph ? copy_graph(member) : copy_other(member);
+        const auto ok = member.kind == ArtifactKind::entries ? copy_graph(member) : copy_other(member);
         if (!ok) return std::unexpected(ok.error());
     }
     return transfer;

@@ -46,7 +46,7 @@ public:
     {
         if (std::string why = wanted ? wanted(m_bundle, member) : std::string(); !why.empty())
             return leave(m_transfer.skipped, member, std::move(why));
-        if (member.kind == Kind::profile) return join_profile(member);
+        if (member.kind == ArtifactKind::profiles) return join_profile(member);
         const auto name = *tier_name(member.kind, member.name);
         const auto there = is_there(name);
         if (!there) return std::unexpected(there.error());
@@ -158,7 +158,7 @@ Result<Transfer> unpack(const Bundle& bundle, store::Tier& folder, const Wanted&
         Result<void> ok;
         if (const auto usable = check_usable(bundle, member); !usable) {
             ok = Unpacking::leave(transfer.skipped, member, usable.error().message);
-        } else if (member.kind == Kind::graph) {
+        } else if (member.kind == ArtifactKind::entries) {
             const auto header = usable_graph(bundle, member);
             std::string refusal = header ? wanted(*header) : header.error().message;
             ok = refusal.empty() ? unpacking.graph(member, header->info.answer_ms / k_second_ms)

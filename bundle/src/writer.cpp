@@ -71,27 +71,27 @@ Result<void> Writer::put(Record record, ByteView stored)
     return {};
 }
 
-Result<bool> Writer::add(Kind kind, const store::Name& name, ByteView object)
+Result<bool> Writer::add(ArtifactKind kind, const store::Name& name, ByteView object)
 {
     std::string text = to_text(name);
-    const KindRow* const row = row_of(kind);
-    if (row == nullptr || row->verify == nullptr)
+    const KindReader* const reader = find_reader(kind);
+    if (reader == nullptr)
         return fail(ErrorCode::unsupported, "{}: this warmgraph cannot verify a {}, so that none is carried", text,
                     name_of(kind));
     if (m_names.contains(text)) return false;
-    if (auto ok = row->verify(name, object); !ok) return within(text, std::move(ok.error()));
+    if (auto ok = reader->verify(name, object); !ok) return within(text, std::move(ok.error()));
     Record record{{}, std::move(text), {}};
     record.member.kind = kind;
     ByteView body = object;
-    if (row->head_extent != nullptr) {
-        const auto extent = row->head_extent(object);
+    if (reader->head_extent != nullptr) {
+        const auto extent = reader->head_extent(object);
         if (!extent) return within(record.name, extent.error());
         record.head.assign(object.begin(), object.begin() + static_cast<std::ptrdiff_t>(*extent));
         body = object.subspan(*extent);
     }
     record.member.size = body.size();
     // A graph's payload is compressed already where that helps.
-    const auto packed = kind == Kind::graph ? Result<Packed>{} : pack(body, m_options);
+    const auto packed = kind == ArtifactKind::entries ? Result<Packed>{} : pack(body, m_options);
     if (!packed) return within(record.name, packed.error());
     record.member.codec = packed->codec;
     if (auto ok = put(std::move(record), packed->codec == Codec::none ? body : ByteView{packed->bytes}); !ok)

@@ -22,7 +22,7 @@ json artifact_list(const std::vector<SkippedArtifact>& artifacts)
 std::string info_text(const CacheInfo& info)
 {
     json kinds = json::array();
-    for (const ArtifactKind& kind : info.kinds)
+    for (const ArtifactAmount& kind : info.kinds)
         kinds.push_back({{"kind", kind.kind},
                          {"count", kind.count},
                          {"bytes", kind.bytes},

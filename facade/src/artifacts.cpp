@@ -94,16 +94,16 @@ void Cache::Impl::note_touched(const cachefmt::EntryKey& key)
     touched.insert(key);
 }
 
-void Cache::Impl::note_touched(const store::ArtifactName& tuned)
+void Cache::Impl::note_touched(const store::ArtifactName& name)
 {
     const std::scoped_lock lock{mutex};
-    touched_tuned.insert(tuned);
+    touched_others.insert(name);
 }
 
-void Cache::Impl::forget_touched(const store::ArtifactName& tuned)
+void Cache::Impl::forget_touched(const store::ArtifactName& name)
 {
     const std::scoped_lock lock{mutex};
-    touched_tuned.erase(tuned);
+    touched_others.erase(name);
 }
 
 std::vector<cachefmt::EntryKey> Cache::Impl::touched_entries()
@@ -116,7 +116,7 @@ std::vector<store::ArtifactName> Cache::Impl::touched_artifacts()
 {
     auto artifacts = programs->touched();
     const std::scoped_lock lock{mutex};
-    artifacts.insert(artifacts.end(), touched_tuned.begin(), touched_tuned.end());
+    artifacts.insert(artifacts.end(), touched_others.begin(), touched_others.end());
     return artifacts;
 }
 
@@ -138,18 +138,6 @@ bundle::Transfer gather_profiles(bundle::Writer& writer, ProfileKeeper& keeper)
 
 } // namespace
 
-void Cache::Impl::note_torch(const store::Name& name)
-{
-    const std::scoped_lock lock{mutex};
-    touched_torch.insert(name);
-}
-
-std::vector<store::Name> Cache::Impl::touched_torch_names()
-{
-    const std::scoped_lock lock{mutex};
-    return {touched_torch.begin(), touched_torch.end()};
-}
-
 std::optional<CacheArtifacts> Cache::save_cache_artifacts_of(std::span<const Cache* const> caches,
                                                              const ArtifactOptions& options)
 {
@@ -169,11 +157,12 @@ std::optional<CacheArtifacts> Cache::save_cache_artifacts_of(std::span<const Cac
         const auto get = [store](const store::Name& name) { return store->object(name); };
         Impl& impl = *cache->m_impl;
         all.merge(value_or_raise(bundle::gather(writer, impl.touched_entries(), get)));
-        all.merge(value_or_raise(bundle::gather(writer, impl.touched_artifacts(), get)));
+        auto touched = impl.touched_artifacts();
+        std::erase_if(touched, [&](const store::ArtifactName& name) {
+            return name.kind == store::ArtifactKind::torch && !options.torch;
+        });
+        all.merge(value_or_raise(bundle::gather(writer, touched, get)));
         if (impl.profiles) all.merge(gather_profiles(writer, *impl.profiles));
-        if (options.torch)
-            all.merge(
-                value_or_raise(bundle::gather_artifacts(writer, bundle::Kind::torch, impl.touched_torch_names(), get)));
     }
     if (writer.members() == 0) return std::nullopt;
     value_or_raise(writer.finish());
@@ -211,14 +200,14 @@ void Cache::put_torch_artifacts(const std::map<std::string, std::string>& facts,
         raise({ErrorCode::io_failed, "PyTorch's artifacts are not kept: caching is off: " + m_impl->disabled_reason});
     const std::string now = to_iso8601(system_clock().wall());
     value_or_raise(counted(m_impl->counters, store::put_torch(*m_impl->store, facts, now, bytes, m_impl->trust)));
-    m_impl->note_torch(store::torch_name(facts));
+    m_impl->note_touched(store::torch_name(facts));
 }
 
 std::optional<std::vector<std::byte>> Cache::torch_artifacts(const std::map<std::string, std::string>& facts) const
 {
     if (!m_impl->store) return std::nullopt;
     auto found = value_or_raise(counted(m_impl->counters, store::find_torch(*m_impl->store, facts, m_impl->trust)));
-    if (found) m_impl->note_torch(store::torch_name(facts));
+    if (found) m_impl->note_touched(store::torch_name(facts));
     return found;
 }
 
@@ -229,8 +218,8 @@ BundleCheck Cache::check_bundle(const std::string& file, const Device& device) c
     BundleCheck check;
     std::vector<cachefmt::EntryHeader> headers;
     for (const bundle::Member& member : opened->members()) {
-        if (bundle::is_blob(member.kind)) continue; // of an entry
-        if (member.kind != bundle::Kind::graph) {
+        if (store::is_blob(member.kind)) continue; // of an entry
+        if (member.kind != store::ArtifactKind::entries) {
             check.entries.push_back(checked(member, bundle::judge_artifact(*opened, member, device_of(device))));
             continue;
         }

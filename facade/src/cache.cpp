@@ -7,7 +7,6 @@
 #include "tuner_impl.hpp"
 #include "warmgraph/backends/built.hpp"
 #include "warmgraph/base/log.hpp"
-#include "warmgraph/base/printable.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/base/units.hpp"
 #include "warmgraph/cachefmt/key.hpp"
@@ -247,32 +246,22 @@ std::uint64_t Cache::clear(std::string_view function)
     for (const std::string& model :
          cachefmt::model_infos(m_impl->options.model, m_impl->shape_mode(), m_impl->options.config)) {
         request.model = model;
-        removed += value_or_raise(m_impl->store->clear(request)).entries.files;
+        removed += value_or_raise(m_impl->store->clear(request)).of(store::ArtifactKind::entries).files;
     }
     return removed;
 }
 
-namespace {
-constexpr std::size_t k_shown_of_kind = 32; // bytes of an unknown one in a message
-} // namespace
-
 std::uint64_t Cache::clear_kind(std::string_view kind)
 {
-    const auto known = store::kind_of(kind);
-    if (!known && kind != "all")
-        raise({ErrorCode::invalid_argument,
-               fmt::format("kind is '{}', expected graphs, compiled, tuned, profile, torch or all",
-                           printable(kind, k_shown_of_kind))});
+    std::vector<store::ArtifactKind> kinds = store::kinds_for(store::KindUse::budgeted);
+    if (kind != "all")
+        kinds = {value_or_raise(store::parse_kind("clear_kind", kind, store::KindUse::budgeted, {"all"}))};
     std::uint64_t removed = 0;
     if (!m_impl->store) return removed;
-    for (const store::Kind one : store::k_kinds) {
-        if (known && *known != one) continue;
-        if (one == store::Kind::graphs) {
-            removed += clear();
-            continue;
-        }
-        removed += value_or_raise(m_impl->store->clear({.kind = store::clear_kind(one)})).of(one).files;
-    }
+    for (const store::ArtifactKind one : kinds)
+        removed += one == store::ArtifactKind::entries
+                       ? clear()
+                       : value_or_raise(m_impl->store->clear({.kinds = {one}})).of(one).files;
     return removed;
 }
 

@@ -49,7 +49,7 @@ struct Cache::Impl {
     cachefmt::Trust trust;
     cachefmt::Rank rank;
     Policy policy = Policy::read_write;
-    Kinds kinds;
+    store::KindSet kinds; ///< that are switched on
     guards::Relaxation relaxation;
     bool verifies_first = false;              ///< the first use of each restored graph
     std::uint64_t verify_every = 0;           ///< each Nth call that is replayed; 0: none
@@ -72,9 +72,8 @@ struct Cache::Impl {
     /// What callers refused to have recorded, by function and reason: the miss that is noted anew each time; guarded by
     /// mutex.
     std::map<std::pair<std::string, std::string>, store::Miss> refused_by_callers;
-    std::set<cachefmt::EntryKey> touched;        ///< that this process recorded or hit; guarded by mutex
-    std::set<store::ArtifactName> touched_tuned; ///< tuned configurations that it found or used; the same
-    std::set<store::Name> touched_torch;         ///< what PyTorch compiled, that it put or got; the same
+    std::set<cachefmt::EntryKey> touched;         ///< that this process recorded or hit; guarded by mutex
+    std::set<store::ArtifactName> touched_others; ///< tuned and torch, that it found, put or used; the same
     PreparedGraphs prepared;
     KnownPlaces places;
     FoundFacts found;
@@ -89,7 +88,7 @@ struct Cache::Impl {
     /// Whether an entry may be looked for.
     [[nodiscard]] bool looks_for_graphs(Policy by) const noexcept
     {
-        return store && kinds.graphs && by != Policy::off && by != Policy::refresh;
+        return store && kinds.contains(store::ArtifactKind::entries) && by != Policy::off && by != Policy::refresh;
     }
     /// The folder of this model on a backend.
     [[nodiscard]] std::string model_info(std::string_view backend) const;
@@ -106,13 +105,11 @@ struct Cache::Impl {
     /// Stored code and constants by digest. It keeps the store.
     [[nodiscard]] replay::ImageSource image_source() const;
     void note_touched(const cachefmt::EntryKey& key);
-    void note_touched(const store::ArtifactName& tuned);
-    void forget_touched(const store::ArtifactName& tuned);
+    void note_touched(const store::ArtifactName& name);
+    void forget_touched(const store::ArtifactName& name);
     [[nodiscard]] std::vector<cachefmt::EntryKey> touched_entries();
-    /// Compiled programs and tuned configurations.
+    /// Compiled, tuned and torch.
     [[nodiscard]] std::vector<store::ArtifactName> touched_artifacts();
-    void note_torch(const store::Name& name);
-    [[nodiscard]] std::vector<store::Name> touched_torch_names();
     /// CacheOptions::bundles as layers of the store; how many could be opened.
     std::size_t open_bundles(const std::vector<std::uint32_t>& owners);
     /// Whether one of this name is wrapped or loaded.

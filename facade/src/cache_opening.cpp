@@ -68,7 +68,7 @@ bool resolve_profile(const CacheOptions& options)
 }
 
 /// What the program says, else WARMGRAPH_KINDS.
-Kinds resolve_kinds(const CacheOptions& options)
+store::KindSet resolve_kinds(const CacheOptions& options)
 {
     constexpr const char* k_variable = "WARMGRAPH_KINDS";
     const bool is_given = !options.kinds.empty();
@@ -79,7 +79,7 @@ Kinds resolve_kinds(const CacheOptions& options)
 /// Once the store is open.
 void open_profiles(Cache::Impl& impl)
 {
-    if (!resolve_profile(impl.options) || !impl.kinds.profile || !impl.store) return;
+    if (!resolve_profile(impl.options) || !impl.kinds.contains(store::ArtifactKind::profiles) || !impl.store) return;
     const bool writes = (impl.policy == Policy::read_write || impl.policy == Policy::refresh) &&
                         impl.store->why_read_only().empty() && impl.may_publish();
     impl.profiles =
@@ -211,7 +211,7 @@ std::shared_ptr<Cache::Impl> Cache::Impl::open(const CacheOptions& options, File
     const auto absolute = std::filesystem::absolute(directory, nowhere);
     impl->directory = (nowhere ? directory : absolute).lexically_normal().string();
     open_store(*impl, files);
-    const bool keeps_programs = impl->store && impl->kinds.compiled;
+    const bool keeps_programs = impl->store && impl->kinds.contains(store::ArtifactKind::compiled);
     impl->programs = std::make_shared<Programs>(keeps_programs ? impl->store : nullptr, impl->trust,
                                                 impl->store ? switched_off("compiled programs")
                                                             : "caching is off: " + impl->disabled_reason);

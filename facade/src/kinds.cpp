@@ -2,47 +2,28 @@
 
 #include <ranges>
 
-#include "warmgraph/store/kind.hpp"
-
 namespace warmgraph {
-namespace {
 
-/// None for what is no kind, and for what PyTorch compiled, which its callers ask for themselves.
-bool* switch_of(Kinds& kinds, std::string_view name) noexcept
+Result<store::KindSet> parse_kinds(std::string_view what, std::string_view text)
 {
-    const auto kind = store::kind_of(name);
-    if (!kind) return nullptr;
-    switch (*kind) {
-    case store::Kind::graphs: return &kinds.graphs;
-    case store::Kind::compiled: return &kinds.compiled;
-    case store::Kind::tuned: return &kinds.tuned;
-    case store::Kind::profile: return &kinds.profile;
-    case store::Kind::torch: break;
-    }
-    return nullptr;
-}
-
-} // namespace
-
-Result<Kinds> parse_kinds(std::string_view what, std::string_view text)
-{
-    if (text.empty() || text == "all") return Kinds{};
+    constexpr store::KindSet k_all = all_for(store::KindUse::switched);
+    if (text.empty() || text == "all") return k_all;
     const bool takes_away = text.starts_with('-');
-    Kinds kinds = takes_away ? Kinds{} : Kinds{false, false, false, false};
+    store::KindSet kinds = takes_away ? k_all : store::KindSet{};
     for (const auto part : std::views::split(text, ',')) {
         std::string_view name{part.begin(), part.end()};
         if (name.starts_with('-') != takes_away)
             return fail(ErrorCode::invalid_argument,
-                        "{} is '{}', expected either kinds that are on (graphs,compiled) or kinds that are off "
-                        "(-tuned,-profile)",
+                        "{} is '{}', expected either kinds that are on (entries,compiled) or kinds that are off "
+                        "(-tuned,-profiles)",
                         what, text);
         if (takes_away) name.remove_prefix(1);
-        bool* const of_kind = switch_of(kinds, name);
-        if (of_kind == nullptr)
-            return fail(ErrorCode::invalid_argument,
-                        "{} has the kind '{}', expected all, or some of graphs, compiled, tuned and profile", what,
-                        name);
-        *of_kind = !takes_away;
+        const auto kind = store::parse_kind(what, name, store::KindUse::switched, {"all"});
+        if (!kind) return std::unexpected(kind.error());
+        if (takes_away)
+            kinds.erase(*kind);
+        else
+            kinds.insert(*kind);
     }
     return kinds;
 }

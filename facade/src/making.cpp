@@ -44,7 +44,7 @@ Lookup::Sources lookup_sources(Cache::Impl& cache, const std::shared_ptr<Shelf>&
     return {shelf,
             cache.store,
             cache.disabled_reason,
-            cache.kinds.graphs,
+            cache.kinds.contains(store::ArtifactKind::entries),
             cache.relaxation,
             cache.image_source(),
             cache.counters,
@@ -94,7 +94,7 @@ std::shared_ptr<Function::Impl> make_function(const std::shared_ptr<Cache::Impl>
     const Policy wanted = spec.policy.value_or(cache->policy);
     const Policy possible = possible_policy(*cache, wanted, static_cast<bool>(callable));
     // Graphs alone may be off: the function runs then as it is, and its programs are kept.
-    its->policy = cache->kinds.graphs ? possible : Policy::off;
+    its->policy = cache->kinds.contains(store::ArtifactKind::entries) ? possible : Policy::off;
     its->publishes = cache->store && (its->policy == Policy::read_write || its->policy == Policy::refresh ||
                                       its->policy == Policy::no_compile);
     // Also where nothing can be recorded, nothing may be compiled.

@@ -113,7 +113,7 @@ Plan on_miss(const Situation& situation, std::string reason, Judgement judgement
 Plan decide(const Situation& situation, const Headers& headers)
 {
     if (situation.policy == Policy::off)
-        return on_miss(situation, situation.uses_graphs ? "policy off" : switched_off("graphs"), because("off"));
+        return on_miss(situation, situation.uses_graphs ? "policy off" : switched_off("entries"), because("off"));
     if (!situation.caching_is_off.empty())
         return on_miss(situation, "caching is off: " + situation.caching_is_off, because("off"));
     if (refreshes(situation)) return on_miss(situation, "policy refresh", because("refresh"));

@@ -70,7 +70,7 @@ Result<std::shared_ptr<backends::Module>> Programs::module(const Program::Impl& 
         if (made.error().code == ErrorCode::miss_forbidden) {
             ++m_counts.refused;
             m_store->add_usage_soon(
-                store::Kind::compiled,
+                store::ArtifactKind::compiled,
                 {.refusals = 1, .events = store::one_event(store::EventKind::refused, "no_compile")});
         }
         return std::unexpected(made.error());
@@ -119,7 +119,7 @@ void Programs::save(double ms, store::FunctionUsage usage)
 {
     m_counts.saved_ms += ms;
     usage.saved_ms = ms;
-    m_store->add_usage_soon(store::Kind::compiled, usage);
+    m_store->add_usage_soon(store::ArtifactKind::compiled, usage);
 }
 
 double Programs::pay(const Digest& program, double ms)

@@ -165,7 +165,7 @@ std::string Publisher::publish(Phases& phases, Recording& recording, const Entry
         bytes += image.size();
         const bool is_code = std::ranges::find(recording.entry.graph.images, digest, &cachefmt::ImageRef::digest) !=
                              recording.entry.graph.images.end();
-        const auto kind = is_code ? store::Blob::image : store::Blob::constant;
+        const auto kind = is_code ? store::ArtifactKind::images : store::ArtifactKind::constants;
         if (auto published = m_sinks.store->publish_image(image, kind); !published) {
             m_faults.note("publish", published.error());
             return "not published: " + published.error().message;

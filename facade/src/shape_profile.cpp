@@ -155,7 +155,7 @@ profile::Profile ProfileKeeper::joined(const FunctionProfile& function)
     usage.events =
         is_hit ? store::one_event(store::EventKind::hit, "read")
                : store::one_event(store::EventKind::miss, stored ? "no_profile" : to_string(stored.error().code));
-    m_store.add_usage_soon(store::Kind::profile, usage);
+    m_store.add_usage_soon(store::ArtifactKind::profiles, usage);
     if (!stored || !*stored) return own;
     auto both = profile::join(std::move(**stored), own);
     return both ? std::move(*both) : own;

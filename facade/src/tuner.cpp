@@ -58,7 +58,7 @@ std::string of_kernel(const TunedKernel& shared)
     return fmt::format("the tuned configuration of '{}'", shared.kernel.name);
 }
 
-store::ArtifactName name_of(const autotune::BestConfig& best) { return {store::ArtifactKind::best_config, best.key}; }
+store::ArtifactName name_of(const autotune::BestConfig& best) { return {store::ArtifactKind::tuned, best.key}; }
 
 /// What the search of it compiled, and was kept.
 std::vector<cachefmt::CompiledWithin> within(const autotune::BestConfig& best)
@@ -146,7 +146,7 @@ Tuner::Impl::Impl(std::shared_ptr<Cache::Impl> of_cache, Device on, const Tuning
     : cache(std::move(of_cache)), device(std::move(on)), options(how), clock(time)
 {
     require_options(options);
-    if (cache->store && cache->kinds.tuned) library.emplace(cache->store->tiers());
+    if (cache->store && cache->kinds.contains(store::ArtifactKind::tuned)) library.emplace(cache->store->tiers());
     cache->tunings.add(*this);
 }
 
@@ -225,7 +225,7 @@ void Tuner::Impl::take_off(double ms, double saved_before)
     const double used_ms = ms - std::max(saved_before - cache->programs->counts().saved_ms, 0.0);
     store::FunctionUsage usage;
     usage.saved_ms = -used_ms;
-    cache->store->add_usage_soon(store::Kind::tuned, usage);
+    cache->store->add_usage_soon(store::ArtifactKind::tuned, usage);
     const std::scoped_lock lock{counting};
     counts.saved_ms -= used_ms;
 }
@@ -306,7 +306,7 @@ TuningReport Tuner::Impl::use_stored(TunedKernel& shared, const autotune::BestCo
     usage.hits = 1;
     usage.saved_ms = saved;
     usage.events = store::one_event(store::EventKind::hit, "used");
-    cache->store->add_usage_soon(store::Kind::tuned, usage);
+    cache->store->add_usage_soon(store::ArtifactKind::tuned, usage);
     return report_of(stored, TuningOutcome::stored, std::move(reason));
 }
 
@@ -405,7 +405,7 @@ void Tuner::Impl::miss(const TunedKernel& shared, const std::string& reason, std
     store::FunctionUsage usage;
     usage.misses = 1;
     usage.events = store::one_event(store::EventKind::miss, word);
-    cache->store->add_usage_soon(store::Kind::tuned, usage);
+    cache->store->add_usage_soon(store::ArtifactKind::tuned, usage);
     if (counts.miss_reasons.size() < k_most_tuning_reasons)
         counts.miss_reasons.push_back(fmt::format("{}: {}", shared.kernel.name, reason));
 }
@@ -418,7 +418,7 @@ TuningStatistics Tuner::Impl::statistics() const
 
 void Tuner::Impl::discard(const TunedKernel& shared, const TunedConfig& config)
 {
-    cache->forget_touched({store::ArtifactKind::best_config, shared.wanted.key});
+    cache->forget_touched({store::ArtifactKind::tuned, shared.wanted.key});
     if (!library || !why_not_written().empty()) return;
     const auto stored = library->find(shared.wanted.key);
     if (!stored || !*stored || (*stored)->config != config) return;

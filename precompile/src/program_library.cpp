@@ -77,7 +77,7 @@ Result<Nearest> ProgramLibrary::nearest(const Ingredients& now) const
     std::set<store::Name> seen;
     Nearest nearest;
     for (store::Tier* const tier : m_store.tiers()) {
-        const auto names = tier->list({store::Scope::Kind::compiled});
+        const auto names = tier->list({store::ArtifactKind::compiled});
         if (!names) return std::unexpected(names.error());
         for (const store::Name& name : *names) {
             if (seen.size() == k_most_compared) return nearest;

@@ -2,7 +2,7 @@
 
 namespace warmgraph::profile {
 
-store::ArtifactName name_of(const Digest& key) noexcept { return {store::ArtifactKind::profile, key}; }
+store::ArtifactName name_of(const Digest& key) noexcept { return {store::ArtifactKind::profiles, key}; }
 
 Result<std::optional<Profile>> Library::find_in(store::Tier& tier, const Digest& key) const
 {

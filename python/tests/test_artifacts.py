@@ -20,7 +20,7 @@ print([kind.kind for kind in info.kinds], info.kinds[0].count, info.kinds[0].sec
 @pytest.fixture
 def saved(process, tmp_path: pathlib.Path) -> pathlib.Path:
     path = tmp_path / "cache.wgb"
-    assert process(SAVE.format(path=str(path))).lines() == ["6.0 recorded", "['graph', 'image', 'compiled'] 1 True {}"]
+    assert process(SAVE.format(path=str(path))).lines() == ["6.0 recorded", "['entries', 'images', 'compiled'] 1 True {}"]
     os.chmod(path, 0o600)
     return path
 
@@ -82,7 +82,7 @@ def test_damaged_artifacts_are_a_typed_error(saved, device, tmp_path):
 
 
 def test_a_kind_that_is_off_is_neither_used_nor_counted(process, saved):
-    off = PRELUDE.replace('model="toy"', 'model="toy", kinds="-graphs"')
+    off = PRELUDE.replace('model="toy"', 'model="toy", kinds="-entries"')
     assert off != PRELUDE
     script = "print(scale(x, 2.0)[3], scale.report().outcome, wg.stats(scale)[0].misses)\n"
     assert process(off + script, bare=True).lines() == ["6.0 eager 0"]

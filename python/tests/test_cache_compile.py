@@ -725,9 +725,9 @@ def test_a_kind_is_cleared_alone(folder: Any) -> None:
     put = folder / "compiled" / "ab" / ("ab" + "0" * 62 + ".compiled")
     put.parent.mkdir(parents=True, mode=0o700)
     put.write_bytes(b"x")
-    assert cache.clear_kind("tuned") == 0 and cache.clear_kind("graphs") == 0 and put.exists()
+    assert cache.clear_kind("tuned") == 0 and cache.clear_kind("entries") == 0 and put.exists()
     assert cache.clear_kind("compiled") == 1 and not put.exists()
-    with pytest.raises(warmgraph.InvalidArgument, match="kind is 'images', expected graphs, compiled, tuned"):
+    with pytest.raises(warmgraph.InvalidArgument, match="the kind 'images': expected entries, compiled, tuned"):
         cache.clear_kind("images")
 
 
@@ -736,7 +736,7 @@ def test_a_function_has_graphs_alone(folder: Any) -> None:
     def twice(x: Any) -> Any:
         return x
 
-    with pytest.raises(warmgraph.InvalidArgument, match="kind is 'tuned', expected 'graphs' with a function"):
+    with pytest.raises(warmgraph.InvalidArgument, match="kind is 'tuned', expected 'entries' with a function"):
         warmgraph.clear(twice, kind="tuned")
 
 

@@ -10,7 +10,7 @@ from . import _arming
 from ._array import Array, Tensor, like
 from ._compiled import CachedFunction, cache_compile
 from ._device import Device, Local, Program
-from ._native import ArtifactKind, Cache, CacheInfo, Function, Report, Scalar, Spec, Statistics
+from ._native import ArtifactAmount, Cache, CacheInfo, Function, Report, Scalar, Spec, Statistics
 from ._reading import Cleared, clear, explain, load_cache_artifacts, pause_recording, readable_cache, save_cache_artifacts, stats
 from ._run import copy, empty, empty_like, fill, forked
 from ._serving import ServedFunction, Server
@@ -21,7 +21,7 @@ from .errors import (
 )
 
 __all__ = [
-    "Array", "ArtifactKind", "Cache", "CacheInfo", "CachedFunction", "Cleared", "CompileFailed", "Config", "Corrupt", "Device", "DriverFailed", "Error", "Function",
+    "Array", "ArtifactAmount", "Cache", "CacheInfo", "CachedFunction", "Cleared", "CompileFailed", "Config", "Corrupt", "Device", "DriverFailed", "Error", "Function",
     "Internal", "InvalidArgument", "IoFailed", "Local", "MissForbidden", "NoSpace", "NotFound", "NotRecordable", "OutOfMemory",
     "PartlyLaunched", "PermissionDenied", "Program", "Report", "Scalar", "ServedFunction", "Server", "Spec", "Stale", "Statistics", "Tensor", "Unsupported",
     "Untrusted", "VerificationFailed", "cache_compile", "clear", "copy", "empty", "empty_like", "explain", "fill", "forked", "like",

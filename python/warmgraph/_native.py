@@ -100,10 +100,10 @@ class Spec:
 
 
 @dataclasses.dataclass(frozen=True)
-class ArtifactKind:
+class ArtifactAmount:
     """Artifacts of one kind. `seconds`: what it took to make them: first calls without the cache, compiling, or tuning."""
 
-    kind: str  #: "graph", "image", "constant", "compiled", "autotune", "profile", "torch"
+    kind: str  #: "entries", "images", "constants", "compiled", "tuned", "profiles", "torch"
     count: int
     bytes: int
     seconds: float
@@ -114,14 +114,14 @@ class ArtifactKind:
 class CacheInfo:
     """What was saved or loaded. `there` and `skipped`: names of artifacts, and why they stayed where they were."""
 
-    kinds: tuple[ArtifactKind, ...] = ()
+    kinds: tuple[ArtifactAmount, ...] = ()
     there: Mapping[str, str] = dataclasses.field(default_factory=dict)
     skipped: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def _info_of(artifacts: int) -> CacheInfo:
     read = json.loads(library().wg_artifacts_info(artifacts).decode())
-    kinds = tuple(ArtifactKind(**{**kind, "names": tuple(kind["names"])}) for kind in read["kinds"])
+    kinds = tuple(ArtifactAmount(**{**kind, "names": tuple(kind["names"])}) for kind in read["kinds"])
     return CacheInfo(kinds, *({one["name"]: one["why"] for one in read[name]} for name in ("there", "skipped")))
 
 
@@ -236,8 +236,8 @@ class Cache(Handle):
         return removed.value
 
     def clear_kind(self, kind: str) -> int:
-        """Removes one kind: "graphs", as clear() does, or of the whole folder "compiled", "tuned", "profile" or "torch"; "all": each of
-        them. How many files, of graphs how many entries."""
+        """Removes one kind: "entries", as clear() does, or of the whole folder "compiled", "tuned", "profiles" or "torch"; "all": each of
+        them. How many files."""
         removed = ctypes.c_uint64()
         library().wg_cache_clear_kind(self.pointer, kind.encode(), ctypes.byref(removed))
         return removed.value

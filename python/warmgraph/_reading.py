@@ -59,12 +59,12 @@ def explain(function: CachedFunction) -> str:
     return "\n".join(lines)
 
 
-def clear(function: CachedFunction | None = None, *, kind: str = "graphs") -> list[Cleared]:
+def clear(function: CachedFunction | None = None, *, kind: str = "entries") -> list[Cleared]:
     """Removes this rank's entries of one function, or of every cache that is open; the next calls record anew. What other functions of
-    the model hold stays with a function. kind: another one of every folder that is in use, "compiled", "tuned", "profile" or "torch", which
+    the model hold stays with a function. kind: another one of every folder that is in use, "compiled", "tuned", "profiles" or "torch", which
     no function owns; or "all"."""
-    if function is not None and kind != "graphs":
-        raise errors.InvalidArgument(f"kind is {kind!r}, expected 'graphs' with a function: what is of another kind belongs to no function")
+    if function is not None and kind != "entries":
+        raise errors.InvalidArgument(f"kind is {kind!r}, expected 'entries' with a function: what is of another kind belongs to no function")
     if function is not None:
         function.reset()
         cache = pool_of(function._where()).caches[0]

@@ -75,7 +75,7 @@ class Config:
         "max_files": 0,
         "max_bytes_by_kind": "",  # what some kinds may take of max_bytes: "compiled=1G,tuned=64M"
         "bundles": (),  # files (.wgb) that are read where they lie, below the folder
-        "kinds": "",  # which are used, as $WARMGRAPH_KINDS: "graphs,compiled", or all but some, "-tuned"
+        "kinds": "",  # which are used, as $WARMGRAPH_KINDS: "entries,compiled", or all but some, "-tuned"
         "prefetch": True,  # what the last call of a function of PyTorch's needed is restored as soon as CUDA runs, before the next one
         "mega_cache": False,  # what PyTorch compiled is kept, signed, and handed to it before a miss compiles; needs a key
     }

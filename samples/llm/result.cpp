@@ -117,7 +117,7 @@ Json to_json(const Result& result)
             {"tuning_ms", result.tuning_ms},
             {"tuning", tuning},
             {"saved_ms",
-             {{"graphs", result.statistics.saved_ms},
+             {{"entries", result.statistics.saved_ms},
               {"compiled", result.statistics.compile_saved_ms},
               {"tuned", result.statistics.tuning_saved_ms}}},
             {"hits", result.statistics.hits},

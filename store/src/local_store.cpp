@@ -18,7 +18,6 @@
 #include "usage/usage.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/cachefmt/key.hpp"
-#include "warmgraph/store/torch_artifacts.hpp"
 
 namespace warmgraph::store {
 namespace {
@@ -224,12 +223,12 @@ Result<std::optional<Bytes>> LocalStore::object(const Name& name)
 {
     const auto bytes_in = [&](Tier& tier) -> Result<std::optional<Bytes>> {
         const StoreOptions& options = m_impl->tier.disk().options;
-        const auto* const artifact = std::get_if<ArtifactName>(&name);
+        const ArtifactKind kind = kind_of(name);
         const std::uint64_t most =
-            artifact != nullptr && artifact->kind == ArtifactKind::torch ? k_torch_cap
-            : std::holds_alternative<ImageName>(name)
-                ? options.image_bytes
-                : cachefmt::k_envelope_bytes + options.limits.header_bytes + options.limits.payload_stored_bytes;
+            kind == ArtifactKind::images ? options.image_bytes
+            : kind == ArtifactKind::entries
+                ? cachefmt::k_envelope_bytes + options.limits.header_bytes + options.limits.payload_stored_bytes
+                : row_of(kind).most_bytes;
         auto found = tier.get(name, {most});
         if (!found) return std::unexpected(found.error());
         if (!*found) return std::nullopt;
@@ -351,7 +350,10 @@ void LocalStore::end_load_behind(std::unique_ptr<LoadMark> mark, IsDone is_done)
     if (m_impl->load_marks.settle()) m_impl->usage.look_soon();
 }
 void LocalStore::settle_loads() noexcept { static_cast<void>(m_impl->load_marks.settle()); }
-Result<bool> LocalStore::publish_image(ByteView image, Blob kind) { return m_impl->store.publish_image(image, kind); }
+Result<bool> LocalStore::publish_image(ByteView blob, ArtifactKind kind)
+{
+    return m_impl->store.publish_image(blob, kind);
+}
 Result<std::vector<std::pair<Digest, std::uint64_t>>> LocalStore::images() const
 {
     return m_impl->tier.disk().images();
@@ -370,11 +372,11 @@ FunctionUsage LocalStore::usage(const FunctionKey& function) const
 {
     return check_key(function) ? m_impl->usage.of(m_impl->tier.disk().layout.function(function)) : FunctionUsage{};
 }
-void LocalStore::add_usage_soon(Kind kind, const FunctionUsage& more) noexcept
+void LocalStore::add_usage_soon(ArtifactKind kind, const FunctionUsage& more) noexcept
 {
     m_impl->usage.add_soon(Layout::artifacts(kind), more);
 }
-FunctionUsage LocalStore::usage(Kind kind) const { return m_impl->usage.of(Layout::artifacts(kind)); }
+FunctionUsage LocalStore::usage(ArtifactKind kind) const { return m_impl->usage.of(Layout::artifacts(kind)); }
 
 void LocalStore::note_miss(const FunctionKey& function, const Miss& miss, std::string_view call) noexcept
 try {
@@ -397,7 +399,7 @@ Result<Misses> LocalStore::misses(const FunctionKey& function) const
 void LocalStore::note_program_miss(const Miss& miss) noexcept
 try {
     if (!why_read_only().empty()) return;
-    if (const auto done = write_miss(m_impl->tier.disk(), Layout::compiled(), miss, ""); !done)
+    if (const auto done = write_miss(m_impl->tier.disk(), Layout::artifacts(ArtifactKind::compiled), miss, ""); !done)
         log().debug("a miss of the program '{}' is not kept: {}", miss.program, done.error().message);
 } catch (const std::exception& error) {
     log().debug("a miss of a program is not kept: {}", error.what());
@@ -405,29 +407,29 @@ try {
 
 Result<Misses> LocalStore::program_misses() const
 {
-    auto misses = read_misses(m_impl->tier.disk(), Layout::compiled());
-    if (!misses) return within((Layout::compiled() / k_miss_file).string(), misses.error());
+    auto misses = read_misses(m_impl->tier.disk(), Layout::artifacts(ArtifactKind::compiled));
+    if (!misses) return within((Layout::artifacts(ArtifactKind::compiled) / k_miss_file).string(), misses.error());
     return misses;
 }
 
-Result<std::map<Kind, Removal::Amount>> LocalStore::held() const
+Result<std::map<ArtifactKind, Removal::Amount>> LocalStore::held() const
 {
     const auto inventory = take_inventory(m_impl->tier.disk(), {});
     if (!inventory) return std::unexpected(inventory.error());
-    std::map<Kind, Removal::Amount> held;
-    for (const Kind kind : k_kinds) held[kind] = inventory->total(kind);
+    std::map<ArtifactKind, Removal::Amount> held;
+    for (const ArtifactKind kind : kinds_for(KindUse::budgeted)) held[kind] = inventory->total(kind);
     return held;
 }
 
 void LocalStore::make_room() noexcept { m_impl->upkeep.make_room(); }
 
-Result<std::vector<Damage>> LocalStore::check(const ArtifactReaders& readers) const
+Result<std::vector<Damage>> LocalStore::check(const ArtifactVerifier& verifier) const
 {
-    return m_impl->upkeep.check(readers);
+    return m_impl->upkeep.check(verifier);
 }
-Result<std::vector<Damage>> LocalStore::repair(const ArtifactReaders& readers)
+Result<std::vector<Damage>> LocalStore::repair(const ArtifactVerifier& verifier)
 {
-    return m_impl->upkeep.repair(readers);
+    return m_impl->upkeep.repair(verifier);
 }
 Result<Removal> LocalStore::plan_clear(const ClearRequest& request) const { return m_impl->upkeep.plan_clear(request); }
 Result<Pruned> LocalStore::prune(const PruneRequest& request) { return m_impl->upkeep.prune(request); }

@@ -76,11 +76,8 @@ Result<void> add_part(BytesBudget& budget, std::string_view what, std::string_vi
         budget.all = *bytes;
         return {};
     }
-    const auto kind = kind_of(part.substr(0, equals));
-    if (!kind)
-        return fail(ErrorCode::invalid_argument,
-                    "{} has the kind '{}', expected graphs, compiled, tuned, profile or torch, as in 8G,compiled=1G",
-                    what, printable(part.substr(0, equals), k_shown_of_setting));
+    const auto kind = parse_kind(what, part.substr(0, equals), KindUse::budgeted);
+    if (!kind) return std::unexpected(kind.error());
     budget.kinds[*kind] = *bytes;
     return {};
 }

@@ -133,14 +133,14 @@ Result<std::optional<Bytes>> Store::image(const Digest& digest, std::uint64_t si
     return std::nullopt;
 }
 
-Result<bool> Store::publish_image(ByteView image, Blob kind)
+Result<bool> Store::publish_image(ByteView blob, ArtifactKind kind)
 {
-    if (image.size() > m_caps.image_bytes) {
+    if (blob.size() > m_caps.image_bytes) {
         return fail(ErrorCode::unsupported,
-                    "image has {} bytes, at most {} are cached: split the program into smaller modules", image.size(),
+                    "image has {} bytes, at most {} are cached: split the program into smaller modules", blob.size(),
                     m_caps.image_bytes);
     }
-    const ImageName name{sha256(image)};
+    const ImageName name{sha256(blob)};
     // A damaged one must be replaced, and only reading it tells. Where reading fails, writing decides.
     if (auto present = read_image(m_tier, name.digest, m_caps.image_bytes); present && *present) {
         if (!(*present)->content) {
@@ -150,8 +150,8 @@ Result<bool> Store::publish_image(ByteView image, Blob kind)
         }
     }
     const auto& packings = m_caps.packings;
-    const auto packed = pack(image, kind == Blob::image ? packings.images : packings.constants);
-    if (auto done = m_tier.put(name, packed && !packed->empty() ? ByteView{*packed} : image); !done)
+    const auto packed = pack(blob, kind == ArtifactKind::images ? packings.images : packings.constants);
+    if (auto done = m_tier.put(name, packed && !packed->empty() ? ByteView{*packed} : blob); !done)
         return within(fmt::format("publish image {}", short_hex(name.digest)), done.error());
     return true;
 }

@@ -100,7 +100,7 @@ Digest key_of(const TorchFacts& facts)
     return hash.finish();
 }
 
-Name torch_name(const TorchFacts& facts) { return ArtifactName{ArtifactKind::torch, key_of(facts)}; }
+ArtifactName torch_name(const TorchFacts& facts) { return {ArtifactKind::torch, key_of(facts)}; }
 
 Result<Bytes> encode_torch(const TorchFacts& facts, std::string_view written, ByteView bytes,
                            const SigningKey& sign_with)

@@ -48,7 +48,7 @@ protected:
 TEST_F(KindsTest, OfAKindThatIsOffNothingIsWritten)
 {
     const std::map<std::string, std::string> extensions{
-        {"graphs", ".wg"}, {"compiled", ".compiled"}, {"tuned", ".best_config"}};
+        {"entries", ".wg"}, {"compiled", ".compiled"}, {"tuned", ".best_config"}};
     for (const auto& off : extensions) {
         forget();
         static_cast<void>(start("-" + off.first));
@@ -61,14 +61,14 @@ TEST_F(KindsTest, OfAKindThatIsOffNothingIsReadOrCountedAndTheOthersServe)
 {
     EXPECT_EQ(start("").outcome, Outcome::recorded);
 
-    const Start no_graphs = start("-graphs");
+    const Start no_graphs = start("-entries");
     EXPECT_EQ(no_graphs.outcome, Outcome::eager);
-    EXPECT_THAT(no_graphs.reason, HasSubstr("graphs are switched off (CacheOptions::kinds, WARMGRAPH_KINDS)"));
+    EXPECT_THAT(no_graphs.reason, HasSubstr("entries are switched off (CacheOptions::kinds, WARMGRAPH_KINDS)"));
     EXPECT_EQ(no_graphs.statistics.hits + no_graphs.statistics.misses, 0U);
     EXPECT_EQ(no_graphs.statistics.programs_loaded, 1U) << "what runs as it is";
     EXPECT_EQ(no_graphs.statistics.tuned_hits, 1U);
 
-    const Start no_tuned = start("graphs,compiled,profile");
+    const Start no_tuned = start("entries,compiled,profiles");
     EXPECT_EQ(no_tuned.outcome, Outcome::replayed);
     EXPECT_EQ(no_tuned.tuning.outcome, TuningOutcome::untuned);
     EXPECT_EQ(no_tuned.tuning.config, m_kernel.candidates.front());
@@ -78,7 +78,7 @@ TEST_F(KindsTest, OfAKindThatIsOffNothingIsReadOrCountedAndTheOthersServe)
     const Start programs_alone = start("compiled");
     EXPECT_EQ(programs_alone.statistics.programs_loaded, 1U);
 
-    const Start nothing = start("profile");
+    const Start nothing = start("profiles");
     EXPECT_EQ(nothing.outcome, Outcome::eager);
     EXPECT_EQ(nothing.statistics.programs_loaded + nothing.statistics.programs_compiled, 0U);
     EXPECT_THAT(nothing.statistics.program_miss_reasons, IsEmpty());
@@ -91,7 +91,7 @@ TEST_F(KindsTest, OfAKindThatIsOffNothingIsReadOrCountedAndTheOthersServe)
 TEST_F(KindsTest, WithoutProfilesNoneIsRecorded)
 {
     CacheOptions how = options();
-    how.kinds = "-profile";
+    how.kinds = "-profiles";
     Cache cache{how};
     Function f = add_one(cache);
     const auto none = [](const ProfiledShape&) { return std::vector<Arg>{}; };
@@ -124,7 +124,7 @@ TEST_F(KindsTest, WhatUsingAWinnerTookIsNotSaved)
 
 TEST_F(KindsTest, TheProgramWinsOverTheEnvironment)
 {
-    ::setenv("WARMGRAPH_KINDS", "-graphs", 1);
+    ::setenv("WARMGRAPH_KINDS", "-entries", 1);
     const Outcome by_environment = start("").outcome, by_program = start("all").outcome;
     ::unsetenv("WARMGRAPH_KINDS");
     EXPECT_EQ(by_environment, Outcome::eager);
@@ -133,19 +133,26 @@ TEST_F(KindsTest, TheProgramWinsOverTheEnvironment)
 
 TEST(ParseKinds, TakesSomeOrAllButSome)
 {
-    EXPECT_EQ(parse_kinds("K", "").value(), Kinds{});
-    EXPECT_EQ(parse_kinds("K", "all").value(), Kinds{});
-    EXPECT_EQ(parse_kinds("K", "graphs,profile").value(), (Kinds{true, false, false, true}));
-    EXPECT_EQ(parse_kinds("K", "-tuned,-compiled").value(), (Kinds{true, false, false, true}));
+    using store::ArtifactKind;
+    const store::KindSet all{ArtifactKind::entries, ArtifactKind::compiled, ArtifactKind::tuned,
+                             ArtifactKind::profiles};
+    const store::KindSet two{ArtifactKind::entries, ArtifactKind::profiles};
+    EXPECT_EQ(parse_kinds("K", "").value(), all);
+    EXPECT_EQ(parse_kinds("K", "all").value(), all);
+    EXPECT_EQ(parse_kinds("K", "entries,profiles").value(), two);
+    EXPECT_EQ(parse_kinds("K", "-tuned,-compiled").value(), two);
 }
 
 TEST(ParseKinds, RefusesWhatItDoesNotKnow)
 {
     for (const auto& [text, why] : std::map<std::string, std::string>{
-             {"graph", "the kind 'graph', expected all, or some of graphs, compiled, tuned and profile"},
-             {"-graphs,tuned", "either kinds that are on"},
-             {"tuned,-graphs", "either kinds that are on"},
-             {"graphs,", "the kind ''"},
+             {"entry", "the kind 'entry': expected entries, compiled, tuned, profiles or all"},
+             {"graphs", "the kind 'graphs', which is called 'entries' now"},
+             {"-profile", "the kind 'profile', which is called 'profiles' now"},
+             {"torch", "the kind 'torch'"},
+             {"-entries,tuned", "either kinds that are on"},
+             {"tuned,-entries", "either kinds that are on"},
+             {"entries,", "the kind ''"},
              {"-", "the kind ''"}}) {
         const auto parsed = parse_kinds("WARMGRAPH_KINDS", text);
         ASSERT_FALSE(parsed) << text;

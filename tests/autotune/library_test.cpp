@@ -138,10 +138,9 @@ TEST(TunedTier, AnyTierWillDo)
     const BestConfig best = sample_best_config();
     ASSERT_TRUE(succeeded(library.put(best)));
     EXPECT_EQ(*library.find(best.key).value(), best);
-    const auto names = tier.list({.kind = store::Scope::Kind::artifacts});
+    const auto names = tier.list({.kind = store::ArtifactKind::tuned});
     ASSERT_TRUE(succeeded(names));
-    EXPECT_THAT(*names,
-                testing::ElementsAre(store::Name{store::ArtifactName{store::ArtifactKind::best_config, best.key}}));
+    EXPECT_THAT(*names, testing::ElementsAre(store::Name{store::ArtifactName{store::ArtifactKind::tuned, best.key}}));
 }
 
 } // namespace

@@ -35,7 +35,7 @@ protected:
     {
         Bytes bytes;
         bundle::Writer writer(bundle::into_bytes(bytes), options);
-        const auto names = bundle::artifacts_of(store.tier(), [](Kind) { return true; }).value();
+        const auto names = bundle::artifacts_of(store.tier(), [](ArtifactKind) { return true; }).value();
         auto gathered = bundle::gather(writer, names, getter(store));
         if (!gathered) throw std::runtime_error(gathered.error().message);
         if (transfer != nullptr) *transfer = std::move(*gathered);
@@ -62,7 +62,8 @@ protected:
     const autotune::ModuleConfigs m_module = autotune::test::sample_module();
     const profile::Profile m_profile = profile::test::sample_profile();
     const ArtifactName m_program_name{ArtifactKind::compiled, precompile::key_of(m_program.ingredients)},
-        m_best_name{ArtifactKind::best_config, m_best.key}, m_module_name{ArtifactKind::module_configs, m_module.key},
+        m_best_name{ArtifactKind::tuned, m_best.key},
+        m_module_name{ArtifactKind::tuned, m_module.key, store::k_module_form},
         m_profile_name = profile::name_of(m_profile.key);
 };
 

@@ -17,19 +17,19 @@ TEST_F(Artifacts, OfEveryKindFillAnotherFolderWithTheSameFiles)
 {
     Transfer made;
     const Bytes bytes = bundle_of(*m_store, {}, &made);
-    EXPECT_EQ(made.moved.at(Kind::compiled).count, 1U);
-    EXPECT_DOUBLE_EQ(made.moved.at(Kind::compiled).seconds, 0.1805);
-    EXPECT_EQ(made.moved.at(Kind::autotune).count, 2U);
-    EXPECT_DOUBLE_EQ(made.moved.at(Kind::autotune).seconds, 1.2345);
-    EXPECT_EQ(made.moved.at(Kind::profile).count, 1U);
+    EXPECT_EQ(made.moved.at(store::ArtifactKind::compiled).count, 1U);
+    EXPECT_DOUBLE_EQ(made.moved.at(store::ArtifactKind::compiled).seconds, 0.1805);
+    EXPECT_EQ(made.moved.at(store::ArtifactKind::tuned).count, 2U);
+    EXPECT_DOUBLE_EQ(made.moved.at(store::ArtifactKind::tuned).seconds, 1.2345);
+    EXPECT_EQ(made.moved.at(store::ArtifactKind::profiles).count, 1U);
     const auto bundle = open_bundle(bytes).value();
     for (const Member& member : bundle->members()) EXPECT_TRUE(succeeded(bundle->verify(member))) << member.name;
     const auto store = other();
     const auto loaded = bundle::unpack(*bundle, store->tier(), k_all);
     ASSERT_TRUE(succeeded(loaded));
     EXPECT_THAT(loaded->skipped, IsEmpty());
-    EXPECT_EQ(loaded->moved.at(Kind::autotune).count, 2U);
-    EXPECT_DOUBLE_EQ(loaded->moved.at(Kind::compiled).seconds, 0.1805);
+    EXPECT_EQ(loaded->moved.at(store::ArtifactKind::tuned).count, 2U);
+    EXPECT_DOUBLE_EQ(loaded->moved.at(store::ArtifactKind::compiled).seconds, 0.1805);
     auto here = snapshot(m_root), there = snapshot(m_dir.path() / "other");
     for (auto* files : {&here, &there}) std::erase_if(*files, [](const auto& f) { return f.first.starts_with("."); });
     EXPECT_EQ(there, here);
@@ -47,7 +47,7 @@ TEST_F(Artifacts, ReplaceNothingInAFolder)
     ASSERT_TRUE(succeeded(loaded));
     EXPECT_EQ(why(loaded->there, m_best_name), "the folder has it");
     EXPECT_EQ(autotune::Library(store->tier()).find(mine.key).value(), mine);
-    EXPECT_EQ(loaded->moved.at(Kind::autotune).count, 1U);
+    EXPECT_EQ(loaded->moved.at(store::ArtifactKind::tuned).count, 1U);
     const auto again = bundle::unpack(*bundle, store->tier(), k_all);
     ASSERT_TRUE(succeeded(again));
     EXPECT_THAT(again->moved, IsEmpty());
@@ -70,7 +70,7 @@ TEST_F(Artifacts, JoinAProfileWithTheFolders)
     };
     const auto loaded = bundle::unpack(*open_bundle(bytes).value(), store->tier(), k_all, how);
     ASSERT_TRUE(succeeded(loaded));
-    EXPECT_EQ(loaded->moved.at(Kind::profile).count, 1U);
+    EXPECT_EQ(loaded->moved.at(store::ArtifactKind::profiles).count, 1U);
     EXPECT_EQ(locked, 1);
     EXPECT_EQ(profile::Library(store->tier()).find(mine.key).value(), profile::join(mine, m_profile).value());
 }
@@ -157,13 +157,13 @@ TEST_F(Artifacts, NeedASignatureOfTheirOwnOrTheBundlesWhereThatIsRequired)
     EXPECT_THAT(why(nothing.skipped, m_program_name), HasSubstr("it is not signed"));
     EXPECT_THAT(why(nothing.skipped, m_best_name), HasSubstr("the bundle has none that is accepted"));
     const Transfer by_bundle = load(sealed, "b");
-    EXPECT_EQ(by_bundle.moved.at(Kind::autotune).count, 2U);
-    EXPECT_EQ(by_bundle.moved.at(Kind::profile).count, 1U);
-    EXPECT_FALSE(by_bundle.moved.contains(Kind::compiled)) << "the folder would not take it";
+    EXPECT_EQ(by_bundle.moved.at(store::ArtifactKind::tuned).count, 2U);
+    EXPECT_EQ(by_bundle.moved.at(store::ArtifactKind::profiles).count, 1U);
+    EXPECT_FALSE(by_bundle.moved.contains(store::ArtifactKind::compiled)) << "the folder would not take it";
     const auto signer = other("signer");
     ASSERT_TRUE(succeeded(precompile::ProgramLibrary(*signer, {key, {}, false}).put(m_program)));
     const Transfer by_itself = load(bundle_of(*signer), "c");
-    EXPECT_EQ(by_itself.moved.at(Kind::compiled).count, 1U);
+    EXPECT_EQ(by_itself.moved.at(store::ArtifactKind::compiled).count, 1U);
     // The same where it is read as it lies.
     const auto store = other("d");
     add_bundle(*store, plain, strict);
@@ -181,7 +181,7 @@ TEST_F(Artifacts, AreCopiedIntoAnotherBundleWhereTheyAreWantedAndWhole)
     Bytes copy;
     bundle::Writer writer(bundle::into_bytes(copy));
     const auto copied = bundle::copy_members(*bundle, writer, k_all, [](const Bundle&, const Member& member) {
-        return member.kind == Kind::profile ? std::string("not chosen") : std::string();
+        return member.kind == store::ArtifactKind::profiles ? std::string("not chosen") : std::string();
     });
     ASSERT_TRUE(succeeded(copied));
     ASSERT_TRUE(succeeded(writer.finish()));

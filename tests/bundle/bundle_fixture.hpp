@@ -10,9 +10,9 @@
 namespace warmgraph::test {
 
 using bundle::Bundle;
-using bundle::Kind;
 using bundle::Member;
 using bundle::Transfer;
+using store::ArtifactKind;
 
 inline const bundle::Wanted k_all = [](const EntryHeader&) { return std::string{}; };
 

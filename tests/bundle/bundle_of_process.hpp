@@ -75,9 +75,9 @@ protected:
         for (const auto& kind : info.kinds) kinds.push_back(kind.kind);
         return kinds;
     }
-    [[nodiscard]] static const warmgraph::ArtifactKind* kind(const CacheInfo& info, const std::string& name)
+    [[nodiscard]] static const warmgraph::ArtifactAmount* kind(const CacheInfo& info, const std::string& name)
     {
-        const auto found = std::ranges::find(info.kinds, name, &warmgraph::ArtifactKind::kind);
+        const auto found = std::ranges::find(info.kinds, name, &warmgraph::ArtifactAmount::kind);
         return found != info.kinds.end() ? &*found : nullptr;
     }
     [[nodiscard]] std::string bundle_file() const { return (dir.path() / "cache.wgb").string(); }
@@ -88,7 +88,7 @@ protected:
         std::filesystem::permissions(bundle_file(), std::filesystem::perms{0600});
     }
     /// A byte of every member of a kind.
-    static void damage_all_of(std::vector<std::byte>& bytes, bundle::Kind kind)
+    static void damage_all_of(std::vector<std::byte>& bytes, store::ArtifactKind kind)
     {
         const auto opened = bundle::Bundle::open(bundle::over_bytes(bytes)).value();
         for (const auto& member : opened->members())

@@ -32,7 +32,7 @@ TEST_F(BundleTierTest, GivesEntriesAndImagesToTheStore)
     EXPECT_EQ(store.image(sha256(m_own), m_own.size() - 1).value(), std::nullopt);
     EXPECT_EQ(store.image(sha256(m_own)).value(), m_own) << "a wrong size was the entry's fault";
     EXPECT_EQ(store.entry(make_entry(k_decode, 9).header.key).value(), std::nullopt);
-    EXPECT_EQ(tier.list({store::Scope::Kind::images, {}}).value().size(), 2U);
+    EXPECT_EQ(tier.list({store::ArtifactKind::images, {}}).value().size(), 2U);
     EXPECT_EQ(tier.list({}).value().size(), 3U);
 }
 

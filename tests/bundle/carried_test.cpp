@@ -21,14 +21,14 @@ TEST_F(Carried, SavesEveryKindThatItMadeAndNothingWhereThereIsNothing)
     work(cache);
     const auto saved = cache.save_cache_artifacts();
     ASSERT_TRUE(saved);
-    EXPECT_THAT(kinds_of(saved->info), ElementsAre("graph", "image", "compiled", "autotune", "profile"));
+    EXPECT_THAT(kinds_of(saved->info), ElementsAre("entries", "images", "compiled", "tuned", "profiles"));
     EXPECT_THAT(saved->info.skipped, IsEmpty());
     EXPECT_EQ(kind(saved->info, "compiled")->count, 3U) << "the function's, the default's and the winner's";
     EXPECT_GT(kind(saved->info, "compiled")->seconds, 0);
     EXPECT_GT(kind(saved->info, "compiled")->bytes, 0U);
-    EXPECT_EQ(kind(saved->info, "autotune")->count, 2U) << "the kernel's, and its module's";
-    EXPECT_GT(kind(saved->info, "autotune")->seconds, 0);
-    EXPECT_EQ(kind(saved->info, "profile")->count, 1U);
+    EXPECT_EQ(kind(saved->info, "tuned")->count, 2U) << "the kernel's, and its module's";
+    EXPECT_GT(kind(saved->info, "tuned")->seconds, 0);
+    EXPECT_EQ(kind(saved->info, "profiles")->count, 1U);
 }
 
 TEST_F(Carried, SavesEveryKindThatItHit)
@@ -42,7 +42,7 @@ TEST_F(Carried, SavesEveryKindThatItHit)
     EXPECT_EQ(cache.statistics().programs_compiled, 0U);
     const auto saved = cache.save_cache_artifacts();
     ASSERT_TRUE(saved);
-    EXPECT_THAT(kinds_of(saved->info), ElementsAre("graph", "image", "compiled", "autotune", "profile"));
+    EXPECT_THAT(kinds_of(saved->info), ElementsAre("entries", "images", "compiled", "tuned", "profiles"));
     EXPECT_THAT(saved->info.skipped, IsEmpty());
 }
 
@@ -51,7 +51,7 @@ TEST_F(Carried, IsLoadedIntoAnotherFolderWhichThenCompilesAndTunesNothing)
     const auto saved = saved_work();
     Cache cache{in("other")};
     const CacheInfo loaded = cache.load_cache_artifacts(device, saved.bytes);
-    EXPECT_THAT(kinds_of(loaded), ElementsAre("graph", "image", "compiled", "autotune", "profile"));
+    EXPECT_THAT(kinds_of(loaded), ElementsAre("entries", "images", "compiled", "tuned", "profiles"));
     EXPECT_THAT(loaded.skipped, IsEmpty());
     expect_warm(cache);
     EXPECT_EQ(call_of_length(cache, 5), Outcome::replayed) << "it was padded to 17, which the profile tells";
@@ -83,7 +83,7 @@ TEST_F(Carried, ServesWithoutAFolder)
     const auto saved = cache.save_cache_artifacts();
     ASSERT_TRUE(saved);
     EXPECT_NE(kind(saved->info, "compiled"), nullptr) << "what was hit in a bundle is saved again";
-    EXPECT_NE(kind(saved->info, "autotune"), nullptr);
+    EXPECT_NE(kind(saved->info, "tuned"), nullptr);
 }
 
 TEST_F(Carried, IsAskedWhetherItFits)
@@ -98,7 +98,7 @@ TEST_F(Carried, IsAskedWhetherItFits)
 TEST_F(Carried, IsCompiledAgainWhereItIsDamagedAndCountsAsAFault)
 {
     auto bytes = saved_work().bytes;
-    damage_all_of(bytes, bundle::Kind::compiled);
+    damage_all_of(bytes, store::ArtifactKind::compiled);
     write_bundle(bytes);
     CacheOptions options = in("other");
     options.bundles = {bundle_file()};

@@ -25,8 +25,8 @@ TEST_F(BundleFormat, HoldsEntriesWithTheirImagesOnce)
     for (const Member& member : (*opened)->members()) names.emplace_back(member.name);
     EXPECT_THAT(names, ElementsAre(image_name(m_shared), entry_name(m_entries[0]), entry_name(m_entries[1]),
                                    image_name(m_own), entry_name(m_entries[2])));
-    EXPECT_EQ(transfer.moved.at(Kind::graph).count, 3U);
-    EXPECT_EQ(transfer.moved.at(Kind::image).bytes, m_shared.size() + m_own.size());
+    EXPECT_EQ(transfer.moved.at(store::ArtifactKind::entries).count, 3U);
+    EXPECT_EQ(transfer.moved.at(store::ArtifactKind::images).bytes, m_shared.size() + m_own.size());
     EXPECT_EQ((*opened)->created_by(), "warmgraph " WARMGRAPH_VERSION);
     for (const Member& member : (*opened)->members()) {
         EXPECT_TRUE(succeeded((*opened)->verify(member))) << member.name;

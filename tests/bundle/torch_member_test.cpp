@@ -28,9 +28,9 @@ protected:
         Bytes bytes;
         bundle::Writer writer(bundle::into_bytes(bytes), {.sign_with = m_trust.sign_with.get()});
         EXPECT_TRUE(succeeded(bundle::gather(writer, keys(), getter(*m_origin))));
-        const auto added = bundle::gather_artifacts(writer, Kind::torch, {m_name}, getter(*m_origin));
+        const auto added = bundle::gather(writer, std::vector{m_name}, getter(*m_origin));
         EXPECT_TRUE(succeeded(added));
-        EXPECT_EQ(added->moved.at(Kind::torch).count, 1U);
+        EXPECT_EQ(added->moved.at(store::ArtifactKind::torch).count, 1U);
         EXPECT_TRUE(succeeded(writer.finish()));
         return bytes;
     }
@@ -42,7 +42,7 @@ protected:
     }
 
     const store::TorchFacts m_facts{{"torch", "2.11.0"}, {"model", "llama"}};
-    const store::Name m_name = store::torch_name(m_facts);
+    const store::ArtifactName m_name = store::torch_name(m_facts);
     const Bytes m_bytes = Bytes(50'000, std::byte{'p'});
     const cachefmt::Trust m_trust = trust_of("release");
     std::unique_ptr<LocalStore> m_origin;
@@ -59,7 +59,7 @@ TEST_F(TorchMember, GoesFromASignedBundleIntoTheFolderAndOutAgain)
     const auto store = open();
     const auto loaded = bundle::unpack(*opened, store->tier(), k_all);
     ASSERT_TRUE(succeeded(loaded));
-    EXPECT_EQ(loaded->moved.at(Kind::torch).count, 1U);
+    EXPECT_EQ(loaded->moved.at(store::ArtifactKind::torch).count, 1U);
     EXPECT_THAT(loaded->skipped, IsEmpty());
     EXPECT_EQ(find_torch(*store, m_facts, m_trust).value(), m_bytes);
 }
@@ -68,8 +68,8 @@ TEST_F(TorchMember, GoesIntoNoUnsignedBundle)
 {
     Bytes bytes;
     bundle::Writer writer(bundle::into_bytes(bytes));
-    EXPECT_TRUE(failed_with(bundle::gather_artifacts(writer, Kind::torch, {m_name}, getter(*m_origin)),
-                            ErrorCode::invalid_argument, "WARMGRAPH_SIGN_KEY_FILE"));
+    EXPECT_TRUE(failed_with(bundle::gather(writer, std::vector{m_name}, getter(*m_origin)), ErrorCode::invalid_argument,
+                            "WARMGRAPH_SIGN_KEY_FILE"));
     EXPECT_EQ(writer.members(), 0U);
 }
 
@@ -93,7 +93,7 @@ TEST_F(TorchMember, OfABundleWhoseKeyIsNotAcceptedIsSkippedAndTheRestIsLoaded)
     const auto store = open();
     const auto loaded = bundle::unpack(*opened, store->tier(), k_all);
     ASSERT_TRUE(succeeded(loaded));
-    EXPECT_EQ(loaded->moved.at(Kind::graph).count, 3U);
+    EXPECT_EQ(loaded->moved.at(store::ArtifactKind::entries).count, 3U);
     ASSERT_EQ(loaded->skipped.size(), 1U);
     EXPECT_THAT(loaded->skipped[0].why, HasSubstr("key 'release' is not accepted"));
 }
@@ -110,7 +110,7 @@ TEST_F(TorchMember, ThatIsDamagedIsSkipped)
     ASSERT_TRUE(succeeded(loaded));
     ASSERT_EQ(loaded->skipped.size(), 1U);
     EXPECT_THAT(loaded->skipped[0].why, HasSubstr("damaged"));
-    EXPECT_EQ(loaded->moved.at(Kind::graph).count, 3U);
+    EXPECT_EQ(loaded->moved.at(store::ArtifactKind::entries).count, 3U);
 }
 
 TEST_F(TorchMember, IsReadWhereItLiesFromASignedBundleAlone)
@@ -138,11 +138,11 @@ TEST_F(TorchMember, IsCopiedIntoASignedBundleAndLeftOutOfAnother)
     ASSERT_TRUE(succeeded(left_out));
     ASSERT_EQ(left_out->skipped.size(), 1U);
     EXPECT_THAT(left_out->skipped[0].why, HasSubstr("give a key"));
-    EXPECT_EQ(left_out->moved.at(Kind::graph).count, 3U);
+    EXPECT_EQ(left_out->moved.at(store::ArtifactKind::entries).count, 3U);
     bundle::Writer signed_writer(bundle::into_bytes(copy), {.sign_with = m_trust.sign_with.get()});
     const auto copied = bundle::copy_members(*opened, signed_writer, k_all);
     ASSERT_TRUE(succeeded(copied));
-    EXPECT_EQ(copied->moved.at(Kind::torch).count, 1U);
+    EXPECT_EQ(copied->moved.at(store::ArtifactKind::torch).count, 1U);
     ASSERT_TRUE(succeeded(signed_writer.finish()));
     EXPECT_TRUE(open_bundle(copy, m_trust).value()->find(to_text(m_name)) != nullptr);
 }
@@ -158,7 +158,7 @@ TEST_F(TorchMember, IsNotCopiedIntoASignedBundleWhereLoadingRefusesIt)
         bundle::Writer writer(bundle::into_bytes(copy), {.sign_with = mine.sign_with.get()});
         const auto copied = bundle::copy_members(*opened, writer, k_all);
         ASSERT_TRUE(succeeded(copied));
-        EXPECT_FALSE(copied->moved.contains(Kind::torch));
+        EXPECT_FALSE(copied->moved.contains(store::ArtifactKind::torch));
         ASSERT_EQ(copied->skipped.size(), 1U);
         EXPECT_THAT(copied->skipped[0].why, HasSubstr("taken only from a bundle that an accepted key signed"));
     }

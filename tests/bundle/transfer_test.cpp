@@ -30,8 +30,8 @@ TEST_F(BundleTransfer, FillsAnotherFolderWithTheSameFiles)
     const auto store = other();
     const auto loaded = bundle::unpack(*bundle, store->tier(), k_all);
     ASSERT_TRUE(succeeded(loaded));
-    EXPECT_EQ(loaded->moved.at(Kind::graph).count, 3U);
-    EXPECT_EQ(loaded->moved.at(Kind::image).count, 2U);
+    EXPECT_EQ(loaded->moved.at(store::ArtifactKind::entries).count, 3U);
+    EXPECT_EQ(loaded->moved.at(store::ArtifactKind::images).count, 2U);
     EXPECT_THAT(loaded->skipped, IsEmpty());
     auto here = snapshot(m_root), there = snapshot(m_dir.path() / "other");
     for (auto* files : {&here, &there}) std::erase_if(*files, [](const auto& f) { return f.first.starts_with("."); });
@@ -50,7 +50,7 @@ TEST_F(BundleTransfer, ReplacesNothing)
     ASSERT_TRUE(succeeded(store->publish(refused)));
     const auto loaded = bundle::unpack(*bundle, store->tier(), k_all);
     ASSERT_TRUE(succeeded(loaded));
-    EXPECT_EQ(loaded->moved.at(Kind::graph).count, 1U);
+    EXPECT_EQ(loaded->moved.at(store::ArtifactKind::entries).count, 1U);
     EXPECT_EQ(why(loaded->there, entry_name(mine)), "the folder has it");
     EXPECT_EQ((**store->entry(mine.header.key)).header.info.verification, "mine");
     EXPECT_EQ((**store->entry(refused.header.key)).header.kind, cachefmt::EntryKind::tombstone);
@@ -72,7 +72,7 @@ TEST_F(BundleTransfer, ExtractsNothingOfWhatIsNotWanted)
     EXPECT_EQ(why(loaded->skipped, image_name(m_own)), "no entry that is taken needs it");
     EXPECT_FALSE(fs::exists(m_dir.path() / "other" / "images" / to_hex(sha256(m_own)).substr(0, 2)));
     EXPECT_FALSE(fs::exists(m_dir.path() / "other" / k_prompt.model_info / k_prompt.rank / "prompt"));
-    EXPECT_EQ(loaded->moved.at(Kind::graph).count, 2U);
+    EXPECT_EQ(loaded->moved.at(store::ArtifactKind::entries).count, 2U);
 }
 
 TEST_F(BundleTransfer, TakesNoTombstonesAndNothingDamaged)
@@ -103,7 +103,7 @@ TEST_F(BundleTransfer, SkipsWhatIsDamagedAndLoadsTheRest)
     const auto store = other();
     const auto loaded = bundle::unpack(*open_bundle(bytes).value(), store->tier(), k_all);
     ASSERT_TRUE(succeeded(loaded));
-    EXPECT_EQ(loaded->moved.at(Kind::graph).count, 2U);
+    EXPECT_EQ(loaded->moved.at(store::ArtifactKind::entries).count, 2U);
     EXPECT_THAT(why(loaded->skipped, entry_name(m_entries[2])), HasSubstr("digest does not match"));
     EXPECT_THAT(store->check().value(), IsEmpty());
 }
@@ -118,7 +118,7 @@ TEST_F(BundleTransfer, CopiesNoGraphWhoseImageIsDamaged)
         const auto copying = bundle::copy_members(*open_bundle(bytes).value(), writer, k_all);
         EXPECT_TRUE(succeeded(copying));
         EXPECT_TRUE(succeeded(writer.finish()));
-        EXPECT_EQ(copying->moved.at(Kind::graph).count, 2U);
+        EXPECT_EQ(copying->moved.at(store::ArtifactKind::entries).count, 2U);
         EXPECT_THAT(why(copying->skipped, entry_name(m_entries[2])), HasSubstr("digest"));
         const auto opened = open_bundle(copied).value();
         for (const Member& member : opened->members()) EXPECT_TRUE(succeeded(opened->verify(member))) << member.name;
@@ -146,7 +146,7 @@ TEST_F(BundleTransfer, TakesOnlySignedEntriesWhereThatIsRequired)
     const auto store = other(signing);
     const auto loaded = bundle::unpack(*bundle, store->tier(), k_all);
     ASSERT_TRUE(succeeded(loaded));
-    EXPECT_EQ(loaded->moved.at(Kind::graph).count, 1U);
+    EXPECT_EQ(loaded->moved.at(store::ArtifactKind::entries).count, 1U);
     EXPECT_THAT(why(loaded->skipped, entry_name(m_entries[2])), HasSubstr("is not signed"));
     EXPECT_TRUE((*store->entry(m_entries[0].header.key)).has_value()) << "its signature came with it";
 }
@@ -165,7 +165,7 @@ TEST_F(BundleTransfer, CopiesWhatIsWantedIntoAnotherBundle)
     EXPECT_EQ(why(copied->skipped, entry_name(m_entries[2])), "not wanted");
     const auto merged = bundle::copy_members(*bundle, writer, k_all);
     ASSERT_TRUE(succeeded(merged));
-    EXPECT_EQ(merged->moved.at(Kind::graph).count, 1U) << "the rest is in already";
+    EXPECT_EQ(merged->moved.at(store::ArtifactKind::entries).count, 1U) << "the rest is in already";
     ASSERT_TRUE(succeeded(writer.finish()));
     const auto opened = open_bundle(bytes).value();
     EXPECT_EQ(opened->members().size(), bundle->members().size());
@@ -194,7 +194,7 @@ TEST_F(BundleTransfer, CopiesNeitherTombstonesNorWhatNeedsADamagedImage)
     bundle::Writer writer(bundle::into_bytes(copy));
     const auto copied = bundle::copy_members(*hostile, writer, k_all);
     ASSERT_TRUE(succeeded(copied));
-    EXPECT_EQ(copied->moved.at(Kind::graph).count, 2U);
+    EXPECT_EQ(copied->moved.at(store::ArtifactKind::entries).count, 2U);
     EXPECT_THAT(why(copied->skipped, entry_name(m_entries[2])), HasSubstr("SHA-256"));
     EXPECT_THAT(why(copied->skipped, entry_name(tombstone)), HasSubstr("tombstone"));
 }

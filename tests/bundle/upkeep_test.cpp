@@ -24,14 +24,14 @@ protected:
     fs::path path_of(const ArtifactName& name) const
     {
         const std::string file = store::file_name(name);
-        return m_root / store::folder_of(name.kind) / file.substr(0, 2) / file;
+        return m_root / store::row_of(name.kind).folder / file.substr(0, 2) / file;
     }
     /// What check() finds, as "path: code"; and that it changes nothing.
     std::vector<std::pair<std::string, ErrorCode>> found() const
     {
         const auto before = snapshot(m_root);
         std::vector<std::pair<std::string, ErrorCode>> result;
-        const auto damages = m_store->check(bundle::reader_of);
+        const auto damages = m_store->check(bundle::verify_artifact);
         EXPECT_TRUE(succeeded(damages));
         for (const auto& [path, error] : damages.value()) result.emplace_back(path.string(), error.code);
         EXPECT_EQ(snapshot(m_root), before) << "check changed something";
@@ -39,7 +39,7 @@ protected:
     }
 
     const store::TorchFacts m_facts{{"torch", "2.11.0"}};
-    const ArtifactName m_torch_name = std::get<ArtifactName>(store::torch_name(m_facts));
+    const ArtifactName m_torch_name = store::torch_name(m_facts);
     const std::vector<ArtifactName> m_names{m_program_name, m_best_name, m_module_name, m_profile_name, m_torch_name};
     std::unique_ptr<LocalStore> m_store;
 };
@@ -68,13 +68,13 @@ TEST_F(ArtifactUpkeep, FindsAndSetsAsideWhatIsDamagedOfEachKind)
             const std::string whole = text_of(path);
             damage(path, way);
             EXPECT_THAT(found(), ElementsAre(std::pair(path.lexically_relative(m_root).string(), ErrorCode::corrupt)));
-            const auto repaired = m_store->repair(bundle::reader_of);
+            const auto repaired = m_store->repair(bundle::verify_artifact);
             ASSERT_TRUE(succeeded(repaired));
             EXPECT_THAT(*repaired, SizeIs(1));
             EXPECT_FALSE(fs::exists(fs::symlink_status(path)));
             EXPECT_THAT(quarantined(), SizeIs(1));
             EXPECT_THAT(found(), IsEmpty());
-            EXPECT_EQ(m_store->clear({.kind = store::ClearKind::quarantine})->quarantined.files, 1U)
+            EXPECT_EQ(m_store->clear({.kinds = {}, .quarantine = true})->quarantined.files, 1U)
                 << "its name is one that the library makes";
             EXPECT_THAT(names_in(m_root / "quarantine"), IsEmpty());
             if (is_pipe) continue;
@@ -92,7 +92,7 @@ TEST_F(ArtifactUpkeep, FindsWhatLiesUnderAnothersName)
         fs::create_directories(path_of(other).parent_path());
         fs::copy_file(path_of(name), path_of(other));
         EXPECT_THAT(found(), SizeIs(1));
-        ASSERT_TRUE(succeeded(m_store->repair(bundle::reader_of)));
+        ASSERT_TRUE(succeeded(m_store->repair(bundle::verify_artifact)));
         EXPECT_FALSE(fs::exists(path_of(other)));
         EXPECT_TRUE(fs::exists(path_of(name)));
         EXPECT_THAT(found(), IsEmpty());
@@ -106,7 +106,7 @@ TEST_F(ArtifactUpkeep, LeavesWhatItMayNotRead)
         fs::permissions(path_of(name), fs::perms::others_write, fs::perm_options::add);
         EXPECT_THAT(found(), ElementsAre(std::pair(path_of(name).lexically_relative(m_root).string(),
                                                    ErrorCode::permission_denied)));
-        ASSERT_TRUE(succeeded(m_store->repair(bundle::reader_of)));
+        ASSERT_TRUE(succeeded(m_store->repair(bundle::verify_artifact)));
         EXPECT_TRUE(fs::exists(path_of(name)));
         fs::permissions(path_of(name), fs::perms::others_write, fs::perm_options::remove);
     }

@@ -62,7 +62,7 @@ void artifacts_are_carried_to_another_folder(void)
     uint64_t size = 0;
     const void* bytes = wg_artifacts_bytes(saved, &size);
     CHECK(bytes != NULL && size > 288);
-    CHECK(contains(wg_artifacts_info(saved), "\"kind\":\"graph\"") &&
+    CHECK(contains(wg_artifacts_info(saved), "\"kind\":\"entries\"") &&
           contains(wg_artifacts_info(saved), "\"count\":1"));
     CHECK(contains(wg_artifacts_info(saved), "\"kind\":\"compiled\""));
 

@@ -137,9 +137,9 @@ void profiles_are_switched_off(void)
     wg_cache* cache = NULL;
     FAILS(wg_cache_open(&options, &cache), wg_invalid_argument, "profile is 2");
     options.profile = 0;
-    options.kinds = "graph";
-    FAILS(wg_cache_open(&options, &cache), wg_invalid_argument, "the kind 'graph'");
-    options.kinds = "-profile";
+    options.kinds = "graphs";
+    FAILS(wg_cache_open(&options, &cache), wg_invalid_argument, "the kind 'graphs', which is called 'entries' now");
+    options.kinds = "-profiles";
     OK(wg_cache_open(&options, &cache));
     OK(wg_cache_close(cache));
     options.kinds = NULL;

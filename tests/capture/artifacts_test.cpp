@@ -49,11 +49,11 @@ TEST_F(Artifacts, AreNoneWhereNothingWasMadeOrUsed)
     EXPECT_EQ(call(cache), Outcome::replayed);
     const auto saved = cache.save_cache_artifacts();
     ASSERT_TRUE(saved) << "of a hit";
-    EXPECT_EQ(saved->info.kinds[0].kind, "graph");
+    EXPECT_EQ(saved->info.kinds[0].kind, "entries");
     EXPECT_EQ(saved->info.kinds[0].count, 1U);
     EXPECT_GT(saved->info.kinds[0].seconds, 0);
     EXPECT_THAT(saved->info.kinds[0].names[0], HasSubstr("/add_one/"));
-    EXPECT_EQ(saved->info.kinds[1].kind, "image");
+    EXPECT_EQ(saved->info.kinds[1].kind, "images");
     EXPECT_THAT(saved->info.skipped, IsEmpty());
 }
 
@@ -63,7 +63,7 @@ TEST_F(Artifacts, FillAnotherFolderWhoseFirstCallIsAHit)
     Cache cache{elsewhere()};
     const CacheInfo loaded = cache.load_cache_artifacts(device, saved.bytes);
     ASSERT_EQ(loaded.kinds.size(), 3U) << "the graph, its image, and the compiled program";
-    for (const ArtifactKind& kind : loaded.kinds) EXPECT_EQ(kind.count, 1U) << kind.kind;
+    for (const ArtifactAmount& kind : loaded.kinds) EXPECT_EQ(kind.count, 1U) << kind.kind;
     EXPECT_EQ(loaded.kinds[2].kind, "compiled");
     EXPECT_GT(loaded.kinds[2].seconds, 0) << "that compiling took";
     EXPECT_EQ(call(cache), Outcome::replayed);

@@ -276,7 +276,7 @@ protected:
     [[nodiscard]] Cell look_up_graph(const Start& start) const
     {
         const Machine machine = machine_of(start);
-        Cache cache{options(start, Policy::read_only, "graphs")};
+        Cache cache{options(start, Policy::read_only, "entries")};
         Function f = function_of(start, machine.device, cache);
         call(start, machine.device, f, k_declared);
         if (f.report().outcome == Outcome::replayed) return k_hit;
@@ -312,7 +312,7 @@ protected:
     [[nodiscard]] Cell look_up_profile(const Start& start) const
     {
         const Machine machine = machine_of(start);
-        Cache cache{options(start, Policy::read_only, "profile")};
+        Cache cache{options(start, Policy::read_only, "profiles")};
         Function f = function_of(start, machine.device, cache, BucketRule::learnt);
         call(start, machine.device, f, k_declared);
         const bool is_learnt = f.buckets().at(0) == std::vector<std::int64_t>{k_declared, k_called};

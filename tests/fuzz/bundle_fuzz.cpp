@@ -33,7 +33,7 @@ void check_member(const bundle::Bundle& opened, const bundle::Member& member)
 {
     fuzz::require(bundle::is_member_name(member.name), "a name leads nowhere else");
     fuzz::require(opened.find(member.name) == &member, "a name is there once");
-    if (member.kind == bundle::Kind::graph) {
+    if (member.kind == store::ArtifactKind::entries) {
         if (const auto header = opened.header(member))
             static_cast<void>(bundle::to_text(bundle::judge(header->guards, {})));
         else
@@ -44,7 +44,8 @@ void check_member(const bundle::Bundle& opened, const bundle::Member& member)
     fuzz::require(content->size() == member.object_size(), "a member has the size that the index says");
     const auto verified = opened.verify(member);
     if (!verified) check_refusal(verified.error());
-    if (member.kind == bundle::Kind::graph || bundle::is_blob(member.kind) || bundle::row_of(member.kind) == nullptr)
+    if (member.kind == store::ArtifactKind::entries || store::is_blob(member.kind) ||
+        bundle::find_reader(member.kind) == nullptr)
         return;
     const auto fit = bundle::judge_artifact(opened, member, [](const std::string&) { return nullptr; });
     if (!fit) check_refusal(fit.error());
@@ -56,11 +57,10 @@ void check_member(const bundle::Bundle& opened, const bundle::Member& member)
 /// As the libraries read: what a tier says is there is an object of that name, or refused.
 void check_artifacts(bundle::BundleTier& tier)
 {
-    using Scope = store::Scope::Kind;
     const autotune::Library tuned(tier);
     const profile::Library profiles(tier);
-    for (const Scope scope : {Scope::compiled, Scope::artifacts, Scope::profiles}) {
-        const auto names = tier.list({scope});
+    for (const store::ArtifactKind kind : store::kinds_with_files()) {
+        const auto names = tier.list({kind});
         fuzz::require(names.has_value(), "a bundle can be listed");
         for (const store::Name& name : *names) {
             const auto& artifact = std::get<store::ArtifactName>(name);
@@ -76,10 +76,8 @@ void check_artifacts(bundle::BundleTier& tier)
 std::vector<store::Name> names_in(store::Tier& folder)
 {
     std::vector<store::Name> names;
-    using Scope = store::Scope::Kind;
-    for (const Scope scope :
-         {Scope::entries, Scope::images, Scope::artifacts, Scope::compiled, Scope::profiles, Scope::torch})
-        for (const store::Name& name : folder.list({scope}).value()) names.push_back(name);
+    for (const store::ArtifactKind kind : store::kinds_for(store::KindUse::cleared))
+        for (const store::Name& name : folder.list({kind}).value()) names.push_back(name);
     return names;
 }
 
@@ -129,7 +127,7 @@ void check_transfer(const bundle::Bundle& opened)
     bundle::Writer writer(bundle::into_bytes(second)), copier(bundle::into_bytes(third));
     const auto gathered = bundle::gather(writer, entries, get);
     fuzz::require(gathered && gathered->skipped.empty(), "what was taken can be given");
-    const auto artifacts = bundle::artifacts_of(folder, [](bundle::Kind) { return true; });
+    const auto artifacts = bundle::artifacts_of(folder, [](store::ArtifactKind) { return true; });
     fuzz::require(artifacts && bundle::gather(writer, *artifacts, get), "objects that stand alone, too");
     check_written(writer, second);
     fuzz::require(bundle::copy_members(opened, copier, all).has_value(), "members are copied");

@@ -89,11 +89,12 @@ Bytes sample_bundle(std::uint64_t compress_above, const SigningKey* key)
     Bytes bytes;
     bundle::Writer writer(bundle::into_bytes(bytes), {.compress_above = compress_above, .sign_with = key});
     const Bytes code(300, std::byte{'c'});
-    bool added = writer.add(bundle::Kind::image, store::ImageName{sha256(code)}, code).value_or(false);
+    bool added = writer.add(store::ArtifactKind::images, store::ImageName{sha256(code)}, code).value_or(false);
     for (const cachefmt::Entry& entry : {cachefmt::test::sample_entry(), cachefmt::test::sample_cuda_entry()}) {
         cachefmt::Entry named = entry;
         named.header.key.function.model_info += "abcd"; // as the library makes them
-        added &= writer.add(bundle::Kind::graph, named.header.key, cachefmt::encode(named).value()).value_or(false);
+        added &=
+            writer.add(store::ArtifactKind::entries, named.header.key, cachefmt::encode(named).value()).value_or(false);
     }
     fuzz::require(added && writer.finish().has_value(), "the sample bundle can be made");
     return bytes;
@@ -109,9 +110,10 @@ Bytes bundle_of_a_whole_entry()
     for (cachefmt::ImageRef& image : entry.graph.images) {
         const Bytes code(image.size, std::byte{'c'});
         image.digest = sha256(code);
-        added &= writer.add(bundle::Kind::image, store::ImageName{image.digest}, code).value_or(false);
+        added &= writer.add(store::ArtifactKind::images, store::ImageName{image.digest}, code).value_or(false);
     }
-    added &= writer.add(bundle::Kind::graph, entry.header.key, cachefmt::encode(entry).value()).value_or(false);
+    added &=
+        writer.add(store::ArtifactKind::entries, entry.header.key, cachefmt::encode(entry).value()).value_or(false);
     fuzz::require(added && writer.finish().has_value(), "the bundle of a whole entry can be made");
     return bytes;
 }
@@ -127,15 +129,15 @@ Bytes bundle_of_artifacts(const SigningKey* key)
     const auto profile = profile::test::sample_profile();
     Bytes bytes;
     bundle::Writer writer(bundle::into_bytes(bytes), {.compress_above = 1 << 30});
-    const auto add = [&](bundle::Kind kind, ArtifactKind of, const Digest& digest, ByteView object) {
-        return writer.add(kind, ArtifactName{of, digest}, object).value_or(false);
+    const auto add = [&](const ArtifactName& name, ByteView object) {
+        return writer.add(name.kind, name, object).value_or(false);
     };
     const bool added =
-        add(bundle::Kind::compiled, ArtifactKind::compiled, precompile::key_of(program.ingredients),
+        add({ArtifactKind::compiled, precompile::key_of(program.ingredients)},
             precompile::encode(program, key).value()) &&
-        add(bundle::Kind::autotune, ArtifactKind::best_config, best.key, as_bytes(autotune::encode(best))) &&
-        add(bundle::Kind::autotune, ArtifactKind::module_configs, module.key, as_bytes(autotune::encode(module))) &&
-        add(bundle::Kind::profile, ArtifactKind::profile, profile.key, as_bytes(profile::encode(profile)));
+        add({ArtifactKind::tuned, best.key}, as_bytes(autotune::encode(best))) &&
+        add({ArtifactKind::tuned, module.key, store::k_module_form}, as_bytes(autotune::encode(module))) &&
+        add({ArtifactKind::profiles, profile.key}, as_bytes(profile::encode(profile)));
     fuzz::require(added && writer.finish().has_value(), "the sample bundle of artifacts can be made");
     return bytes;
 }

@@ -61,8 +61,8 @@ TEST_F(CompiledFolder, GivesWhatWasPutAndNothingBefore)
     EXPECT_EQ((*found)->compiled.image, m_program.compiled.image);
     const std::string hex = to_hex(key_of(m_program.ingredients));
     EXPECT_THAT(files(), ElementsAre(m_root / "compiled" / hex.substr(0, 2) / (hex + ".compiled")));
-    EXPECT_EQ(m_store->held().value().at(store::Kind::compiled).files, 1U);
-    EXPECT_GT(m_store->held().value().at(store::Kind::compiled).bytes, 300U);
+    EXPECT_EQ(m_store->held().value().at(store::ArtifactKind::compiled).files, 1U);
+    EXPECT_GT(m_store->held().value().at(store::ArtifactKind::compiled).bytes, 300U);
 }
 
 TEST_F(CompiledFolder, ADamagedOneIsSetAside)
@@ -156,10 +156,13 @@ TEST_F(CompiledFolder, UpkeepKnowsThem)
     m_store->note_program_miss(miss);
     EXPECT_EQ(m_store->program_misses().value().list.size(), 1U);
     EXPECT_EQ(m_store->check().value().size(), 0U);
-    EXPECT_EQ(m_store->clear({.kind = store::ClearKind::images}).value().files(), 0U) << "its image is its own";
-    EXPECT_EQ(m_store->clear({.kind = store::ClearKind::tuned}).value().files(), 0U);
-    EXPECT_EQ(m_store->plan_clear({.kind = store::ClearKind::compiled}).value().compiled.files, 1U);
-    EXPECT_EQ(m_store->clear({.kind = store::ClearKind::compiled}).value().compiled.files, 1U);
+    EXPECT_EQ(m_store->clear({.kinds = {store::ArtifactKind::images}}).value().files(), 0U) << "its image is its own";
+    EXPECT_EQ(m_store->clear({.kinds = {store::ArtifactKind::tuned}}).value().files(), 0U);
+    EXPECT_EQ(
+        m_store->plan_clear({.kinds = {store::ArtifactKind::compiled}}).value().of(store::ArtifactKind::compiled).files,
+        1U);
+    EXPECT_EQ(
+        m_store->clear({.kinds = {store::ArtifactKind::compiled}}).value().of(store::ArtifactKind::compiled).files, 1U);
     EXPECT_THAT(files(), IsEmpty());
 }
 

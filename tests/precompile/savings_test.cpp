@@ -85,7 +85,7 @@ TEST_F(SavingsTest, WhatPoclCompilesAtTheLaunchIsTheProgramsOwn)
     record("one");
     {
         const auto folder = store::LocalStore::open(dir.path() / "cache").value();
-        const auto names = folder->tier().list({.kind = store::Scope::Kind::compiled}).value();
+        const auto names = folder->tier().list({.kind = store::ArtifactKind::compiled}).value();
         ASSERT_EQ(names.size(), 1U);
         const auto object = folder->object(names[0]).value();
         const double stored_ms = precompile::decode_facts(object.value()).value().compile_ms;
@@ -112,7 +112,7 @@ TEST_F(SavingsTest, AnEntryNamesThePrograms)
     EXPECT_NEAR(info.compiled[0].ms, m_compile_ms, m_compile_ms / 100);
     EXPECT_LT(info.compiled[0].ms, info.answer_ms);
     EXPECT_FALSE(info.compiled[0].at_launch);
-    const auto names = folder->tier().list({.kind = store::Scope::Kind::compiled}).value();
+    const auto names = folder->tier().list({.kind = store::ArtifactKind::compiled}).value();
     ASSERT_EQ(names.size(), 1U);
     EXPECT_EQ(std::get<store::ArtifactName>(names[0]).digest, info.compiled[0].program);
 }
@@ -127,8 +127,8 @@ TEST_F(SavingsTest, KindsAreClearedAndBudgetedByTheProgram)
         EXPECT_EQ(call(start, "two"), Outcome::recorded);
     }
     const auto folder = store::LocalStore::open(dir.path() / "cache").value();
-    EXPECT_EQ(folder->held().value().at(store::Kind::compiled).files, 0U) << "nothing fits into a byte";
-    EXPECT_EQ(folder->held().value().at(store::Kind::graphs).files, 3U) << "two entries and their image";
+    EXPECT_EQ(folder->held().value().at(store::ArtifactKind::compiled).files, 0U) << "nothing fits into a byte";
+    EXPECT_EQ(folder->held().value().at(store::ArtifactKind::entries).files, 3U) << "two entries and their image";
     Cache cache{options()};
     EXPECT_EQ(cache.clear_kind("all"), 2U);
     EXPECT_THROW(cache.clear_kind("images"), Exception);

@@ -152,17 +152,18 @@ TEST_F(ProfileFolder, IsNoFindingOfACheckAndIsClearedAlone)
 {
     ASSERT_TRUE(succeeded(m_library.merge(m_profile)));
     EXPECT_TRUE(m_store->check()->empty());
-    const auto tuned = m_store->clear({.kind = store::ClearKind::tuned});
+    const auto tuned = m_store->clear({.kinds = {store::ArtifactKind::tuned}});
     ASSERT_TRUE(succeeded(tuned));
     EXPECT_EQ(tuned->files(), 0U);
-    EXPECT_EQ(m_store->plan_clear({.kind = store::ClearKind::profile})->profiles.files, 1U);
-    const auto cleared = m_store->clear({.kind = store::ClearKind::profile});
+    EXPECT_EQ(m_store->plan_clear({.kinds = {store::ArtifactKind::profiles}})->of(store::ArtifactKind::profiles).files,
+              1U);
+    const auto cleared = m_store->clear({.kinds = {store::ArtifactKind::profiles}});
     ASSERT_TRUE(succeeded(cleared));
-    EXPECT_EQ(cleared->profiles.files, 1U);
+    EXPECT_EQ(cleared->of(store::ArtifactKind::profiles).files, 1U);
     EXPECT_GT(cleared->bytes(), 0U);
     EXPECT_TRUE(files().empty());
     ASSERT_TRUE(succeeded(m_library.merge(m_profile)));
-    EXPECT_EQ(m_store->clear({.kind = store::ClearKind::all})->profiles.files, 1U);
+    EXPECT_EQ(m_store->clear(store::ClearRequest::everything())->of(store::ArtifactKind::profiles).files, 1U);
 }
 
 TEST(ProfileTier, AnyTierWillDo)
@@ -171,10 +172,10 @@ TEST(ProfileTier, AnyTierWillDo)
     const Library library{tier};
     ASSERT_TRUE(succeeded(library.merge(sample_profile())));
     EXPECT_EQ(*library.find(sample_profile().key).value(), sample_profile());
-    const auto names = tier.list({.kind = store::Scope::Kind::profiles});
+    const auto names = tier.list({.kind = store::ArtifactKind::profiles});
     ASSERT_TRUE(succeeded(names));
     EXPECT_THAT(*names, testing::ElementsAre(store::Name{name_of(sample_profile().key)}));
-    EXPECT_TRUE(tier.list({.kind = store::Scope::Kind::artifacts})->empty());
+    EXPECT_TRUE(tier.list({.kind = store::ArtifactKind::tuned})->empty());
 }
 
 } // namespace

@@ -90,7 +90,7 @@ std::string use(LocalStore& store, std::mt19937_64& random, Counts& counts)
     case 4: {
         const auto pruned = store.prune({.bytes = 4000});
         if (!pruned) return "prune: " + pruned.error().message;
-        counts.evicted += static_cast<int>(pruned->removed.entries.files);
+        counts.evicted += static_cast<int>(pruned->removed.of(store::ArtifactKind::entries).files);
         return "";
     }
     case 5:
@@ -172,7 +172,8 @@ protected:
     int write_one(int number)
     {
         // On a busy machine the tenth of a second that a writer gives to it may not be enough.
-        const auto store = open({.max_variants = 1000, .budget = {.bytes = k_budget}}, posix_file_system(), m_set_clock);
+        const auto store =
+            open({.max_variants = 1000, .budget = {.bytes = k_budget}}, posix_file_system(), m_set_clock);
         const Bytes image = image_of(std::string(30'000, 'i') + std::to_string(number));
         if (!store->publish_image(image)) return 1;
         return store->publish(make_entry(k_decode, number, std::string(20'000, 'm'), {image})) ? 0 : 2;

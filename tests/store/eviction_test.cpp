@@ -84,7 +84,7 @@ TEST_F(Eviction, RemovesImagesThatNoEntryNamesOnceTheyAreOld)
     ASSERT_TRUE(succeeded(store->publish(make_entry(k_decode, 0, "", {used}))));
     make_older(path_of(used), std::chrono::hours(5));
     make_older(path_of(unused), std::chrono::hours(5));
-    EXPECT_EQ(store->clear({.kind = store::ClearKind::images}).value().images.files, 1U);
+    EXPECT_EQ(store->clear({.kinds = {store::ArtifactKind::images}}).value().of(store::ArtifactKind::images).files, 1U);
     EXPECT_TRUE(fs::exists(path_of(used)));
     EXPECT_FALSE(fs::exists(path_of(unused)));
     EXPECT_TRUE(fs::exists(path_of(young))) << "its entry may be on the way";
@@ -103,7 +103,7 @@ TEST_F(Eviction, KeepsEveryImageWhileANewerFormatsEntryIsThere)
     poke(bytes, envelope_at::version, cachefmt::k_format_version + 1);
     reseal(bytes, entry.header.key);
     write(path_of(entry.header.key), as_text(bytes));
-    EXPECT_EQ(store->clear({.kind = store::ClearKind::images}).value().images.files, 0U);
+    EXPECT_EQ(store->clear({.kinds = {store::ArtifactKind::images}}).value().of(store::ArtifactKind::images).files, 0U);
     EXPECT_TRUE(fs::exists(path_of(unused)));
 }
 

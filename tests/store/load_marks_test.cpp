@@ -450,7 +450,7 @@ TEST_F(LoadMarks, OfOtherFormsAreSomebodyElses)
         ASSERT_TRUE(succeeded(found));
         ASSERT_EQ(found->size(), 1U) << other;
         EXPECT_EQ(found->front().error.code, ErrorCode::invalid_argument) << other;
-        ASSERT_TRUE(succeeded(store->clear({.kind = store::ClearKind::quarantine})));
+        ASSERT_TRUE(succeeded(store->clear({.kinds = {}, .quarantine = true})));
         ASSERT_TRUE(succeeded(store->repair()));
         EXPECT_TRUE(fs::exists(folder() / other)) << other;
         fs::remove(folder() / other);

@@ -7,7 +7,7 @@
 namespace warmgraph::test::mark_test {
 namespace {
 
-using store::ClearKind;
+using store::ClearRequest;
 using store::StoreMode;
 using testing::HasSubstr;
 using testing::Not;
@@ -71,7 +71,7 @@ TEST_F(Mark, IsMadeOnceAndStaysAlsoWhereAnotherVersionMadeIt)
     const auto before = fs::last_write_time(m_root / k_tag);
     const auto store = open();
     ASSERT_TRUE(succeeded(store->publish(make_entry(k_decode, 1))));
-    ASSERT_TRUE(succeeded(store->clear({.kind = ClearKind::all})));
+    ASSERT_TRUE(succeeded(store->clear(store::ClearRequest::everything())));
     EXPECT_EQ(mark(), text);
     EXPECT_GT(fs::last_write_time(m_root / k_tag), before) << "who cleans up by age must not take it first";
 }
@@ -131,8 +131,9 @@ TEST_F(Mark, IsDemandedByEveryCallThatChangesFiles)
     EXPECT_TRUE(refused(store->remove(key)));
     EXPECT_TRUE(refused(store->try_record_lock(key)));
     EXPECT_TRUE(refused(store->repair()));
-    for (const ClearKind kind : {ClearKind::entries, ClearKind::images, ClearKind::quarantine, ClearKind::all})
-        EXPECT_TRUE(refused(store->clear({.kind = kind})));
+    for (const ClearRequest& request : {ClearRequest{}, ClearRequest{.kinds = {store::ArtifactKind::images}},
+                                        ClearRequest{.kinds = {}, .quarantine = true}, ClearRequest::everything()})
+        EXPECT_TRUE(refused(store->clear(request)));
     EXPECT_FALSE(store->entry(damaged.header.key));
     store->add_usage(k_decode, {.hits = 1});
     EXPECT_EQ(snapshot(m_root), before);
@@ -144,7 +145,7 @@ TEST_F(Mark, IsMadeAgainWithAFolderThatWasDeletedMeanwhile)
     use(*store);
     fs::remove_all(m_root);
     store->add_usage(k_decode, {.hits = 1});
-    EXPECT_TRUE(succeeded(store->clear({.kind = ClearKind::all})));
+    EXPECT_TRUE(succeeded(store->clear(store::ClearRequest::everything())));
     EXPECT_FALSE(fs::exists(m_root)) << "counters and clearing make no folder";
     ASSERT_TRUE(succeeded(store->publish(make_entry(k_decode))));
     EXPECT_THAT(mark(), HasSubstr("warmgraph"));
@@ -193,7 +194,7 @@ TEST_F(Mark, IsMadeOnAFreshVolume)
     use(*open());
     EXPECT_THAT(mark(), HasSubstr("made again"));
     EXPECT_TRUE(fs::exists(m_root / "lost+found" / "#12345"));
-    EXPECT_TRUE(succeeded(open()->clear({.kind = ClearKind::all})));
+    EXPECT_TRUE(succeeded(open()->clear(store::ClearRequest::everything())));
     EXPECT_TRUE(fs::exists(m_root / "lost+found" / "#12345"));
 }
 
@@ -292,7 +293,7 @@ TEST_F(Mark, DoesNotCoverWhatOthersPutIntoTheFolder)
 
     flip(path_of(make_entry(k_decode, 0, "", {image_of("code")}).header.key), 250);
     ASSERT_TRUE(succeeded(store->repair()));
-    ASSERT_EQ(store->clear({.kind = ClearKind::all}).value().entries.files, 1U);
+    ASSERT_EQ(store->clear(store::ClearRequest::everything()).value().of(store::ArtifactKind::entries).files, 1U);
     ASSERT_TRUE(succeeded(store->repair()));
     auto expected = before;
     for (const auto& gone :

@@ -193,7 +193,7 @@ TEST_F(Open, ReadOnlyReadsEverythingAndChangesNothing)
         EXPECT_TRUE(failed_with(store->try_record_lock(entry.header.key), ErrorCode::permission_denied, "read-only"));
         EXPECT_TRUE(failed_with(store->repair(), ErrorCode::permission_denied, "read-only"));
         EXPECT_TRUE(failed_with(store->clear(), ErrorCode::permission_denied, "read-only"));
-        EXPECT_TRUE(succeeded(store->plan_clear({.kind = store::ClearKind::all})));
+        EXPECT_TRUE(succeeded(store->plan_clear(store::ClearRequest::everything())));
     }
     EXPECT_EQ(snapshot(m_root), before);
     EXPECT_EQ(fs::last_write_time(path_of(entry.header.key)), time);

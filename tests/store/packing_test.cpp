@@ -7,7 +7,6 @@
 namespace warmgraph::test::packing_test {
 namespace {
 
-using store::Blob;
 using store::Packing;
 using store::Packings;
 using testing::IsEmpty;
@@ -104,7 +103,7 @@ TEST_F(StoredPacked, KindsAreToldApart)
     const Bytes image = code(), constant = code(90'000);
     const auto store = open("constants=3");
     ASSERT_TRUE(succeeded(store->publish_image(image)));
-    ASSERT_TRUE(succeeded(store->publish_image(constant, Blob::constant)));
+    ASSERT_TRUE(succeeded(store->publish_image(constant, store::ArtifactKind::constants)));
     EXPECT_EQ(fs::file_size(file_of(sha256(image))), image.size());
     EXPECT_LT(fs::file_size(file_of(sha256(constant))), constant.size() / 2);
     EXPECT_EQ(store->image(sha256(constant)).value().value(), constant);

@@ -449,7 +449,7 @@ TEST_F(PowerCut, WhileEvictingSettingAsideAndClearingNothingIsWrong)
         flip(path_of(m_first.header.key), 300); // that is no operation of the store's
         s_power_log = log;
         EXPECT_FALSE(store->entry(m_first.header.key)); // and this one goes into quarantine
-        ASSERT_TRUE(succeeded(store->clear({.kind = store::ClearKind::all})));
+        ASSERT_TRUE(succeeded(store->clear(store::ClearRequest::everything())));
         ASSERT_TRUE(succeeded(store->publish_image(m_image)));
         ASSERT_TRUE(succeeded(store->publish(m_second)));
         returned(); // of the first nothing is promised

@@ -58,8 +58,8 @@ TEST_F(Prune, TheLeastRecentlyUsedGoFirstWithTheirImagesAndWhatIsSharedStays)
     EXPECT_TRUE(exists(newest) && exists(own_image(3)));
     EXPECT_TRUE(exists(shared));
     for (const Pruned& result : {planned, pruned}) {
-        EXPECT_EQ(result.removed.entries.files, 2U);
-        EXPECT_EQ(result.removed.images.files, 2U);
+        EXPECT_EQ(result.removed.of(store::ArtifactKind::entries).files, 2U);
+        EXPECT_EQ(result.removed.of(store::ArtifactKind::images).files, 2U);
         EXPECT_EQ(result.before.files, 9U);
         EXPECT_EQ(result.after.files, 5U);
         EXPECT_EQ(result.before.bytes - result.after.bytes, result.removed.bytes());
@@ -158,7 +158,7 @@ TEST_F(Prune, WhatWasUsedSinceItWasLookedAtStays)
     EXPECT_TRUE(exists(used));
     EXPECT_TRUE(exists(own_image(0)));
     EXPECT_FALSE(exists(unused));
-    EXPECT_EQ(pruned.removed.entries.files, 1U);
+    EXPECT_EQ(pruned.removed.of(store::ArtifactKind::entries).files, 1U);
 
     const store::ArtifactName name{store::ArtifactKind::compiled, sha256(as_bytes("a program"))};
     ASSERT_TRUE(succeeded(store->tier().put(name, as_bytes("compiled"))));
@@ -188,7 +188,7 @@ TEST_F(Prune, ImagesThatNoEntryNamesGoUnlessTheirEntryMayBeOnTheWay)
     const auto store = open();
     for (const Bytes& image : {unused, young}) ASSERT_TRUE(store->publish_image(image).value());
     make_older(path_of(unused), minutes(12));
-    EXPECT_EQ(store->prune().value().removed.images.files, 1U);
+    EXPECT_EQ(store->prune().value().removed.of(store::ArtifactKind::images).files, 1U);
     EXPECT_FALSE(exists(unused));
     EXPECT_TRUE(exists(young));
     EXPECT_TRUE(exists(entry) && exists(own_image(0)));
@@ -197,7 +197,8 @@ TEST_F(Prune, ImagesThatNoEntryNamesGoUnlessTheirEntryMayBeOnTheWay)
 TEST_F(Prune, WhatWasNotUsedForLongGoesAlsoWhereThereIsRoom)
 {
     const Entry old = publish_aged(0, minutes(60 * 50)), recent = publish_aged(1, minutes(60 * 20));
-    EXPECT_EQ(open()->prune({.older = std::chrono::hours(48)}).value().removed.entries.files, 1U);
+    EXPECT_EQ(open()->prune({.older = std::chrono::hours(48)}).value().removed.of(store::ArtifactKind::entries).files,
+              1U);
     EXPECT_FALSE(exists(old));
     EXPECT_TRUE(exists(recent));
 }
@@ -233,8 +234,8 @@ TEST_F(Prune, WhereAnEntryCannotBeReadImagesStayAndTheRestIsKeptWithinTheBudget)
     EXPECT_THAT(roomy.why_not, testing::HasSubstr("images stay"));
     EXPECT_TRUE(exists(unused) && exists(own_image(1)));
     const Pruned pruned = store->prune({.bytes = 0}).value();
-    EXPECT_EQ(pruned.removed.entries.files, 2U);
-    EXPECT_EQ(pruned.removed.images.files, 0U);
+    EXPECT_EQ(pruned.removed.of(store::ArtifactKind::entries).files, 2U);
+    EXPECT_EQ(pruned.removed.of(store::ArtifactKind::images).files, 0U);
     EXPECT_EQ(store->prune({.bytes = 0}).value().after.files, 0U) << "then nobody needs an image";
     EXPECT_FALSE(exists(old));
 }
@@ -282,10 +283,10 @@ TEST_F(Prune, QuarantineGoesBeforeEntries)
     const Pruned before = open()->plan_prune({.bytes = k_plenty}).value();
     EXPECT_EQ(before.before.files, 5U) << "an entry, two images, a damaged entry and its reason";
     EXPECT_EQ(before.removed.quarantined.files, 0U) << "there is room";
-    EXPECT_EQ(before.removed.images.files, 1U);
+    EXPECT_EQ(before.removed.of(store::ArtifactKind::images).files, 1U);
     const Pruned pruned = open()->prune({.bytes = before.after.bytes - 1}).value();
     EXPECT_GE(pruned.removed.quarantined.bytes, 1U);
-    EXPECT_EQ(pruned.removed.entries.files, 0U);
+    EXPECT_EQ(pruned.removed.of(store::ArtifactKind::entries).files, 0U);
     EXPECT_TRUE(exists(good));
 }
 
@@ -331,7 +332,7 @@ TEST_F(Prune, ADateInTheFutureIsTheOldestUntilItIsUsed)
     for (const fs::path& path : {path_of(future.header.key), path_of(own_image(1))})
         make_older(path, -minutes(60 * 24));
     const Pruned planned = open()->plan_prune({.bytes = 140'000}).value();
-    EXPECT_EQ(planned.removed.entries.files, 1U);
+    EXPECT_EQ(planned.removed.of(store::ArtifactKind::entries).files, 1U);
     static_cast<void>(open()->entry(future.header.key)); // used, by a process that has ended
     const auto store = open();
     ASSERT_TRUE(succeeded(store->prune({.bytes = 140'000})));
@@ -344,7 +345,8 @@ TEST_F(Prune, ADateInTheFutureIsTheOldestUntilItIsUsed)
     EXPECT_FALSE(exists(future) || exists(own_image(1)));
     EXPECT_TRUE(exists(last));
     make_older(path_of(last.header.key), -minutes(60 * 24));
-    EXPECT_EQ(store->prune({.older = std::chrono::hours(1)}).value().removed.entries.files, 1U);
+    EXPECT_EQ(store->prune({.older = std::chrono::hours(1)}).value().removed.of(store::ArtifactKind::entries).files,
+              1U);
 }
 
 /// Each look at a file takes a millisecond, and the clock of the test counts them.
@@ -484,7 +486,7 @@ TEST_F(Prune, IsAskedOfAWritableStoreAndPlannedInAny)
     publish_aged(0, minutes(15));
     const auto reader = open({.access = store::StoreMode::read_only});
     EXPECT_TRUE(failed_with(reader->prune({.bytes = 0}), ErrorCode::permission_denied, "read-only"));
-    EXPECT_EQ(reader->plan_prune({.bytes = 0}).value().removed.entries.files, 1U);
+    EXPECT_EQ(reader->plan_prune({.bytes = 0}).value().removed.of(store::ArtifactKind::entries).files, 1U);
     fs::remove(m_root / "CACHEDIR.TAG");
     write(m_root / "notes.txt", "somebody's");
     EXPECT_TRUE(failed_with(reader->plan_prune({.bytes = 0}), ErrorCode::permission_denied, "CACHEDIR.TAG"));
@@ -537,7 +539,7 @@ TEST_F(Prune, TheNextProcessSweepsUpBehindDeadWritersEverywhere)
         static_cast<void>(open()); // and closed: it only reads
         EXPECT_TRUE(left_overs().empty()) << nth;
         const auto store = open();
-        ASSERT_TRUE(succeeded(store->clear({.kind = store::ClearKind::all})));
+        ASSERT_TRUE(succeeded(store->clear(store::ClearRequest::everything())));
     }
     EXPECT_GT(died, 2) << "nothing was left over anywhere";
 }

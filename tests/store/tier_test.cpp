@@ -20,9 +20,9 @@ TEST(TierNames, AreTextAndBack)
               "entries/tiny_static_clgraphcache_0123456789ab/world1global_rank0/decode/" + to_hex(key.guards_digest));
     const ImageName image{sha256(as_bytes("code"))};
     EXPECT_EQ(store::to_text(image), "images/" + to_hex(image.digest));
-    const store::ArtifactName tuned{store::ArtifactKind::best_config, image.digest};
+    const store::ArtifactName tuned{store::ArtifactKind::tuned, image.digest};
     EXPECT_EQ(store::to_text(tuned), "autotune/" + to_hex(image.digest) + ".best_config");
-    const store::ArtifactName module{store::ArtifactKind::module_configs, image.digest};
+    const store::ArtifactName module{store::ArtifactKind::tuned, image.digest, store::k_module_form};
     for (const Name& name : {Name(key), Name(image), Name(tuned), Name(module)})
         EXPECT_EQ(store::name_from_text(store::to_text(name)), name);
 }
@@ -95,16 +95,17 @@ TEST_P(TierConformance, ListsByScopeInOrder)
     EXPECT_TRUE(std::ranges::is_sorted(of_decode));
     EXPECT_THAT(m_tier->list({.function = k_prompt}).value(), ElementsAre(entry(k_prompt, "a")));
     EXPECT_EQ(m_tier->list({}).value().size(), 4U);
-    EXPECT_THAT(m_tier->list({.kind = Scope::Kind::images}).value(), UnorderedElementsAre(image("a"), image("b")));
-    EXPECT_TRUE(m_tier->list({.kind = Scope::Kind::artifacts}).value().empty());
-    const Name tuned = store::ArtifactName{store::ArtifactKind::best_config, sha256(as_bytes("a"))};
-    const Name module = store::ArtifactName{store::ArtifactKind::module_configs, sha256(as_bytes("a"))};
+    EXPECT_THAT(m_tier->list({.kind = store::ArtifactKind::images}).value(),
+                UnorderedElementsAre(image("a"), image("b")));
+    EXPECT_TRUE(m_tier->list({.kind = store::ArtifactKind::tuned}).value().empty());
+    const Name tuned = store::ArtifactName{store::ArtifactKind::tuned, sha256(as_bytes("a"))};
+    const Name module = store::ArtifactName{store::ArtifactKind::tuned, sha256(as_bytes("a")), store::k_module_form};
     put(tuned, "tuned");
     put(module, "module");
     EXPECT_EQ(text_of(tuned), "tuned");
-    EXPECT_THAT(m_tier->list({.kind = Scope::Kind::artifacts}).value(), UnorderedElementsAre(tuned, module));
+    EXPECT_THAT(m_tier->list({.kind = store::ArtifactKind::tuned}).value(), UnorderedElementsAre(tuned, module));
     EXPECT_TRUE(succeeded(m_tier->remove(tuned)));
-    EXPECT_THAT(m_tier->list({.kind = Scope::Kind::artifacts}).value(), ElementsAre(module));
+    EXPECT_THAT(m_tier->list({.kind = store::ArtifactKind::tuned}).value(), ElementsAre(module));
 }
 
 TEST_P(TierConformance, NotesAUse)

@@ -45,8 +45,8 @@ TEST_F(TorchArtifacts, AreFoundAgainByTheirFactsAlone)
     ASSERT_TRUE(succeeded(put_torch(*store, k_facts, k_when, more, m_trust)));
     EXPECT_EQ(find_torch(*store, k_facts, m_trust).value(), more);
     EXPECT_THAT(store->check().value(), IsEmpty());
-    const auto names = store->tier().list({.kind = store::Scope::Kind::torch}).value();
-    EXPECT_EQ(names, std::vector{store::torch_name(k_facts)});
+    const auto names = store->tier().list({.kind = store::ArtifactKind::torch}).value();
+    EXPECT_EQ(names, (std::vector<store::Name>{store::torch_name(k_facts)}));
     EXPECT_EQ(store::name_from_text(to_text(names[0])), names[0]);
 }
 
@@ -148,12 +148,12 @@ TEST_F(TorchArtifacts, AreClearedAloneAndWithEverything)
 {
     const auto store = open();
     ASSERT_TRUE(succeeded(put_torch(*store, k_facts, k_when, m_bytes, m_trust)));
-    EXPECT_EQ(store->clear({.kind = store::ClearKind::compiled})->files(), 0U);
-    EXPECT_EQ(store->plan_clear({.kind = store::ClearKind::torch})->torch.files, 1U);
-    EXPECT_EQ(store->clear({.kind = store::ClearKind::torch})->torch.files, 1U);
+    EXPECT_EQ(store->clear({.kinds = {store::ArtifactKind::compiled}})->files(), 0U);
+    EXPECT_EQ(store->plan_clear({.kinds = {store::ArtifactKind::torch}})->of(store::ArtifactKind::torch).files, 1U);
+    EXPECT_EQ(store->clear({.kinds = {store::ArtifactKind::torch}})->of(store::ArtifactKind::torch).files, 1U);
     EXPECT_FALSE(fs::exists(path()));
     ASSERT_TRUE(succeeded(put_torch(*store, k_facts, k_when, m_bytes, m_trust)));
-    EXPECT_EQ(store->clear({.kind = store::ClearKind::all})->torch.files, 1U);
+    EXPECT_EQ(store->clear(store::ClearRequest::everything())->of(store::ArtifactKind::torch).files, 1U);
 }
 
 TEST_F(TorchArtifacts, CountForTheFoldersBudget)
@@ -162,7 +162,7 @@ TEST_F(TorchArtifacts, CountForTheFoldersBudget)
     ASSERT_TRUE(succeeded(put_torch(*store, k_facts, k_when, m_bytes, m_trust)));
     const auto pruned = store->prune({.bytes = 10});
     ASSERT_TRUE(succeeded(pruned));
-    EXPECT_EQ(pruned->removed.torch.files, 1U);
+    EXPECT_EQ(pruned->removed.of(store::ArtifactKind::torch).files, 1U);
     EXPECT_EQ(pruned->after.files, 0U);
     EXPECT_FALSE(fs::exists(path()));
 }

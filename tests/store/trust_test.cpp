@@ -212,9 +212,9 @@ TEST_F(Trust, AKeyAllowsAnotherOwnersEntriesAndNoOtherKind)
     using store::ArtifactKind;
     const Digest digest = sha256(as_bytes("of a program"));
     const std::vector<store::Name> names = {
-        store::ArtifactName{ArtifactKind::compiled, digest}, store::ArtifactName{ArtifactKind::best_config, digest},
-        store::ArtifactName{ArtifactKind::module_configs, digest}, store::ArtifactName{ArtifactKind::profile, digest},
-        store::ArtifactName{ArtifactKind::torch, digest}};
+        store::ArtifactName{ArtifactKind::compiled, digest}, store::ArtifactName{ArtifactKind::tuned, digest},
+        store::ArtifactName{ArtifactKind::tuned, digest, store::k_module_form},
+        store::ArtifactName{ArtifactKind::profiles, digest}, store::ArtifactName{ArtifactKind::torch, digest}};
     for (const store::Name& name : names) ASSERT_TRUE(succeeded(open()->tier().put(name, as_bytes("made by them"))));
     give_to(k_stranger);
     for (const bool requires_signatures : {false, true}) {
@@ -318,7 +318,7 @@ TEST_F(Trust, LinksInTheFolderLeadNowhere)
     EXPECT_FALSE(store->publish(m_entry));
     EXPECT_FALSE(store->try_record_lock(m_entry.header.key));
     store->add_usage(k_decode, {.hits = 1});
-    EXPECT_TRUE(succeeded(store->clear({.kind = store::ClearKind::all})));
+    EXPECT_TRUE(succeeded(store->clear(store::ClearRequest::everything())));
     EXPECT_EQ(snapshot(moved), before);
     EXPECT_TRUE(fs::is_symlink(m_root / k_decode.model_info)) << "it is none of the library's";
 }
@@ -402,7 +402,8 @@ TEST_F(Trust, AFolderThatMayNotBeListedIsLeftOut)
         make_older(path_of(m_image), std::chrono::minutes(60));
         const auto pruned = (*opened)->prune({.bytes = 0});
         return failed_with((*opened)->functions(), ErrorCode::permission_denied) && succeeded(pruned) &&
-               pruned->removed.entries.files == 1 && pruned->removed.images.files == 0;
+               pruned->removed.of(store::ArtifactKind::entries).files == 1 &&
+               pruned->removed.of(store::ArtifactKind::images).files == 0;
     }));
 }
 

@@ -138,7 +138,7 @@ TEST_F(BundleCommand, CarriesACacheToAnotherFolder)
     publish_some();
     const auto made = run("bundle create cache.wgb");
     ASSERT_EQ(made.status, 0) << made.error;
-    EXPECT_THAT(made.out, HasSubstr("wrote 2 graphs"));
+    EXPECT_THAT(made.out, HasSubstr("wrote 2 entries"));
     EXPECT_THAT(made.out, HasSubstr("1 image (4.9 KiB)"));
     EXPECT_THAT(made.out, HasSubstr("tombstones stay"));
     const auto loaded = run("bundle load cache.wgb --json --cache-dir elsewhere", m_fits);
@@ -253,7 +253,7 @@ TEST_F(BundleCommand, FindsWhatIsDamaged)
     EXPECT_THAT(verify.out, HasSubstr("digest does not match"));
     const auto loaded = run("bundle load cache.wgb --cache-dir elsewhere", m_fits);
     EXPECT_EQ(loaded.status, 0) << "the rest works";
-    EXPECT_THAT(loaded.out, HasSubstr("loaded 1 graph"));
+    EXPECT_THAT(loaded.out, HasSubstr("loaded 1 entry"));
     std::filesystem::resize_file(dir() / "cache.wgb", 100);
     for (const char* action : {"ls", "show", "check", "verify", "load"})
         EXPECT_THAT(run(std::string("bundle ") + action + " cache.wgb").error, HasSubstr("its header alone takes"))
@@ -277,7 +277,7 @@ TEST_F(BundleCommand, IsSignedAndHeldToIt)
     EXPECT_THAT(refused.out, HasSubstr("is not signed"));
     const auto loaded = run("bundle load cache.wgb --cache-dir elsewhere", strict);
     EXPECT_EQ(loaded.status, 0) << loaded.out << loaded.error;
-    EXPECT_THAT(loaded.out, HasSubstr("loaded 2 graphs"));
+    EXPECT_THAT(loaded.out, HasSubstr("loaded 2 entries"));
 }
 
 TEST_F(BundleCommand, CarriesWhatPyTorchCompiledOnlyWhereItIsAskedForAndSigned)
@@ -299,12 +299,13 @@ TEST_F(BundleCommand, CarriesWhatPyTorchCompiledOnlyWhereItIsAskedForAndSigned)
     EXPECT_NE(no_key.status, 0);
     EXPECT_THAT(no_key.error, HasSubstr("give --key-file, or set WARMGRAPH_SIGN_KEY_FILE"));
     EXPECT_FALSE(std::filesystem::exists(dir() / "none.wgb"));
-    EXPECT_THAT(run("bundle create none.wgb --kind pickles").error, HasSubstr("'pickles' is no kind of object"));
+    EXPECT_THAT(run("bundle create none.wgb --kind pickles").error,
+                HasSubstr("--kind has the kind 'pickles': expected entries"));
 
-    const auto made = run("bundle create cache.wgb --kind graph,torch --key-file release.key");
+    const auto made = run("bundle create cache.wgb --kind entries,torch --key-file release.key");
     ASSERT_EQ(made.status, 0) << made.error;
-    EXPECT_THAT(made.out, HasSubstr("2 artifacts of PyTorch"));
-    ASSERT_EQ(run("bundle create one.wgb --kind graph,torch --model tiny-llama --key-file release.key").status, 0);
+    EXPECT_THAT(made.out, HasSubstr("2 PyTorch artifacts"));
+    ASSERT_EQ(run("bundle create one.wgb --kind entries,torch --model tiny-llama --key-file release.key").status, 0);
     EXPECT_THAT(run("bundle show cache.wgb").out, HasSubstr("torch = 2.11.0"));
     EXPECT_THAT(run("bundle show one.wgb").out, Not(HasSubstr("model = other")));
     EXPECT_EQ(run("bundle verify cache.wgb").status, 0);
@@ -322,7 +323,7 @@ TEST_F(BundleCommand, CarriesWhatPyTorchCompiledOnlyWhereItIsAskedForAndSigned)
     EXPECT_FALSE(std::filesystem::exists(dir() / "a" / "torch"));
     EXPECT_EQ(run("bundle load cache.wgb --cache-dir b --accept-file release.key.pub", m_fits).status, 0);
     EXPECT_TRUE(std::filesystem::exists(dir() / "b" / "torch"));
-    EXPECT_THAT(run("clear --kind torch --cache-dir b --yes").out, HasSubstr("2 artifacts of PyTorch"));
+    EXPECT_THAT(run("clear --kind torch --cache-dir b --yes").out, HasSubstr("2 PyTorch artifacts"));
 }
 
 TEST_F(BundleCommand, IsMergedComparedAndStripped)
@@ -393,7 +394,7 @@ TEST_F(BundleCommand, CarriesProgramsTunedConfigurationsAndProfiles)
     const auto loaded = run("bundle load cache.wgb --json --cache-dir elsewhere", m_fits);
     ASSERT_EQ(loaded.status, 0) << loaded.error;
     ASSERT_EQ(loaded.json()["loaded"].size(), 3U) << loaded.out;
-    EXPECT_EQ(loaded.json()["loaded"][2]["kind"], "profile");
+    EXPECT_EQ(loaded.json()["loaded"][2]["kind"], "profiles");
     EXPECT_EQ(loaded.json()["skipped"].size(), 3U);
     EXPECT_THAT(loaded.json()["skipped"].dump(), HasSubstr("does not, because backend"));
     EXPECT_EQ(run("profile --cache-dir elsewhere").status, 0);
@@ -410,7 +411,7 @@ TEST_F(BundleCommand, SaysOfEachKindWhetherItFits)
     const auto json = run("bundle check cache.wgb --json").json();
     EXPECT_EQ(json["others"].size(), 4U);
     EXPECT_EQ(json["others_fitting"], 1);
-    EXPECT_EQ(run("bundle check cache.wgb --kind profile").status, 0);
+    EXPECT_EQ(run("bundle check cache.wgb --kind profiles").status, 0);
 }
 
 TEST_F(BundleCommand, ChoosesKinds)
@@ -424,13 +425,13 @@ TEST_F(BundleCommand, ChoosesKinds)
         for (const auto& member : listed["members"]) found += member["kind"].get<std::string>() + " ";
         return found;
     };
-    EXPECT_EQ(kinds("--kind compiled,profile"), "compiled profile ");
-    EXPECT_EQ(kinds("--kind graph"), "image graph graph ");
-    EXPECT_EQ(kinds("--func decode"), "image graph ") << "what is of no function stays out";
-    EXPECT_EQ(kinds("--func prompt --kind graph,compiled"), "graph compiled ");
+    EXPECT_EQ(kinds("--kind compiled,profiles"), "compiled profiles ");
+    EXPECT_EQ(kinds("--kind entries"), "images entries entries ");
+    EXPECT_EQ(kinds("--func decode"), "images entries ") << "what is of no function stays out";
+    EXPECT_EQ(kinds("--func prompt --kind entries,compiled"), "entries compiled ");
     EXPECT_EQ(kinds("--model no-such-model"), "none");
-    EXPECT_THAT(run("bundle create chosen.wgb --kind image").error,
-                HasSubstr("there are graph, compiled, autotune, profile"));
+    EXPECT_THAT(run("bundle create chosen.wgb --kind images").error,
+                HasSubstr("expected entries, compiled, tuned, profiles or torch"));
 }
 
 TEST_F(BundleCommand, StripsProgramsAndTunedConfigurationsByTheirArchitectures)
@@ -444,8 +445,8 @@ TEST_F(BundleCommand, StripsProgramsAndTunedConfigurationsByTheirArchitectures)
         for (const auto& member : listed["members"]) found += member["kind"].get<std::string>() + " ";
         return found;
     };
-    EXPECT_EQ(kinds("sm_90"), "compiled profile ");
-    EXPECT_EQ(kinds("sm_80,sm_70"), "autotune autotune profile ");
+    EXPECT_EQ(kinds("sm_90"), "compiled profiles ");
+    EXPECT_EQ(kinds("sm_80,sm_70"), "tuned tuned profiles ");
     const auto differs = run("bundle diff all.wgb small.wgb");
     EXPECT_EQ(differs.status, 1);
     EXPECT_THAT(differs.out, HasSubstr("only in the first"));

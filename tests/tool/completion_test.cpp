@@ -51,7 +51,7 @@ TEST_F(Completion, OfBashOffersSubcommandsOptionsValuesAndFunctions)
                 IsSupersetOf({"--only", "--variant", "--dot", "--json", "--cache-dir", "--color", "--help"}));
     EXPECT_THAT(
         bash_offers({"warmgraph", "clear", "--kind", ""}),
-        UnorderedElementsAre("entries", "images", "quarantine", "tuned", "compiled", "profile", "torch", "all"));
+        UnorderedElementsAre("entries", "images", "quarantine", "tuned", "compiled", "profiles", "torch", "all"));
     EXPECT_THAT(bash_offers({"warmgraph", "sign", "--kind", ""}), UnorderedElementsAre("hmac-sha256", "ed25519"));
     EXPECT_THAT(bash_offers({"warmgraph", "report", "-o", "completion.b"}), UnorderedElementsAre("completion.bash"));
     EXPECT_THAT(bash_offers({"warmgraph", "--json", "show", "tiny"}), UnorderedElementsAre("tiny-llama/decode"));
@@ -78,8 +78,8 @@ TEST_F(Completion, OfZshIsAScriptThatZshTakes)
 {
     const std::string script = run("completion zsh").out;
     EXPECT_THAT(script, HasSubstr("#compdef warmgraph"));
-    for (const char* text :
-         {"'show:", "--variant[", "entries images quarantine tuned compiled profile torch all", "_warmgraph_functions"})
+    for (const char* text : {"'show:", "--variant[", "entries images compiled tuned profiles torch quarantine all",
+                             "_warmgraph_functions"})
         EXPECT_THAT(script, HasSubstr(text));
     if (!has_program("zsh")) WARMGRAPH_SKIP_LACKING("zsh");
     std::ofstream(dir() / "_warmgraph") << script;

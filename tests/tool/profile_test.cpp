@@ -81,8 +81,8 @@ TEST_F(ProfileCommand, NamesWhatIsWrongWithAnEditedOne)
 
 TEST_F(ProfileCommand, IsClearedAlone)
 {
-    EXPECT_EQ(run("clear --kind profile --dry-run --json").json()["would_remove"]["profiles"], 2);
-    const CommandResult result = run("clear --kind profile");
+    EXPECT_EQ(run("clear --kind profiles --dry-run --json").json()["would_remove"]["profiles"], 2);
+    const CommandResult result = run("clear --kind profiles");
     EXPECT_EQ(result.status, 0) << result.error;
     EXPECT_THAT(result.out, HasSubstr("2 shape profiles"));
     EXPECT_EQ(run("profile --json").json()["profiles"].size(), 0U);

@@ -46,16 +46,17 @@ TEST_F(PruneVerb, TakesAKindAndLeavesTheOthers)
     const auto planned = run("prune --kind compiled --to 0 --dry-run --json").json();
     EXPECT_EQ(planned["before"]["files"], 0);
     EXPECT_EQ(planned["would_remove"]["entries"]["files"], 0);
-    EXPECT_THAT(run("prune --kind graphs --to 0 --dry-run").out, HasSubstr("0 B in 0 files of 'graphs' would be left"));
+    EXPECT_THAT(run("prune --kind entries --to 0 --dry-run").out,
+                HasSubstr("0 B in 0 files of 'entries' would be left"));
     EXPECT_TRUE(is_there());
     EXPECT_THAT(run("prune --kind tuned --to 0").out, HasSubstr("removed 0 entries"));
     EXPECT_TRUE(is_there());
-    const auto removed = run("prune --json", {{"WARMGRAPH_CACHE_BYTES", "1G,graphs=1"}}).json();
+    const auto removed = run("prune --json", {{"WARMGRAPH_CACHE_BYTES", "1G,entries=1"}}).json();
     EXPECT_EQ(removed["removed"]["entries"]["files"], 1);
     EXPECT_FALSE(is_there());
     EXPECT_EQ(run("prune --kind images").status, 2);
     EXPECT_THAT(run("prune", {{"WARMGRAPH_CACHE_BYTES", "images=1G"}}).error,
-                HasSubstr("the kind 'images', expected graphs"));
+                HasSubstr("the kind 'images': expected entries"));
 }
 
 TEST_F(PruneVerb, TakesAnAge)

@@ -1,7 +1,13 @@
 #include <algorithm>
+#include <map>
+#include <regex>
+#include <set>
 #include <sstream>
 
+#include <fmt/ranges.h>
+
 #include "command_fixture.hpp"
+#include "warmgraph/store/artifact_kind.hpp"
 
 namespace warmgraph::test::usage_test {
 namespace {
@@ -42,14 +48,14 @@ TEST_F(Usage, NamesTheWordThatIsNoneAndWhatThereIs)
     EXPECT_THAT(run("frobnicate").error, HasSubstr("frobnicate"));
     for (const CommandResult& result : {run("clear --kind everything"), run("clear --help")}) {
         const std::string text = result.error + result.out;
-        for (const char* kind : {"entries", "images", "quarantine", "tuned", "profile", "all"})
+        for (const char* kind : {"entries", "images", "quarantine", "tuned", "profiles", "all"})
             EXPECT_THAT(text, HasSubstr(kind));
         EXPECT_TRUE(std::ranges::none_of(text, [](char c) { return c != '\n' && c >= 0 && c < ' '; })) << text;
     }
 }
 
-const std::vector<std::string> k_verbs{"ls",     "show",  "explain", "check", "stats",  "profile",
-                                       "report", "clear", "prune",   "sign",  "verify", "doctor"};
+const std::vector<std::string> k_verbs{"ls",    "show",  "explain", "check",  "stats",  "profile", "report",
+                                       "clear", "prune", "sign",    "verify", "doctor", "bundle",  "precompile"};
 
 TEST_F(Usage, HelpOfEachSubcommandNamesAllItsOptionsAndAnExample)
 {
@@ -75,6 +81,43 @@ TEST_F(Usage, ExamplesInTheHelpAreTakenByTheCommand)
             EXPECT_NE(result.status, 2) << line << '\n' << result.error;
         }
     }
+}
+
+/// What stands behind --kind in the help of a subcommand.
+std::string kinds_in(const std::string& help)
+{
+    std::smatch found;
+    return std::regex_search(help, found, std::regex(R"(--kind ([a-z0-9-]+[|][a-z0-9|-]+))")) ? found[1].str()
+                                                                                              : std::string();
+}
+
+TEST_F(Usage, EveryOptionThatTakesAKindTakesTheTablesWords)
+{
+    const std::map<std::string, std::pair<store::KindUse, std::vector<std::string>>> expected{
+        {"explain", {store::KindUse::explained, {}}},
+        {"clear", {store::KindUse::cleared, {"quarantine", "all"}}},
+        {"prune", {store::KindUse::budgeted, {}}},
+        {"bundle", {store::KindUse::bundled, {}}}};
+    std::set<std::string> seen;
+    for (const std::string& verb : k_verbs) {
+        const std::string kinds = kinds_in(run(verb + " --help").out);
+        if (kinds.empty() || verb == "sign") continue; // the kind of a key
+        ASSERT_TRUE(expected.contains(verb)) << verb << " takes a kind that is compared with nothing";
+        seen.insert(verb);
+        const auto& [use, others] = expected.at(verb);
+        std::vector<std::string> words = store::words_for(use);
+        words.insert(words.end(), others.begin(), others.end());
+        EXPECT_EQ(kinds, fmt::format("{}", fmt::join(words, "|"))) << verb;
+        for (const store::ArtifactKind kind : store::kinds_for(use))
+            for (const std::string_view old : store::row_of(kind).old_words) {
+                if (old.empty()) continue;
+                const CommandResult refused =
+                    run(fmt::format("{} {} --kind {}", verb, verb == "bundle" ? "create x.wgb" : "", old));
+                EXPECT_EQ(refused.status, 2) << verb << ' ' << old;
+                EXPECT_THAT(refused.error, HasSubstr(fmt::format("'{}', which is called '{}'", old, to_string(kind))));
+            }
+    }
+    EXPECT_EQ(seen.size(), expected.size());
 }
 
 TEST_F(Usage, SaysWhatWasProbablyMeant)

@@ -51,7 +51,7 @@ enum class Asking : std::uint8_t {
 struct ClearOptions {
     std::optional<std::string> model;
     std::optional<std::string> function; ///< function, model/function or model/rank/function
-    store::ClearKind kind = store::ClearKind::entries;
+    std::string kind = "entries";        ///< a kind's word, "quarantine" or "all"
     Asking asking = Asking::who_can_answer;
 };
 [[nodiscard]] Result<int> clear(const Context& context, const ClearOptions& options);
@@ -89,8 +89,7 @@ struct BundleOptions {
     SigningFiles keys{};
     guards::Relaxation relaxation{};
     std::vector<std::string> architectures{}; ///< strip: those that stay
-    std::vector<std::string>
-        kinds{}; ///< "graph", "compiled", "autotune", "profile", "torch"; empty: all (create: but torch)
+    std::vector<std::string> kinds{};         ///< their words; empty: all (create: but torch)
 };
 [[nodiscard]] Result<int> bundle(const Context& context, const BundleOptions& options);
 

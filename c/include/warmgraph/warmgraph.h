@@ -340,7 +340,7 @@ typedef struct wg_cache_options {
         pauses_recording; ///< may wg_pause_recording be called by itself, after 256 replays in a row, the last miss being
                           ///< a minute ago? nonzero: yes [1]
     const char*
-        kinds; ///< which are used: "all", some of "graphs,compiled,tuned,profile", or all but some, "-tuned"; NULL
+        kinds; ///< which are used: "all", some of "entries,compiled,tuned,profiles", or all but some, "-tuned"; NULL
                ///< or "": $WARMGRAPH_KINDS, else all [NULL]
     const char* max_bytes_by_kind; ///< what some kinds may take of max_bytes: "compiled=1G,tuned=64M"; those that are
                                    ///< not named: as $WARMGRAPH_CACHE_BYTES says, "8G,compiled=1G" [NULL]
@@ -385,8 +385,8 @@ WARMGRAPH_API wg_status wg_cache_note_refusal(wg_cache* cache, const wg_device* 
 WARMGRAPH_API wg_status wg_record_pending(wg_cache* cache, uint64_t* recorded);
 /// Removes this rank's entries of one function, or of all when `function` is NULL. `removed` may be NULL.
 WARMGRAPH_API wg_status wg_cache_clear(wg_cache* cache, const char* function, uint64_t* removed);
-/// The same of one kind: "graphs" (as wg_cache_clear), or of the whole folder "compiled", "tuned", "profile" or "torch",
-/// which no model owns; "all": each of them. `removed`: files of the kind, of graphs entries.
+/// The same of one kind: "entries" (as wg_cache_clear), or of the whole folder "compiled", "tuned", "profiles" or "torch",
+/// which no model owns; "all": each of them. `removed`: files, not counting the images of entries.
 WARMGRAPH_API wg_status wg_cache_clear_kind(wg_cache* cache, const char* kind, uint64_t* removed);
 
 /// What this process made or hit through these caches, each once, as the bytes of a bundle (docs/bundles.md): entries with
@@ -408,8 +408,8 @@ WARMGRAPH_API wg_status wg_load_cache_artifacts(wg_cache* cache, const wg_device
                                                 uint64_t size, wg_artifacts** out);
 /// Valid as long as the handle; `size` gets their number. NULL, and 0, of what wg_load_cache_artifacts gave.
 WARMGRAPH_API const void* wg_artifacts_bytes(const wg_artifacts* artifacts, uint64_t* size);
-/// What was saved or loaded as JSON, valid as long as the handle: `kinds` (list of `kind` ("graph", "image", "constant",
-/// "compiled", "autotune", "profile"), `count`, `bytes`, `seconds`: what first calls took without the cache, compiling, or
+/// What was saved or loaded as JSON, valid as long as the handle: `kinds` (list of `kind` ("entries", "images", "constants",
+/// "compiled", "tuned", "profiles", "torch"), `count`, `bytes`, `seconds`: what first calls took without the cache, compiling, or
 /// tuning, `names`), `there` and `skipped` (lists of `name`, `why`).
 WARMGRAPH_API const char* wg_artifacts_info(const wg_artifacts* artifacts);
 WARMGRAPH_API wg_status wg_artifacts_destroy(wg_artifacts* artifacts);

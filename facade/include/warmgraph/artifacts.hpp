@@ -8,12 +8,12 @@
 
 namespace warmgraph {
 
-/// Artifacts of one kind: "graph", "image", "constant", "compiled", "autotune" (tuned configurations), "profile", "torch".
-struct ArtifactKind {
+/// Artifacts of one kind: "entries", "images", "constants", "compiled", "tuned", "profiles", "torch" (docs/kinds.md).
+struct ArtifactAmount {
     std::string kind;
     std::uint64_t count = 0;
     std::uint64_t bytes = 0; ///< as they lie in a cache folder
-    /// What it took to make them: of graphs what first calls without the cache took, compiling included; of compiled
+    /// What it took to make them: of entries what first calls without the cache took, compiling included; of compiled
     /// programs compiling; of tuned configurations tuning. 0 of others.
     double seconds = 0;
     std::vector<std::string>
@@ -27,7 +27,7 @@ struct SkippedArtifact {
 };
 
 struct CacheInfo {
-    std::vector<ArtifactKind> kinds{}; ///< that were saved or loaded; empty where nothing was
+    std::vector<ArtifactAmount> kinds{}; ///< that were saved or loaded; empty where nothing was
     std::vector<SkippedArtifact>
         there{}; ///< load: the folder had them, and they stay as they are (profiles are joined)
     std::vector<SkippedArtifact> skipped{}; ///< what does not fit here, is damaged, or is not trusted

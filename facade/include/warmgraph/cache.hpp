@@ -100,8 +100,8 @@ struct CacheOptions {
     /// nothing that a living process uses. 0: $WARMGRAPH_CACHE_BYTES ("8G") and $WARMGRAPH_CACHE_FILES, else 8 GiB, or a
     /// tenth of the disk where that is less, and 100,000 files.
     std::uint64_t max_bytes = 0, max_files = 0;
-    /// What some kinds may take of it: "compiled=1G,tuned=64M". Kinds are graphs (with images and constants), compiled,
-    /// tuned, profile and torch. Those that are not named: as $WARMGRAPH_CACHE_BYTES says ("8G,compiled=1G"), else as
+    /// What some kinds may take of it: "compiled=1G,tuned=64M". Kinds are entries (with images and constants), compiled,
+    /// tuned, profiles and torch. Those that are not named: as $WARMGRAPH_CACHE_BYTES says ("8G,compiled=1G"), else as
     /// much as there is.
     std::string max_bytes_by_kind{};
     /// What is compressed (zstd) as it is written, by kind: level, and the threshold above which: "payloads=9@64K,images=3".
@@ -131,8 +131,8 @@ struct CacheOptions {
     /// May Cache::pause_recording be called by itself, after 256 calls in a row that were replayed, the last miss being a minute
     /// ago?
     bool pauses_recording = true;
-    /// Which kinds are used: "all"; some of graphs (entries), compiled (programs), tuned (configurations of kernels) and
-    /// profile (shapes), as "graphs,compiled"; or all but some, "-tuned,-profile". Of one that is off nothing is looked
+    /// Which kinds are used: "all"; some of entries, compiled (programs), tuned (configurations of kernels) and
+    /// profiles (shapes), as "entries,compiled"; or all but some, "-tuned,-profiles". Of one that is off nothing is looked
     /// up, read, written or counted: functions run as they are, programs are compiled, tuners give the default. Empty:
     /// $WARMGRAPH_KINDS, else all.
     std::string kinds{};
@@ -305,8 +305,8 @@ public:
     /// Removes this rank's entries of one function, or of all, with the images that nothing names then; returns how many
     /// entries.
     std::uint64_t clear(std::string_view function = {});
-    /// The same of one kind: "graphs" (as clear()), or of the whole folder "compiled", "tuned", "profile" or "torch", which
-    /// no model owns; "all": each of them. Returns how many files of the kind, of graphs how many entries.
+    /// The same of one kind: "entries" (as clear()), or of the whole folder "compiled", "tuned", "profiles" or "torch",
+    /// which no model owns; "all": each of them. Returns how many files, not counting the images of entries.
     std::uint64_t clear_kind(std::string_view kind);
 
     struct Impl; ///< opaque

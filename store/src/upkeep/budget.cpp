@@ -134,7 +134,7 @@ Result<bool> BudgetKeeper::keep_within(const TimeLimit& limit, const OnEvicted& 
     log().info("the cache held {} bytes in {} files, {} and {} are its budget: {} files went{}{}", pruned->before.bytes,
                pruned->before.files, most.bytes, most.files, pruned->removed.files(),
                pruned->why_not.empty() ? "" : "; ", pruned->why_not);
-    if (pruned->removed.entries.files > 0) on_evicted(pruned->removed.entries);
+    if (const auto& entries = pruned->removed.of(ArtifactKind::entries); entries.files > 0) on_evicted(entries);
     const bool was_ended = !is_whole || (limit.is_over(m_tier.disk().clock) && !pruned->why_not.empty());
     if (!was_ended) warn_where_over(*pruned);
     return !was_ended;

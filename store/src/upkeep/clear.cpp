@@ -87,9 +87,10 @@ Result<Removal::Amount> remove_quarantined(const Disk& disk)
     return removed;
 }
 
-Result<Removal::Amount> remove_artifacts(const Disk& disk, const Path& top)
+Result<Removal::Amount> remove_artifacts(const Disk& disk, ArtifactKind kind)
 {
-    const auto names = disk.artifact_names(top);
+    const Path top = Layout::artifacts(kind);
+    const auto names = disk.artifact_names(kind);
     if (!names) return std::unexpected(names.error());
     Removal::Amount removed;
     for (const Name& name : *names) {
@@ -115,23 +116,23 @@ Result<Removal> clear(LocalTier& tier, const ClearRequest& request)
     for (const FunctionKey& key : *functions) {
         const auto amount = clear_function(disk, key);
         if (!amount) return std::unexpected(amount.error());
-        removed.entries += *amount;
+        removed.of(ArtifactKind::entries) += *amount;
     }
     if (clears_images(request, functions->size())) {
-        const auto amount = sweep_images(tier, image_grace(request.kind));
-        if (!amount && request.kind == ClearKind::images) return std::unexpected(amount.error());
+        const auto amount = sweep_images(tier, image_grace(request));
+        if (!amount && !request.kinds.contains(ArtifactKind::entries)) return std::unexpected(amount.error());
         // What is removed is removed, and is told; the next one sweeps.
         if (!amount) log().warn("images stay: {}", amount.error().message);
-        removed.images = amount.value_or(Removal::Amount{});
+        removed.of(ArtifactKind::images) = amount.value_or(Removal::Amount{});
     }
-    if (clears_quarantine(request.kind)) {
+    if (request.quarantine) {
         const auto amount = remove_quarantined(disk);
         if (!amount) return std::unexpected(amount.error());
         removed.quarantined = *amount;
     }
-    for (const Kind kind : k_kinds_of_artifacts) {
-        if (!clears(request.kind, kind)) continue;
-        const auto amount = remove_artifacts(disk, Layout::artifacts(kind));
+    for (const ArtifactKind kind : kinds_with_files()) {
+        if (!request.kinds.contains(kind)) continue;
+        const auto amount = remove_artifacts(disk, kind);
         if (!amount) return std::unexpected(amount.error());
         removed.of(kind) = *amount;
     }

@@ -9,9 +9,9 @@ namespace {
 
 bool fits(const FunctionKey& key, const ClearRequest& request)
 {
-    const auto& [kind, model, rank, function] = request;
-    return (!model || *model == key.model_info || *model == cachefmt::model_of(key.model_info)) &&
-           (!rank || *rank == key.rank) && (!function || *function == key.function);
+    return (!request.model || *request.model == key.model_info ||
+            *request.model == cachefmt::model_of(key.model_info)) &&
+           (!request.rank || *request.rank == key.rank) && (!request.function || *request.function == key.function);
 }
 
 Result<Removal::Amount> add_entries(const Disk& disk, const FunctionKey& function, std::set<EntryKey>& leaving)
@@ -42,10 +42,10 @@ Result<Removal::Amount> count_quarantined(const Disk& disk)
     return amount;
 }
 
-Result<Removal::Amount> count_artifacts(const Disk& disk, const Path& top)
+Result<Removal::Amount> count_artifacts(const Disk& disk, ArtifactKind kind)
 {
     Removal::Amount amount;
-    const auto names = disk.artifact_names(top);
+    const auto names = disk.artifact_names(kind);
     if (!names) return std::unexpected(names.error());
     for (const Name& name : *names) {
         const auto info = disk.files.info(disk.layout.path(name));
@@ -73,7 +73,7 @@ Result<std::vector<std::pair<std::string, FileInfo>>> quarantined_files(const Di
 
 Result<std::vector<FunctionKey>> functions_to_clear(const Disk& disk, const ClearRequest& request)
 {
-    if (!clears_entries(request.kind)) return std::vector<FunctionKey>{};
+    if (!request.kinds.contains(ArtifactKind::entries)) return std::vector<FunctionKey>{};
     auto found = disk.list_functions();
     if (!found) return std::unexpected(found.error());
     if (found->left_out) log().warn("not all could be looked at: {}", found->left_out->message);
@@ -91,21 +91,21 @@ Result<Removal> plan_clear(LocalTier& tier, const ClearRequest& request)
     for (const FunctionKey& function : *functions) {
         const auto amount = add_entries(disk, function, leaving);
         if (!amount) return std::unexpected(amount.error());
-        removal.entries += *amount;
+        removal.of(ArtifactKind::entries) += *amount;
     }
     if (clears_images(request, functions->size())) {
-        const auto images = unused_images(tier, image_grace(request.kind), leaving);
+        const auto images = unused_images(tier, image_grace(request), leaving);
         if (!images) return std::unexpected(images.error());
-        for (const auto& [digest, size] : *images) removal.images += {.files = 1, .bytes = size};
+        for (const auto& [digest, size] : *images) removal.of(ArtifactKind::images) += {.files = 1, .bytes = size};
     }
-    if (clears_quarantine(request.kind)) {
+    if (request.quarantine) {
         const auto amount = count_quarantined(disk);
         if (!amount) return std::unexpected(amount.error());
         removal.quarantined = *amount;
     }
-    for (const Kind kind : k_kinds_of_artifacts) {
-        if (!clears(request.kind, kind)) continue;
-        const auto amount = count_artifacts(disk, Layout::artifacts(kind));
+    for (const ArtifactKind kind : kinds_with_files()) {
+        if (!request.kinds.contains(kind)) continue;
+        const auto amount = count_artifacts(disk, kind);
         if (!amount) return std::unexpected(amount.error());
         removal.of(kind) = *amount;
     }

@@ -43,10 +43,10 @@ public:
         }
         return {};
     }
-    Result<void> at_artifacts(Kind kind)
+    Result<void> at_artifacts(ArtifactKind kind)
     {
         if (is_over()) return {};
-        const auto names = m_disk.artifact_names(Layout::artifacts(kind));
+        const auto names = m_disk.artifact_names(kind);
         if (!names) return std::unexpected(names.error());
         for (const Name& name : *names) {
             if (is_over()) return {};
@@ -88,20 +88,20 @@ std::vector<Digest> distinct(std::vector<Digest> digests)
 
 } // namespace
 
-Removal::Amount Inventory::total() const noexcept
+Removal::Amount Inventory::total() const
 {
     Removal::Amount all;
-    for (const Kind kind : k_kinds) all += total(kind);
+    for (const ArtifactKind kind : kinds_for(KindUse::budgeted)) all += total(kind);
     for (const StoredFile& file : quarantined) all += {1, file.stamp.size};
     return all;
 }
 
-Removal::Amount Inventory::total(Kind kind) const noexcept
+Removal::Amount Inventory::total(ArtifactKind kind) const noexcept
 {
     Removal::Amount total;
     for (const StoredArtifact& artifact : artifacts)
         if (artifact.kind == kind) total += {1, artifact.file.stamp.size};
-    if (kind != Kind::graphs) return total;
+    if (kind != ArtifactKind::entries) return total;
     for (const StoredEntry& entry : entries) total += {1, entry.stamp.size};
     for (const auto& [digest, stamp] : images) total += {1, stamp.size};
     return total;
@@ -120,7 +120,7 @@ Result<Inventory> take_inventory(const Disk& disk, const TimeLimit& limit)
     for (const FunctionKey& function : functions->keys)
         if (auto ok = look.at_entries(function); !ok) return std::unexpected(ok.error());
     if (auto ok = look.at_images(); !ok) return std::unexpected(ok.error());
-    for (const Kind kind : k_kinds_of_artifacts)
+    for (const ArtifactKind kind : kinds_with_files())
         if (auto ok = look.at_artifacts(kind); !ok) return std::unexpected(ok.error());
     const auto quarantined = quarantined_files(disk);
     if (!quarantined) return std::unexpected(quarantined.error());

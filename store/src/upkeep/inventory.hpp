@@ -22,7 +22,7 @@ struct StoredFile {
 };
 
 struct StoredArtifact {
-    Kind kind;
+    ArtifactKind kind;
     StoredFile file;
 };
 
@@ -36,8 +36,8 @@ struct Inventory {
     bool knows_images = false; ///< is it known which images are needed? Nobody knows before read_images()
     bool is_readable = true;   ///< false: there are functions' folders that may not be listed
 
-    [[nodiscard]] Removal::Amount total() const noexcept;
-    [[nodiscard]] Removal::Amount total(Kind kind) const noexcept;
+    [[nodiscard]] Removal::Amount total() const;
+    [[nodiscard]] Removal::Amount total(ArtifactKind kind) const noexcept; ///< with its parts
 };
 
 /// Looks at names, sizes and times: reads no file. Where the limit ends it, another part is seen each time.

@@ -64,7 +64,7 @@ std::uint64_t sweep_left_overs(const Disk& disk, std::chrono::nanoseconds limit)
     // Images are in 256 folders, and functions may be thousands: where the time ends, the next one begins elsewhere.
     sweep.sweep(Layout::quarantine());
     sweep.sweep_shards(Layout::images());
-    for (const Kind kind : k_kinds_of_artifacts) sweep.sweep_shards(Layout::artifacts(kind));
+    for (const ArtifactKind kind : kinds_with_files()) sweep.sweep_shards(Layout::artifacts(kind));
     sweep.sweep_keys("", 0);
     return sweep.count;
 }

@@ -18,16 +18,13 @@ constexpr std::string_view k_unknown_entries =
     "images stay: there are entries that cannot be read here (a newer warmgraph's, or another user's), and which "
     "images they need cannot be known";
 
-/// Are they a few kilobytes that took seconds to find? Then they go last.
-bool is_small(Kind kind) noexcept { return kind == Kind::tuned || kind == Kind::profile; }
-
 class Pruner {
 public:
     Pruner(LocalTier& tier, Inventory inventory, const PruneGoal& goal)
         : m_tier(tier), m_disk(tier.disk()), m_inventory(std::move(inventory)), m_goal(goal)
     {
         m_result.before = m_result.after = goal.only ? m_inventory.total(*goal.only) : m_inventory.total();
-        for (const Kind kind : k_kinds) m_left[kind] = m_inventory.total(kind).bytes;
+        for (const ArtifactKind kind : kinds_for(KindUse::budgeted)) m_left[kind] = m_inventory.total(kind).bytes;
         std::ranges::sort(m_inventory.quarantined, {}, [](const StoredFile& file) { return file.stamp.used; });
         for (const StoredEntry& entry : m_inventory.entries)
             for (const Digest& image : entry.images) ++m_users[image];
@@ -36,7 +33,7 @@ public:
 
     Pruned run()
     {
-        if (m_inventory.knows_images && is_asked(Kind::graphs)) drop_unused_images();
+        if (m_inventory.knows_images && is_asked(ArtifactKind::entries)) drop_unused_images();
         // By their last use, whatever they are: first what is over its own kind's part, then what all are over.
         std::vector<Candidate> candidates = this->candidates();
         for (Candidate& candidate : candidates)
@@ -53,24 +50,24 @@ public:
 private:
     /// What may go: an entry or an artifact.
     struct Candidate {
-        Kind kind;
+        ArtifactKind kind;
         const Stamp* stamp;
         const StoredEntry* entry = nullptr;
         const StoredFile* artifact = nullptr;
         bool was_tried = false;
     };
 
-    [[nodiscard]] bool is_asked(Kind kind) const noexcept { return !m_goal.only || *m_goal.only == kind; }
+    [[nodiscard]] bool is_asked(ArtifactKind kind) const noexcept { return !m_goal.only || *m_goal.only == kind; }
     [[nodiscard]] std::vector<Candidate> candidates() const
     {
         std::vector<Candidate> candidates;
-        if (is_asked(Kind::graphs))
+        if (is_asked(ArtifactKind::entries))
             for (const StoredEntry& entry : m_inventory.entries)
-                candidates.push_back({Kind::graphs, &entry.stamp, &entry});
+                candidates.push_back({ArtifactKind::entries, &entry.stamp, &entry});
         for (const auto& [kind, file] : m_inventory.artifacts)
             if (is_asked(kind)) candidates.push_back({kind, &file.stamp, nullptr, &file});
         std::ranges::stable_sort(candidates, {}, [](const Candidate& candidate) {
-            return std::pair(is_small(candidate.kind), candidate.stamp->used);
+            return std::pair(row_of(candidate.kind).goes_last, candidate.stamp->used);
         });
         return candidates;
     }
@@ -92,18 +89,18 @@ private:
         return !m_goal.only && (m_result.after.bytes - fixed().bytes > m_goal.most.bytes ||
                                 m_result.after.files - fixed().files > m_goal.most.files);
     }
-    [[nodiscard]] bool is_over(Kind kind) const
+    [[nodiscard]] bool is_over(ArtifactKind kind) const
     {
         const auto most = m_goal.most.kinds.find(kind);
         if (most == m_goal.most.kinds.end()) return false;
-        return m_left.at(kind) - (kind == Kind::graphs ? fixed().bytes : 0) > most->second;
+        return m_left.at(kind) - (kind == ArtifactKind::entries ? fixed().bytes : 0) > most->second;
     }
     [[nodiscard]] bool is_too_old(const Stamp& stamp) const noexcept
     {
         return m_goal.used_before && stamp.used < *m_goal.used_before;
     }
     /// False where it stays: it was used or replaced since, or cannot be removed.
-    bool remove(std::optional<Kind> kind, const Path& path, const Stamp& stamp, Removal::Amount& counted)
+    bool remove(std::optional<ArtifactKind> kind, const Path& path, const Stamp& stamp, Removal::Amount& counted)
     {
         const auto now = m_disk.files.info(path);
         if (!now || !*now || stamp_of(**now) != stamp) return false;
@@ -123,7 +120,8 @@ private:
     {
         const auto image = m_inventory.images.find(digest);
         if (image == m_inventory.images.end() || image->second.used > since) return;
-        remove(Kind::graphs, m_disk.layout.image(digest), image->second, m_result.removed.images);
+        remove(ArtifactKind::entries, m_disk.layout.image(digest), image->second,
+               m_result.removed.of(ArtifactKind::images));
     }
     void drop_unused_images()
     {
@@ -141,7 +139,8 @@ private:
     {
         bool is_gone = false;
         const bool is_free = m_tier.leases().unless_taken(entry.key, [&] {
-            is_gone = remove(Kind::graphs, m_disk.layout.entry(entry.key), entry.stamp, m_result.removed.entries);
+            is_gone = remove(ArtifactKind::entries, m_disk.layout.entry(entry.key), entry.stamp,
+                             m_result.removed.of(ArtifactKind::entries));
         });
         if (!is_free) ++m_result.in_use;
         if (!is_gone) return;
@@ -176,7 +175,7 @@ Budget resolve(const Budget& budget, FileSystem& folder)
 
 Result<Pruned> prune(LocalTier& tier, Inventory inventory, const PruneGoal& goal)
 {
-    const bool needs_images = !goal.only || *goal.only == Kind::graphs;
+    const bool needs_images = !goal.only || *goal.only == ArtifactKind::entries;
     if (needs_images && inventory.is_whole)
         if (auto ok = read_images(tier, inventory, goal.limit); !ok) return std::unexpected(ok.error());
     const bool knows_images = inventory.knows_images || !needs_images;

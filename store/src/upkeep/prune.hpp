@@ -14,7 +14,7 @@ inline constexpr std::chrono::minutes k_prune_grace{10};
 
 struct PruneGoal {
     Budget most;                                                        ///< that may stay; resolved
-    std::optional<Kind> only{};                                         ///< whose part of it alone is kept
+    std::optional<ArtifactKind> only{};                                 ///< whose part of it alone is kept
     std::optional<std::chrono::system_clock::time_point> used_before{}; ///< what was last used then goes in any case
     TimeLimit limit{};
     bool is_trial = false; ///< nothing is removed

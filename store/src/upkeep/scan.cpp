@@ -27,8 +27,8 @@ Result<void> Scan::run()
 {
     if (auto ok = scan_root(); !ok) return ok;
     if (auto ok = scan_images(); !ok) return ok;
-    for (const Kind kind : k_kinds_of_artifacts)
-        if (auto ok = scan_artifacts(Layout::artifacts(kind)); !ok) return ok;
+    for (const ArtifactKind kind : kinds_with_files())
+        if (auto ok = scan_artifacts(kind); !ok) return ok;
     scan_missing_images();
     std::ranges::stable_sort(m_findings, {}, [](const Finding& finding) { return finding.damage.path.native(); });
     return {};
@@ -141,19 +141,20 @@ Result<void> Scan::scan_images()
 bool Scan::scan_beside_shards(const Path& top, const DirectoryItem& item)
 {
     if (top == m_disk.layout.images() || item.type != FileType::regular) return false;
-    const bool has_misses = top == Layout::compiled() && item.name == k_miss_file;
+    const bool has_misses = top == Layout::artifacts(ArtifactKind::compiled) && item.name == k_miss_file;
     if (has_misses) scan_misses(top / item.name);
     if (item.name == k_usage_file) scan_usage(top / item.name);
     return has_misses || item.name == k_usage_file || item.name == k_usage_lock;
 }
 
-Result<void> Scan::scan_artifacts(const Path& top)
+Result<void> Scan::scan_artifacts(ArtifactKind kind)
 {
+    const Path top = Layout::artifacts(kind);
     return scan_shards(top, [this, &top](const std::string& shard, const DirectoryItem& item) {
         const bool is_lock = item.type == FileType::regular && is_record_lock(item.name);
         if (is_lock) m_record_locks.push_back(top / shard / item.name);
         const auto name = Layout::artifact_name(top, shard, item.name);
-        if (name && m_readers) scan_artifact(*name);
+        if (name && m_verifier) scan_artifact(*name);
         return is_lock || name;
     });
 }
@@ -190,12 +191,11 @@ void Scan::scan_artifact(const ArtifactName& artifact)
 {
     const Name name = artifact;
     const Path path = Layout::artifact(artifact);
-    const ArtifactReader reader = m_readers(artifact);
-    const auto found = m_disk.read(path, {reader.most_bytes}, &name);
+    const auto found = m_disk.read(path, {row_of(artifact.kind).most_bytes}, &name);
     if (!found) return add(path, found.error(), Finding::Cure::leave);
     if (!*found) return; // removed meanwhile
     const auto& [stamp, bytes] = **found;
-    const auto whole = bytes ? reader.verify(name, *bytes) : Result<void>(std::unexpected(bytes.error()));
+    const auto whole = bytes ? m_verifier(artifact, *bytes) : Result<void>(std::unexpected(bytes.error()));
     if (!whole) add(path, whole.error(), Finding::Cure::set_aside, stamp);
 }
 

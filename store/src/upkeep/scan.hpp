@@ -16,8 +16,8 @@ struct Finding {
 /// Use once: run(), then read the results. Changes nothing.
 class Scan {
 public:
-    /// Without `readers` artifacts are not read. Both must outlive it.
-    Scan(LocalTier& tier, const ArtifactReaders& readers) : m_tier(tier), m_disk(tier.disk()), m_readers(readers) {}
+    /// Without `verifier` artifacts are not read. Both must outlive it.
+    Scan(LocalTier& tier, const ArtifactVerifier& verifier) : m_tier(tier), m_disk(tier.disk()), m_verifier(verifier) {}
 
     [[nodiscard]] Result<void> run();
     [[nodiscard]] const std::vector<Finding>& findings() const noexcept { return m_findings; }
@@ -33,7 +33,7 @@ private:
     template <class ScanFile>
     [[nodiscard]] Result<void> scan_shards(const Path& top, const ScanFile& scan_file);
     [[nodiscard]] Result<void> scan_images();
-    [[nodiscard]] Result<void> scan_artifacts(const Path& top);
+    [[nodiscard]] Result<void> scan_artifacts(ArtifactKind kind);
     /// A folder that may not be used is a finding, and the look goes on. What fails otherwise is an error.
     [[nodiscard]] Result<void> skip(const Path& folder, const Error& error);
     void scan_entry(const EntryKey& key);
@@ -50,7 +50,7 @@ private:
 
     LocalTier& m_tier;
     const Disk& m_disk;
-    const ArtifactReaders& m_readers;
+    const ArtifactVerifier& m_verifier;
     std::vector<Finding> m_findings;
     std::vector<Path> m_record_locks;
     std::vector<std::pair<EntryKey, Digest>> m_named; ///< the images that intact entries name

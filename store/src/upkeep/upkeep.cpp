@@ -31,16 +31,16 @@ void cure(const Disk& disk, const Finding& finding)
 
 } // namespace
 
-Result<std::vector<Damage>> Upkeep::check(const ArtifactReaders& readers) const
+Result<std::vector<Damage>> Upkeep::check(const ArtifactVerifier& verifier) const
 {
-    Scan scan(m_tier, readers);
+    Scan scan(m_tier, verifier);
     if (auto ok = scan.run(); !ok) return std::unexpected(ok.error());
     std::vector<Damage> damages;
     for (const Finding& finding : scan.findings()) damages.push_back(finding.damage);
     return damages;
 }
 
-Result<std::vector<Damage>> Upkeep::repair(const ArtifactReaders& readers)
+Result<std::vector<Damage>> Upkeep::repair(const ArtifactVerifier& verifier)
 {
     const Disk& disk = m_tier.disk();
     if (auto ok = disk.may_remove("repair"); !ok) return std::unexpected(ok.error());
@@ -48,7 +48,7 @@ Result<std::vector<Damage>> Upkeep::repair(const ArtifactReaders& readers)
     std::set<Path> seen;
     // Setting a damaged image aside leaves entries that name a missing one: the second round finds those.
     for (int round = 0; round < 2; ++round) {
-        Scan scan(m_tier, readers);
+        Scan scan(m_tier, verifier);
         if (auto ok = scan.run(); !ok) return std::unexpected(ok.error());
         for (const Finding& finding : scan.findings()) {
             cure(disk, finding);

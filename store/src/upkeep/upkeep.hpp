@@ -17,8 +17,8 @@ public:
     explicit Upkeep(LocalTier& tier) : m_tier(tier), m_budget(tier) {}
 
     // As LocalStore says.
-    [[nodiscard]] Result<std::vector<Damage>> check(const ArtifactReaders& readers) const;
-    [[nodiscard]] Result<std::vector<Damage>> repair(const ArtifactReaders& readers);
+    [[nodiscard]] Result<std::vector<Damage>> check(const ArtifactVerifier& verifier) const;
+    [[nodiscard]] Result<std::vector<Damage>> repair(const ArtifactVerifier& verifier);
     [[nodiscard]] Result<Removal> plan_clear(const ClearRequest& request) const;
     [[nodiscard]] Result<Removal> clear(const ClearRequest& request);
     [[nodiscard]] Result<Pruned> plan_prune(const PruneRequest& request);

@@ -1,5 +1,5 @@
 // The table of subcommands. A new one is a row here, a declaration in commands.hpp and a file in verbs/.
-#include <map>
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -86,15 +86,21 @@ void required_function(CLI::App& app, Arguments& arguments, const char* what)
     app.add_option("function", arguments.target, what)->type_name(k_function)->option_text("(required)")->required();
 }
 
-const std::map<std::string, store::ClearKind>& clear_kinds()
+/// An option that takes the word of a kind that is for this use, or one of `others`.
+void kind_option(CLI::App& app, std::string& value, const char* what, store::KindUse use,
+                 const std::vector<std::string>& others = {})
 {
-    using store::ClearKind;
-    static const std::map<std::string, ClearKind> kinds{
-        {"entries", ClearKind::entries},       {"images", ClearKind::images},
-        {"quarantine", ClearKind::quarantine}, {"tuned", ClearKind::tuned},
-        {"compiled", ClearKind::compiled},     {"profile", ClearKind::profile},
-        {"torch", ClearKind::torch},           {"all", ClearKind::all}};
-    return kinds;
+    auto words = store::words_for(use);
+    words.insert(words.end(), others.begin(), others.end());
+    app.add_option("--kind", value, what)
+        ->type_name(fmt::format("{}", fmt::join(words, "|")))
+        ->check(
+            [words, use, others](const std::string& given) {
+                if (std::ranges::find(others, given) != others.end()) return std::string();
+                const auto kind = store::parse_kind("the line", given, use, others);
+                return kind ? std::string() : kind.error().message + did_you_mean(given, words);
+            },
+            "", "");
 }
 
 // --- the rows
@@ -135,8 +141,8 @@ Verb show_verb()
 void explain_options(CLI::App& app, Arguments& arguments)
 {
     required_function(app, arguments, "model/function or model/rank/function; a program's name with --kind compiled");
-    among(app.add_option("--kind", arguments.explained, "what missed: an entry (the default), or a compiled program"),
-          {"entries", "compiled"});
+    kind_option(app, arguments.explained, "what missed: an entry (the default), or a compiled program",
+                store::KindUse::explained);
     app.add_flag("--all", arguments.all, "the last 16 misses, not only the last one");
     app.add_flag("--accept-newer-driver", arguments.accept_newer_driver,
                  "judge as CacheOptions::accept_newer_driver does");
@@ -218,8 +224,8 @@ void clear_options(CLI::App& app, Arguments& arguments)
     app.add_option("--func", arguments.function, "only this function: function, model/function or model/rank/function")
         ->type_name(k_function)
         ->check(check_given, "", "");
-    among(app.add_option("--kind", arguments.kind, "what to remove; images: those that no entry uses"),
-          {"entries", "images", "quarantine", "tuned", "compiled", "profile", "torch", "all"});
+    kind_option(app, arguments.kind, "what to remove; images: those that no entry uses", store::KindUse::cleared,
+                {"quarantine", "all"});
     app.add_flag("--dry-run", arguments.dry_run, "say what would be removed, and remove nothing");
     app.add_flag("--yes", arguments.yes, "do not ask before everything is removed");
 }
@@ -232,7 +238,7 @@ Verb clear_verb()
             clear_options,
             [](const Context& c, const Arguments& a) {
                 const Asking asking = a.dry_run ? Asking::dry_run : a.yes ? Asking::never : Asking::who_can_answer;
-                return clear(c, {given(a.model), given(a.function), clear_kinds().at(a.kind), asking});
+                return clear(c, {given(a.model), given(a.function), a.kind, asking});
             }};
 }
 
@@ -249,8 +255,7 @@ void prune_options(CLI::App& app, Arguments& arguments)
         ->check(check_size, "", "");
     app.add_option("--older", arguments.older_days, "what was not used for so many days goes in any case")
         ->type_name("DAYS");
-    among(app.add_option("--kind", arguments.pruned, "this kind alone; --to is what may stay of it then"),
-          {"graphs", "compiled", "tuned", "profile", "torch"});
+    kind_option(app, arguments.pruned, "this kind alone; --to is what may stay of it then", store::KindUse::budgeted);
     app.add_flag("--dry-run", arguments.dry_run, "say what would be removed, and remove nothing");
 }
 
@@ -322,11 +327,11 @@ void bundle_options(CLI::App& app, Arguments& arguments)
     app.add_option("--func", arguments.function, "only this function: function, model/function or model/rank/function")
         ->type_name(k_function)
         ->check(check_given, "", "");
-    app.add_option("--kind", arguments.kinds,
-                   "only these kinds, with commas between them: graph (with images and constants), compiled, autotune, "
-                   "profile, torch (what PyTorch compiled: create leaves it out unless it is named, and needs a key to "
-                   "sign with)")
-        ->type_name("KIND")
+    app.add_option(
+           "--kind", arguments.kinds,
+           "only these kinds, with commas between them: entries come with images and constants; create leaves torch "
+           "out unless it is named, and needs a key to sign it with")
+        ->type_name(fmt::format("{}", fmt::join(store::words_for(store::KindUse::bundled), "|")))
         ->check(check_given, "", "");
     app.add_option("--arch", arguments.architectures, "strip: the architectures that stay, with commas between them")
         ->type_name("ARCH")

@@ -59,10 +59,10 @@ Result<int> check(const Context& context, const std::optional<std::string>& name
     std::vector<store::Damage> damages;
     std::uint64_t left = 0;
     if (*store) {
-        auto found = repairs ? (*store)->repair(bundle::reader_of) : (*store)->check(bundle::reader_of);
+        auto found = repairs ? (*store)->repair(bundle::verify_artifact) : (*store)->check(bundle::verify_artifact);
         if (!found) return std::unexpected(found.error());
         if (name) keep_only(*found, *functions);
-        const auto after = repairs ? (*store)->check(bundle::reader_of) : found;
+        const auto after = repairs ? (*store)->check(bundle::verify_artifact) : found;
         if (!after) return std::unexpected(after.error());
         damages = std::move(*found);
         left = after->size();

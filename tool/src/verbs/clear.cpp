@@ -18,20 +18,12 @@ using store::Removal;
 
 Json to_json(const Removal& removal)
 {
-    return {{"entries", removal.entries.files},
-            {"images", removal.images.files},
-            {"quarantined", removal.quarantined.files},
-            {"entry_bytes", removal.entries.bytes},
-            {"image_bytes", removal.images.bytes},
-            {"quarantined_bytes", removal.quarantined.bytes},
-            {"tuned", removal.tuned.files},
-            {"tuned_bytes", removal.tuned.bytes},
-            {"compiled", removal.compiled.files},
-            {"compiled_bytes", removal.compiled.bytes},
-            {"profiles", removal.profiles.files},
-            {"profile_bytes", removal.profiles.bytes},
-            {"torch", removal.torch.files},
-            {"torch_bytes", removal.torch.bytes}};
+    Json json{{"quarantined", removal.quarantined.files}, {"quarantined_bytes", removal.quarantined.bytes}};
+    for (const store::ArtifactKind kind : store::kinds_for(store::KindUse::cleared)) {
+        json[std::string(to_string(kind))] = removal.of(kind).files;
+        json[fmt::format("{}_bytes", store::row_of(kind).one)] = removal.of(kind).bytes;
+    }
+    return json;
 }
 
 void report(const Context& context, const ClearOptions& options, const Removal& removal)
@@ -58,8 +50,7 @@ Answering who_answers()
 /// Everything is meant, and there is something to lose.
 bool is_worth_asking(const ClearOptions& options, const store::ClearRequest& request, const Removal& planned)
 {
-    const bool everything = !request.chooses_functions() &&
-                            (request.kind == store::ClearKind::entries || request.kind == store::ClearKind::all);
+    const bool everything = !request.chooses_functions() && request.kinds.contains(store::ArtifactKind::entries);
     return options.asking == Asking::who_can_answer && everything && planned.files() > 0;
 }
 
@@ -108,13 +99,19 @@ Result<std::optional<Removal>> carry_out(const Context& context, store::LocalSto
 
 Result<int> clear(const Context& context, const ClearOptions& options)
 {
-    if ((options.model || options.function) && options.kind != store::ClearKind::entries)
-        return fail(ErrorCode::invalid_argument, "--model and --func choose entries: leave them out with --kind "
-                                                 "images, quarantine, tuned, compiled, profile or "
-                                                 "all");
+    if ((options.model || options.function) && options.kind != to_string(store::ArtifactKind::entries))
+        return fail(ErrorCode::invalid_argument, "--model and --func choose entries: leave them out with --kind {}",
+                    options.kind);
     auto request = request_of(options.model, options.function);
     if (!request) return std::unexpected(request.error());
-    request->kind = options.kind;
+    if (options.kind == "all")
+        *request = store::ClearRequest::everything();
+    else if (options.kind == "quarantine")
+        *request = {.kinds = {}, .quarantine = true};
+    else if (const auto kind = store::parse_kind("--kind", options.kind, store::KindUse::cleared))
+        request->kinds = {*kind};
+    else
+        return std::unexpected(kind.error());
     const auto store = open_store(context, options.asking == Asking::dry_run ? store::StoreMode::read_only
                                                                              : store::StoreMode::read_write);
     if (!store) return std::unexpected(store.error());

@@ -42,7 +42,7 @@ Result<Contents> contents_of(const store::LocalStore& store, Environments& envir
     if (!images) return std::unexpected(images.error());
     contents.images = images->size();
     for (const auto& [digest, size] : *images) contents.image_bytes += size;
-    const auto quarantine = store.plan_clear({.kind = store::ClearKind::quarantine});
+    const auto quarantine = store.plan_clear({.kinds = {}, .quarantine = true});
     if (!quarantine) return std::unexpected(quarantine.error());
     contents.quarantined = quarantine->quarantined.files;
     return contents;
@@ -110,7 +110,7 @@ constexpr std::array k_variables{
     Variable{"WARMGRAPH_CACHE_FILES", "the same in files"},
     Variable{"WARMGRAPH_COMPRESSION", "what is compressed as it is written: payloads=3@16K,images=0,constants=0"},
     Variable{"WARMGRAPH_POLICY", "read_write, read_only, refresh, off, require_hit or no_compile"},
-    Variable{"WARMGRAPH_KINDS", "which kinds are used: graphs,compiled,tuned,profile, or all but some: -tuned"},
+    Variable{"WARMGRAPH_KINDS", "which kinds are used: entries,compiled,tuned,profiles, or all but some: -tuned"},
     Variable{"WARMGRAPH_PROFILE", "on or off: are the sizes counted that functions are called with"},
     Variable{"WARMGRAPH_VERIFY", "never, first or 1/N: the hits that are compared with the function"},
     Variable{"WARMGRAPH_LOG", "trace, debug, info, warn, error or off"},

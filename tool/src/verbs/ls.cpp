@@ -138,8 +138,8 @@ Result<void> gather(const store::LocalStore& store, const std::vector<cachefmt::
     for (const auto& [digest, size] : *images) totals.image_bytes += size;
     const auto held = store.held();
     if (!held) return std::unexpected(held.error());
-    totals.compiled = held->at(store::Kind::compiled).files;
-    totals.compiled_bytes = held->at(store::Kind::compiled).bytes;
+    totals.compiled = held->at(store::ArtifactKind::compiled).files;
+    totals.compiled_bytes = held->at(store::ArtifactKind::compiled).bytes;
     return {};
 }
 

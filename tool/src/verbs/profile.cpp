@@ -20,7 +20,7 @@ struct StoredProfile {
 std::string file_of(const store::ArtifactName& name)
 {
     const std::string file = store::file_name(name);
-    return fmt::format("{}/{}/{}", store::folder_of(name.kind), file.substr(0, 2), file);
+    return fmt::format("{}/{}/{}", store::row_of(name.kind).folder, file.substr(0, 2), file);
 }
 
 /// Those of a model, or of model/function; nullopt: all. What cannot be read is of any.
@@ -35,7 +35,7 @@ bool is_asked_for(const StoredProfile& stored, const std::optional<std::string>&
 
 Result<std::vector<StoredProfile>> read_all(store::Tier& tier, const std::optional<std::string>& name)
 {
-    const auto names = tier.list({.kind = store::Scope::Kind::profiles});
+    const auto names = tier.list({.kind = store::ArtifactKind::profiles});
     if (!names) return std::unexpected(names.error());
     const profile::Library library(tier);
     std::vector<StoredProfile> all;

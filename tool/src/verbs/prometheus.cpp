@@ -71,7 +71,7 @@ std::string kind_events(const FolderStatistics& statistics)
     std::string text =
         head_of(k_name, "counter", "What happened to programs, configurations and profiles, by event and reason.");
     for (const KindStatistics& of : statistics.kinds) {
-        if (of.kind == store::Kind::graphs) continue;
+        if (of.kind == store::ArtifactKind::entries) continue;
         for (const auto& [what, tally] : of.usage.events.all())
             text += fmt::format("{}{{{},event=\"{}\",reason=\"{}\"}} {}\n", k_name, labels_of(of),
                                 to_string(what.first), escaped(what.second), tally.count);

@@ -14,6 +14,14 @@ using store::Removal;
 
 Json to_json(const Removal::Amount& amount) { return {{"files", amount.files}, {"bytes", amount.bytes}}; }
 
+Json amounts_json(const Removal& removed)
+{
+    Json json{{"quarantined", to_json(removed.quarantined)}};
+    for (const store::ArtifactKind kind : store::kinds_for(store::KindUse::cleared))
+        json[std::string(to_string(kind))] = to_json(removed.of(kind));
+    return json;
+}
+
 std::string amount_text(const Removal::Amount& amount)
 {
     return fmt::format("{} in {}", size_text(amount.bytes), plural(amount.files, "file"));
@@ -24,14 +32,7 @@ void report(const Context& context, const PruneOptions& options, const Pruned& p
     const Removal& removed = pruned.removed;
     if (context.output == Output::json)
         return print(Json{{"cache_dir", context.cache_dir.string()},
-                          {options.is_dry_run ? "would_remove" : "removed",
-                           {{"entries", to_json(removed.entries)},
-                            {"images", to_json(removed.images)},
-                            {"quarantined", to_json(removed.quarantined)},
-                            {"compiled", to_json(removed.compiled)},
-                            {"tuned", to_json(removed.tuned)},
-                            {"profile", to_json(removed.profiles)},
-                            {"torch", to_json(removed.torch)}}},
+                          {options.is_dry_run ? "would_remove" : "removed", amounts_json(removed)},
                           {"before", to_json(pruned.before)},
                           {"after", to_json(pruned.after)},
                           {"in_use", pruned.in_use},
@@ -59,7 +60,11 @@ Result<store::PruneRequest> request_of(const PruneOptions& options)
                !said) {
         return std::unexpected(said.error()); // what is to be removed is not guessed
     }
-    if (options.kind) request.kind = store::kind_of(*options.kind);
+    if (options.kind) {
+        const auto kind = store::parse_kind("--kind", *options.kind, store::KindUse::budgeted);
+        if (!kind) return std::unexpected(kind.error());
+        request.kind = *kind;
+    }
     if (options.older_days) request.older = std::chrono::days(*options.older_days);
     return request;
 }

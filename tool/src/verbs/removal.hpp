@@ -7,8 +7,7 @@
 
 namespace warmgraph::tool {
 
-/// "2 entries, 1 image, 0 quarantined files (41 KiB)"; with ", 3 tuned configurations", ", 1 compiled program" or
-/// ", 1 shape profile" and ", 1 artifact of PyTorch" where there are any
+/// "2 entries, 1 image, 0 quarantined files (41 KiB)"; of other kinds those that there are: ", 1 compiled program"
 [[nodiscard]] std::string text_of(const store::Removal& removal);
 
 } // namespace warmgraph::tool

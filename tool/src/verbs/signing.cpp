@@ -39,8 +39,8 @@ const Error k_removed{ErrorCode::not_found, "it was removed while it was looked 
 /// What is done with each object.
 struct Work {
     std::function<Line(store::LocalStore&, const cachefmt::EntryKey&)> entry;
-    /// Of a kind of this row, whole. nullopt: there is nothing to say of it.
-    std::function<std::optional<Line>(store::LocalStore&, const store::ArtifactName&, const bundle::KindRow&,
+    /// Whole, as its kind's reader says. nullopt: there is nothing to say of it.
+    std::function<std::optional<Line>(store::LocalStore&, const store::ArtifactName&, const bundle::KindReader&,
                                       ByteView object)>
         artifact;
 };
@@ -64,21 +64,21 @@ Result<std::vector<Line>> over_entries(store::LocalStore& store, const Work& wor
 /// Read as it is read where it is used.
 std::optional<Line> over_artifact(store::LocalStore& store, const store::ArtifactName& name, const Work& work)
 {
-    const bundle::KindRow& row = bundle::row_of(name);
-    const auto found = store.tier().get(name, {row.most_bytes});
+    const bundle::KindReader& reader = bundle::reader_of(name.kind);
+    const auto found = store.tier().get(name, {store::row_of(name.kind).most_bytes});
     if (!found) return failed(name, found.error());
     if (!*found) return failed(name, k_removed);
     const auto& bytes = (*found)->bytes;
     if (!bytes) return failed(name, bytes.error());
-    if (const auto whole = row.verify(name, *bytes); !whole) return failed(name, whole.error());
-    return work.artifact(store, name, row, *bytes);
+    if (const auto whole = reader.verify(name, *bytes); !whole) return failed(name, whole.error());
+    return work.artifact(store, name, reader, *bytes);
 }
 
 Result<std::vector<Line>> over_all(store::LocalStore& store, const Work& work)
 {
     auto lines = over_entries(store, work);
     if (!lines) return lines;
-    const auto names = bundle::artifacts_of(store.tier(), [](bundle::Kind) { return true; });
+    const auto names = bundle::artifacts_of(store.tier(), [](store::ArtifactKind) { return true; });
     if (!names) return std::unexpected(names.error());
     for (const store::ArtifactName& name : *names)
         if (auto line = over_artifact(store, name, work)) lines->push_back(std::move(*line));
@@ -100,19 +100,19 @@ Line sign_entry(store::LocalStore& store, const cachefmt::EntryKey& key, const S
     return {key, "signed", with.id()};
 }
 
-std::optional<Line> sign_artifact(store::LocalStore& store, const store::ArtifactName& name, const bundle::KindRow& row,
-                                  ByteView object, const cachefmt::Trust& trust)
+std::optional<Line> sign_artifact(store::LocalStore& store, const store::ArtifactName& name,
+                                  const bundle::KindReader& reader, ByteView object, const cachefmt::Trust& trust)
 {
-    if (row.sealed == nullptr) return std::nullopt;
+    if (reader.sealed == nullptr) return std::nullopt;
     const SigningKey& with = *trust.sign_with;
-    const auto sealed = cachefmt::open_sealed(*row.sealed, object);
+    const auto sealed = cachefmt::open_sealed(*reader.sealed, object);
     if (!sealed) return failed(name, sealed.error());
-    if (sealed->is_signed_by(with, *row.sealed)) return Line{name, "signed already", with.id()};
+    if (sealed->is_signed_by(with, *reader.sealed)) return Line{name, "signed already", with.id()};
     // What can run any code is vouched for only where an accepted key did so before.
-    if (trust.require || bundle::needs_signed_bundle(row.kind))
-        if (const auto trusted = cachefmt::check_signature(*row.sealed, *sealed, trust); !trusted)
+    if (trust.require || store::needs_signed_bundle(reader.kind))
+        if (const auto trusted = cachefmt::check_signature(*reader.sealed, *sealed, trust); !trusted)
             return failed(name, trusted.error());
-    const auto again = cachefmt::seal(*row.sealed, as_text(sealed->facts), sealed->contents, &with);
+    const auto again = cachefmt::seal(*reader.sealed, as_text(sealed->facts), sealed->contents, &with);
     if (!again) return failed(name, again.error());
     if (auto done = store.tier().put(name, *again); !done) return failed(name, done.error());
     return Line{name, "signed", with.id()};
@@ -133,13 +133,13 @@ Line verify_entry(store::LocalStore& store, const cachefmt::EntryKey& key)
     return {key, "ok", "signed with '" + (**entry).header.signed_by + "'"};
 }
 
-std::optional<Line> verify_artifact(const store::ArtifactName& name, const bundle::KindRow& row, ByteView object,
+std::optional<Line> verify_artifact(const store::ArtifactName& name, const bundle::KindReader& reader, ByteView object,
                                     const cachefmt::Trust& trust)
 {
-    if (row.sealed == nullptr) return Line{name, "ok", "whole; its kind is not signed"};
-    const auto sealed = cachefmt::open_sealed(*row.sealed, object);
+    if (reader.sealed == nullptr) return Line{name, "ok", "whole; its kind is not signed"};
+    const auto sealed = cachefmt::open_sealed(*reader.sealed, object);
     if (!sealed) return failed(name, sealed.error());
-    if (const auto trusted = cachefmt::check_signature(*row.sealed, *sealed, trust); !trusted)
+    if (const auto trusted = cachefmt::check_signature(*reader.sealed, *sealed, trust); !trusted)
         return failed(name, trusted.error());
     return Line{name, "ok", "signed with '" + sealed->key_id + "'"};
 }
@@ -172,8 +172,7 @@ std::string to_text(const Context& context, const std::vector<Line>& lines)
             table.add({full_name(key->function), short_hex(key->guards_digest), line.state, line.detail});
         } else {
             const auto& name = std::get<store::ArtifactName>(line.name);
-            table.add(
-                {fmt::format("({})", bundle::row_of(name).name), short_hex(name.digest), line.state, line.detail});
+            table.add({fmt::format("({})", to_string(name.kind)), short_hex(name.digest), line.state, line.detail});
         }
     }
     const auto wrong = static_cast<std::uint64_t>(std::ranges::count_if(lines, &Line::is_wrong));
@@ -232,8 +231,8 @@ Result<int> sign(const Context& context, const SigningFiles& files)
                   {[&](store::LocalStore& opened, const cachefmt::EntryKey& key) {
                        return sign_entry(opened, key, *trust->sign_with);
                    },
-                   [&](store::LocalStore& opened, const store::ArtifactName& name, const bundle::KindRow& row,
-                       ByteView object) { return sign_artifact(opened, name, row, object, *trust); }});
+                   [&](store::LocalStore& opened, const store::ArtifactName& name, const bundle::KindReader& reader,
+                       ByteView object) { return sign_artifact(opened, name, reader, object, *trust); }});
 }
 
 Result<int> verify(const Context& context, const SigningFiles& files)
@@ -246,9 +245,10 @@ Result<int> verify(const Context& context, const SigningFiles& files)
     if (!trust) return std::unexpected(trust.error());
     const auto store = open_store(context, store::StoreMode::read_only, *trust);
     if (!store) return std::unexpected(store.error());
-    return report(context, store->get(),
-                  {verify_entry, [&](store::LocalStore&, const store::ArtifactName& name, const bundle::KindRow& row,
-                                     ByteView object) { return verify_artifact(name, row, object, *trust); }});
+    return report(
+        context, store->get(),
+        {verify_entry, [&](store::LocalStore&, const store::ArtifactName& name, const bundle::KindReader& reader,
+                           ByteView object) { return verify_artifact(name, reader, object, *trust); }});
 }
 
 Result<int> make_key(const Context& context, const NewKey& wanted)

@@ -18,7 +18,7 @@ struct FunctionStatistics {
 
 /// One kind of what the folder keeps.
 struct KindStatistics {
-    store::Kind kind = store::Kind::graphs;
+    store::ArtifactKind kind = store::ArtifactKind::entries;
     store::Removal::Amount held;
     store::FunctionUsage usage; ///< of graphs: that of all functions
 };

@@ -166,7 +166,7 @@ Result<FolderStatistics> gather(const store::LocalStore& store, const std::vecto
     if (!held) return std::unexpected(held.error());
     for (const auto& [kind, amount] : *held)
         statistics.kinds.push_back(
-            {kind, amount, kind == store::Kind::graphs ? total_of(statistics.functions) : store.usage(kind)});
+            {kind, amount, kind == store::ArtifactKind::entries ? total_of(statistics.functions) : store.usage(kind)});
     return statistics;
 }
 

@@ -7,11 +7,12 @@
 #include <string>
 
 #include "warmgraph/autotune/best_config.hpp"
+#include "warmgraph/store/artifact_kind.hpp"
 
 namespace warmgraph::autotune {
 
 inline constexpr std::uint64_t k_module_format = 1;
-inline constexpr std::uint64_t k_module_cap = 32ULL << 20; ///< bytes of a file
+inline constexpr std::uint64_t k_module_cap = store::row_of(store::ArtifactKind::tuned).most_bytes; ///< bytes of a file
 inline constexpr std::size_t k_most_module_configs = 4096;
 
 struct ModuleConfigs {

@@ -24,7 +24,7 @@ inline constexpr std::string_view k_suffix = ".wgb";
 enum class Codec : std::uint32_t { none = 0, zstd = 1 };
 
 struct Member {
-    Kind kind = Kind::graph;
+    ArtifactKind kind = ArtifactKind::entries;
     Codec codec = Codec::none;
     std::uint64_t offset = 0; ///< in the file
     std::uint64_t stored = 0; ///< bytes there

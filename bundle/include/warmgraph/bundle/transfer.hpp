@@ -16,7 +16,7 @@ namespace warmgraph::bundle {
 /// What was moved, of one kind.
 struct Amount {
     std::uint64_t count = 0, bytes = 0;
-    /// Of graphs: that first calls without the cache took, compiling included. Of compiled programs: that compiling took. Of
+    /// Of entries: that first calls without the cache took, compiling included. Of compiled programs: that compiling took. Of
     /// tuned configurations: that tuning took. Others do not know.
     double seconds = 0;
     std::vector<std::string> names{};
@@ -27,10 +27,10 @@ struct Left {
 };
 
 struct Transfer {
-    std::map<Kind, Amount> moved{};
+    std::map<ArtifactKind, Amount> moved{};
     std::vector<Left> there{};   ///< in the target already: nothing is replaced
     std::vector<Left> skipped{}; ///< not moved, and why
-    void add(Kind kind, std::string_view name, std::uint64_t bytes, double seconds = 0);
+    void add(ArtifactKind kind, std::string_view name, std::uint64_t bytes, double seconds = 0);
     void merge(Transfer&& more);
 };
 
@@ -44,17 +44,12 @@ using Getter = std::function<Result<std::optional<Bytes>>(const store::Name&)>;
 [[nodiscard]] Result<Transfer> gather(Writer& writer, const std::vector<store::EntryKey>& entries, const Getter& get,
                                       const Progress& progress = {});
 
-/// Objects that stand alone: compiled programs, tuned configurations and shape profiles. What is damaged, or gone, is
-/// skipped.
+/// Objects that stand alone. What is damaged, or gone, is skipped. An Error is the writer's.
 [[nodiscard]] Result<Transfer> gather(Writer& writer, const std::vector<store::ArtifactName>& artifacts,
                                       const Getter& get, const Progress& progress = {});
 /// The names of all artifacts in a tier, of the kinds that are wanted.
 [[nodiscard]] Result<std::vector<store::ArtifactName>> artifacts_of(store::Tier& tier,
-                                                                    const std::function<bool(Kind)>& wanted);
-
-/// Objects that stand alone, of one kind. What is not there, or not whole, is skipped. An Error is the writer's.
-[[nodiscard]] Result<Transfer> gather_artifacts(Writer& writer, Kind kind, const std::vector<store::Name>& names,
-                                                const Getter& get);
+                                                                    const std::function<bool(ArtifactKind)>& wanted);
 
 /// Empty: the entry is wanted; else why not. Asked before anything of it is read.
 using Wanted = std::function<std::string(const cachefmt::EntryHeader&)>;

@@ -44,7 +44,7 @@ public:
     /// An object as it lies in a cache folder; held to its kind first: `corrupt`, `stale`, `unsupported` and nothing is
     /// written. False: a member of this name is in it already. invalid_argument: a kind that needs a signed bundle, and
     /// there is no key.
-    [[nodiscard]] Result<bool> add(Kind kind, const store::Name& name, ByteView object);
+    [[nodiscard]] Result<bool> add(ArtifactKind kind, const store::Name& name, ByteView object);
     /// A member of another bundle, as it is stored there.
     [[nodiscard]] Result<bool> copy(const Bundle& from, const Member& member);
     [[nodiscard]] bool is_signed() const noexcept { return m_options.sign_with != nullptr; }

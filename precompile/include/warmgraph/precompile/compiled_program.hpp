@@ -12,13 +12,15 @@
 #include "warmgraph/cachefmt/sealed.hpp"
 #include "warmgraph/cachefmt/trust.hpp"
 #include "warmgraph/precompile/headers.hpp"
+#include "warmgraph/store/artifact_kind.hpp"
 #include "warmgraph/store/miss.hpp"
 
 namespace warmgraph::precompile {
 
 inline constexpr std::uint32_t k_compiled_format = 1;
-inline constexpr std::uint64_t k_compiled_cap = 256ULL << 20; ///< bytes of a file
-inline constexpr std::uint64_t k_facts_cap = 4ULL << 20;      ///< bytes of its facts
+inline constexpr std::uint64_t k_compiled_cap =
+    store::row_of(store::ArtifactKind::compiled).most_bytes; ///< bytes of a file
+inline constexpr std::uint64_t k_facts_cap = 4ULL << 20;     ///< bytes of its facts
 inline constexpr std::size_t k_most_option_words = 4096;
 
 /// How its files are sealed and signed.

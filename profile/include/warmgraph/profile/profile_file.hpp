@@ -6,11 +6,13 @@
 
 #include "warmgraph/base/bytes.hpp"
 #include "warmgraph/profile/shapes.hpp"
+#include "warmgraph/store/artifact_kind.hpp"
 
 namespace warmgraph::profile {
 
 inline constexpr std::uint64_t k_profile_format = 1;
-inline constexpr std::uint64_t k_profile_cap = 4ULL << 20; ///< bytes of a file; more is not read
+inline constexpr std::uint64_t k_profile_cap =
+    store::row_of(store::ArtifactKind::profiles).most_bytes; ///< bytes of a file; more is not read
 
 /// One line for each shape, the most frequent first. Of what does not fit into the cap, the least frequent shapes are left
 /// out.

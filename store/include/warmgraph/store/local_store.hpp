@@ -131,7 +131,7 @@ public:
     /// Ends the loads whose work is done. Costs nothing where none waits.
     void settle_loads() noexcept;
     [[nodiscard]] Result<std::optional<Bytes>> image(const Digest& digest, std::uint64_t size = ~0ULL);
-    [[nodiscard]] Result<bool> publish_image(ByteView image, Blob kind = Blob::image);
+    [[nodiscard]] Result<bool> publish_image(ByteView blob, ArtifactKind kind = ArtifactKind::images);
     /// Digests and sizes of all images in the folder.
     [[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> images() const;
 
@@ -145,9 +145,9 @@ public:
     /// Begins that thread (a tenth of a millisecond), which otherwise the first add_usage_soon does.
     void expect_usage() noexcept;
     [[nodiscard]] FunctionUsage usage(const FunctionKey& function) const;
-    /// The same of a kind of artifacts, of all models together. REQUIRES: it is not Kind::graphs, whose functions count.
-    void add_usage_soon(Kind kind, const FunctionUsage& more) noexcept;
-    [[nodiscard]] FunctionUsage usage(Kind kind) const;
+    /// The same of a kind that has files, of all models together.
+    void add_usage_soon(ArtifactKind kind, const FunctionUsage& more) noexcept;
+    [[nodiscard]] FunctionUsage usage(ArtifactKind kind) const;
 
     /// Keeps a miss beside the function's entries, with the guards of its call (guards::to_json; empty: not known). Also in a store that was
     /// opened read_only, where the folder lets it; a failure is swallowed, and costs a few milliseconds.
@@ -158,21 +158,21 @@ public:
     /// Keeps a program's miss, the last one of each program (Miss::id). As note_miss.
     void note_program_miss(const Miss& miss) noexcept;
     [[nodiscard]] Result<Misses> program_misses() const;
-    /// Files and bytes in the folder, of each kind: of graphs entries, images and constants.
-    [[nodiscard]] Result<std::map<Kind, Removal::Amount>> held() const;
+    /// Files and bytes in the folder, of each kind with its parts.
+    [[nodiscard]] Result<std::map<ArtifactKind, Removal::Amount>> held() const;
     /// Keeps the folder's budget behind something that was put into the tier, within a writer's time. Best effort.
     void make_room() noexcept;
 
     // --- whole folder. Only names that the library makes are changed, and only where the mark still is; in a folder that
     // lost it the changing calls give permission_denied.
-    /// Reads everything: every damaged, foreign or left-over file. Artifacts are read by `readers`; without these their names
+    /// Reads everything: every damaged, foreign or left-over file. Artifacts are read by `verifier`; without these their names
     /// are looked at, and nothing else. Changes nothing. Codes: corrupt and stale (does not
     /// verify; stored for another key), not_found (an entry whose image is missing; the mark is), invalid_argument (a foreign
     /// file), io_failed (a dead writer's temporary), or why a file cannot be read.
-    [[nodiscard]] Result<std::vector<Damage>> check(const ArtifactReaders& readers = {}) const;
+    [[nodiscard]] Result<std::vector<Damage>> check(const ArtifactVerifier& verifier = {}) const;
     /// Moves every damaged entry, image and artifact to quarantine, removes temporaries of dead writers; foreign files stay.
     /// Returns what was found.
-    [[nodiscard]] Result<std::vector<Damage>> repair(const ArtifactReaders& readers = {});
+    [[nodiscard]] Result<std::vector<Damage>> repair(const ArtifactVerifier& verifier = {});
     /// What clear() would remove now. Changes nothing, and gives the same errors, but may be asked in a read-only store.
     [[nodiscard]] Result<Removal> plan_clear(const ClearRequest& request) const;
     /// Removes it and returns what went. Chosen names that fit no function remove nothing. Folders go that are empty then.

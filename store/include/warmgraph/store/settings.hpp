@@ -8,7 +8,7 @@
 
 #include "warmgraph/base/error.hpp"
 #include "warmgraph/base/log.hpp"
-#include "warmgraph/store/kind.hpp"
+#include "warmgraph/store/artifact_kind.hpp"
 
 namespace warmgraph::store {
 

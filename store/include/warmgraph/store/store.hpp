@@ -60,9 +60,6 @@ struct Caps {
     Packings packings{}; ///< of what is published
 };
 
-/// What an object under an image's name is: both are read alike.
-enum class Blob : std::uint8_t { image, constant };
-
 class HeaderMemo; // src/header_memo.hpp
 
 class Store {
@@ -101,8 +98,9 @@ public:
     /// Verified against the digest; nullopt when missing; damaged ones are refused to the tier and reported as missing.
     /// `size` is what the entry says: no more is read.
     [[nodiscard]] Result<std::optional<Bytes>> image(const Digest& digest, std::uint64_t size = ~0ULL);
-    /// Puts unless it is there already (then it is used now). Returns true when put. unsupported: over the cap.
-    [[nodiscard]] Result<bool> publish_image(ByteView image, Blob kind = Blob::image);
+    /// Puts unless it is there already (then it is used now). Returns true when put. unsupported: over the cap. REQUIRES:
+    /// is_blob(kind).
+    [[nodiscard]] Result<bool> publish_image(ByteView blob, ArtifactKind kind = ArtifactKind::images);
 
 private:
     Tier& m_tier;

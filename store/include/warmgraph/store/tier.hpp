@@ -16,6 +16,7 @@
 #include "warmgraph/base/bytes.hpp"
 #include "warmgraph/base/error.hpp"
 #include "warmgraph/cachefmt/entry.hpp"
+#include "warmgraph/store/artifact_kind.hpp"
 
 namespace warmgraph::store {
 
@@ -28,26 +29,24 @@ struct ImageName {
     auto operator<=>(const ImageName&) const = default;
 };
 
-enum class ArtifactKind : std::uint8_t { best_config, module_configs, compiled, profile, torch };
-
-/// What is neither: a tuned configuration, those of one module, a compiled program, a shape profile, or what PyTorch
-/// compiled. Named by the digest of what it was made of or for; what its bytes mean is known to autotune/, precompile/,
-/// profile/ and, of the last, to PyTorch alone (torch_artifacts.hpp).
+/// What is neither an entry nor an image. Named by the digest of what it was made of or for; what its bytes mean is known to
+/// autotune/, precompile/, profile/ and, of the last kind, to PyTorch alone (torch_artifacts.hpp).
 struct ArtifactName {
-    ArtifactKind kind = ArtifactKind::best_config;
+    ArtifactKind kind = ArtifactKind::tuned; ///< one that has files
     Digest digest;
+    std::uint8_t form = 0; ///< which of the kind's KindRow::suffixes
     auto operator<=>(const ArtifactName&) const = default;
 };
 /// ".best_config", ".module_configs", ".compiled", ".profile", ".mega_cache"
-[[nodiscard]] std::string_view suffix_of(ArtifactKind kind) noexcept;
-/// Where its files lie, below the root: "autotune", "compiled", "profile", "torch".
-[[nodiscard]] std::string_view folder_of(ArtifactKind kind) noexcept;
+[[nodiscard]] std::string_view suffix_of(const ArtifactName& name) noexcept;
 /// "<64 hex digits><suffix>", as the file is called; and back.
 [[nodiscard]] std::string file_name(const ArtifactName& name);
 [[nodiscard]] std::optional<ArtifactName> artifact_from_file_name(std::string_view name);
 
-/// What a tier keeps. Another kind of artifact is another alternative.
+/// What a tier keeps.
 using Name = std::variant<EntryKey, ImageName, ArtifactName>;
+/// A constant's contents are named as an image is, and taken for one.
+[[nodiscard]] ArtifactKind kind_of(const Name& name) noexcept;
 
 /// One line of [A-Za-z0-9._/-], for tiers whose names are text: "entries/<model_info>/<rank>/<function>/<64 hex
 /// digits>", "images/<64 hex digits>", "autotune/<64 hex digits>.best_config", "compiled/<64 hex digits>.compiled",
@@ -56,10 +55,9 @@ using Name = std::variant<EntryKey, ImageName, ArtifactName>;
 /// The reverse; nullopt for any text that to_text() does not make.
 [[nodiscard]] std::optional<Name> name_from_text(std::string_view text);
 
-/// What list() is asked for: the entries of a function, or the entries of all (no function), or all images, all tuned
-/// configurations (artifacts), all compiled programs, all shape profiles, or all that PyTorch compiled.
+/// What list() is asked for: all of a kind, or (of entries) those of a function.
 struct Scope {
-    enum class Kind : std::uint8_t { entries, images, artifacts, compiled, profiles, torch } kind = Kind::entries;
+    ArtifactKind kind = ArtifactKind::entries;
     std::optional<FunctionKey> function{};
 };
 /// What the names in this scope begin with, as to_text() writes them: "entries/<model_info>/<rank>/<function>/".

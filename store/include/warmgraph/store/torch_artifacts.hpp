@@ -19,9 +19,10 @@
 namespace warmgraph::store {
 
 inline constexpr std::uint32_t k_torch_format = 1;
-inline constexpr std::uint64_t k_torch_bytes = 1ULL << 30;                               ///< of PyTorch's, at most
-inline constexpr std::uint64_t k_torch_facts_bytes = 64ULL << 10;                        ///< of the facts as text
-inline constexpr std::uint64_t k_torch_cap = k_torch_bytes + k_torch_facts_bytes + 1024; ///< of a file
+inline constexpr std::uint64_t k_torch_bytes = 1ULL << 30;                           ///< of PyTorch's, at most
+inline constexpr std::uint64_t k_torch_facts_bytes = 64ULL << 10;                    ///< of the facts as text
+inline constexpr std::uint64_t k_torch_cap = row_of(ArtifactKind::torch).most_bytes; ///< of a file
+static_assert(k_torch_cap == k_torch_bytes + k_torch_facts_bytes + 1024);
 inline constexpr std::size_t k_most_torch_facts = 64;
 
 /// How its files are sealed and signed.
@@ -37,7 +38,7 @@ using TorchFacts = std::map<std::string, std::string>;
 
 /// Names the object. Of the facts alone: what PyTorch compiled is another thing each time.
 [[nodiscard]] Digest key_of(const TorchFacts& facts);
-[[nodiscard]] Name torch_name(const TorchFacts& facts);
+[[nodiscard]] ArtifactName torch_name(const TorchFacts& facts);
 
 /// What is known of an object without PyTorch.
 struct TorchLabel {

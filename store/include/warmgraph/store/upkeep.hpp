@@ -9,7 +9,7 @@
 #include <string>
 
 #include "warmgraph/base/error.hpp"
-#include "warmgraph/store/kind.hpp"
+#include "warmgraph/store/tier.hpp"
 
 namespace warmgraph::store {
 
@@ -18,45 +18,21 @@ struct Damage {
     Error error;
 };
 
-/// How an artifact is read where it is used. The store knows names, and not what the bytes mean: the table of kinds does
-/// (bundle/kinds.hpp).
-struct ArtifactReader {
-    std::uint64_t most_bytes = 0;                                       ///< a larger one is refused
-    Result<void> (*verify)(const Name& name, ByteView bytes) = nullptr; ///< `corrupt` or `stale`: it is refused
-};
-using ArtifactReaders = std::function<ArtifactReader(const ArtifactName& name)>;
-
-enum class ClearKind : std::uint8_t {
-    entries,    ///< with their functions' usage, and the images that nothing names then, however young
-    images,     ///< that no entry names and that are older than an hour (a writer publishes images first)
-    quarantine, ///< what failed verification
-    all,
-    tuned,    ///< tuned configurations, of single kernels and of modules
-    compiled, ///< compiled programs
-    profile,  ///< shape profiles
-    torch,    ///< what PyTorch compiled
-};
-
-/// Of the kind; of graphs their entries.
-[[nodiscard]] constexpr ClearKind clear_kind(Kind kind) noexcept
-{
-    switch (kind) {
-    case Kind::compiled: return ClearKind::compiled;
-    case Kind::tuned: return ClearKind::tuned;
-    case Kind::profile: return ClearKind::profile;
-    case Kind::torch: return ClearKind::torch;
-    case Kind::graphs: break;
-    }
-    return ClearKind::entries;
-}
+/// Reads an artifact as it is read where it is used: `corrupt` or `stale`, it is refused. The store knows names, and not what
+/// the bytes mean: bundle/kinds.hpp does.
+using ArtifactVerifier = std::function<Result<void>(const ArtifactName& name, ByteView bytes)>;
 
 /// What clear() is asked for. The names choose functions, for entries alone: each one that is given must fit.
 struct ClearRequest {
-    ClearKind kind = ClearKind::entries;
+    /// Entries go with their functions' usage, and with the images that nothing names then, however young. Images alone:
+    /// those that no entry names and that are older than an hour (a writer publishes images first).
+    KindSet kinds{ArtifactKind::entries};
+    bool quarantine = false;            ///< what failed verification
     std::optional<std::string> model{}; ///< its name, or the whole model_info for one configuration of it
     std::optional<std::string> rank{};
     std::optional<std::string> function{};
 
+    [[nodiscard]] static ClearRequest everything() { return {.kinds = all_for(KindUse::cleared), .quarantine = true}; }
     [[nodiscard]] bool chooses_functions() const noexcept { return model || rank || function; }
 };
 
@@ -70,28 +46,26 @@ struct Removal {
             bytes += more.bytes;
             return *this;
         }
+        bool operator==(const Amount&) const = default;
     };
     std::uint64_t functions = 0; ///< that fit the request, also those without entries
-    Amount entries{}, images{}, quarantined{}, tuned{}, compiled{}, profiles{}, torch{};
+    Amount quarantined{};
+    std::array<Amount, k_kinds.size()> kinds{}; ///< in the table's order
 
-    /// Of an artifact's kind. REQUIRES: it is not Kind::graphs.
-    [[nodiscard]] Amount& of(Kind kind) noexcept
+    [[nodiscard]] Amount& of(ArtifactKind kind) noexcept { return kinds[static_cast<std::size_t>(kind) - 1]; }
+    [[nodiscard]] const Amount& of(ArtifactKind kind) const noexcept
     {
-        return kind == Kind::compiled  ? compiled
-               : kind == Kind::tuned   ? tuned
-               : kind == Kind::profile ? profiles
-                                       : torch;
+        return kinds[static_cast<std::size_t>(kind) - 1];
     }
-    [[nodiscard]] std::uint64_t files() const noexcept
+    /// Of all kinds and quarantine.
+    [[nodiscard]] Amount total() const noexcept
     {
-        return entries.files + images.files + quarantined.files + tuned.files + compiled.files + profiles.files +
-               torch.files;
+        Amount total = quarantined;
+        for (const Amount& amount : kinds) total += amount;
+        return total;
     }
-    [[nodiscard]] std::uint64_t bytes() const noexcept
-    {
-        return entries.bytes + images.bytes + quarantined.bytes + tuned.bytes + compiled.bytes + profiles.bytes +
-               torch.bytes;
-    }
+    [[nodiscard]] std::uint64_t files() const noexcept { return total().files; }
+    [[nodiscard]] std::uint64_t bytes() const noexcept { return total().bytes; }
 };
 
 /// What the folder may hold: all kinds and quarantine together.
@@ -107,8 +81,8 @@ struct Budget {
 struct PruneRequest {
     std::optional<std::uint64_t> bytes{};        ///< what may stay at most; else the store's budget
     std::optional<std::chrono::seconds> older{}; ///< what was not used for so long goes in any case
-    /// Of this kind alone: `bytes` is what may stay of it, else its own part of the budget.
-    std::optional<Kind> kind{};
+    /// Of this kind alone, with what is a part of it: `bytes` is what may stay of it, else its own part of the budget.
+    std::optional<ArtifactKind> kind{};
 };
 
 struct Pruned {

@@ -196,8 +196,9 @@ Result<std::vector<Name>> Disk::image_names() const
     });
 }
 
-Result<std::vector<Name>> Disk::artifact_names(const Path& top) const
+Result<std::vector<Name>> Disk::artifact_names(ArtifactKind kind) const
 {
+    const Path top = Layout::artifacts(kind);
     return names_in_shards(files, top, [&top](std::string_view shard, std::string_view file) {
         const auto name = Layout::artifact_name(top, shard, file);
         return name ? std::optional<Name>(*name) : std::nullopt;

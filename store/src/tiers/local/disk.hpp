@@ -65,8 +65,7 @@ struct Disk {
     /// permission_denied where one of the folders may not be listed.
     [[nodiscard]] Result<std::vector<FunctionKey>> functions() const;
     [[nodiscard]] Result<std::vector<Name>> image_names() const;
-    /// `top`: a Layout::artifacts().
-    [[nodiscard]] Result<std::vector<Name>> artifact_names(const Path& top) const;
+    [[nodiscard]] Result<std::vector<Name>> artifact_names(ArtifactKind kind) const;
     [[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> images() const;
 
 private:

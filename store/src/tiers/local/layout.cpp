@@ -20,22 +20,10 @@ Path Layout::path(const Name& name) const
     return image(std::get<ImageName>(name).digest);
 }
 
-Path Layout::artifacts(Kind kind)
-{
-    switch (kind) {
-    case Kind::compiled: return folder_of(ArtifactKind::compiled);
-    case Kind::profile: return folder_of(ArtifactKind::profile);
-    case Kind::torch: return folder_of(ArtifactKind::torch);
-    case Kind::graphs:
-    case Kind::tuned: break;
-    }
-    return folder_of(ArtifactKind::best_config);
-}
-
 Path Layout::artifact(const ArtifactName& name)
 {
     const std::string file = file_name(name);
-    return Path(folder_of(name.kind)) / file.substr(0, k_shard_digits) / file;
+    return artifacts(name.kind) / file.substr(0, k_shard_digits) / file;
 }
 
 Path Layout::artifact_lock(const ArtifactName& name)
@@ -64,7 +52,7 @@ std::optional<ArtifactName> Layout::artifact_name(const Path& top, std::string_v
 {
     if (shard.size() != k_shard_digits || !name.starts_with(shard)) return std::nullopt;
     const auto artifact = artifact_from_file_name(name);
-    return artifact && top == folder_of(artifact->kind) ? artifact : std::nullopt;
+    return artifact && top == artifacts(artifact->kind) ? artifact : std::nullopt;
 }
 
 } // namespace warmgraph::store

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "warmgraph/store/kind.hpp"
+#include "warmgraph/store/artifact_kind.hpp"
 #include "warmgraph/store/local_store.hpp"
 
 namespace warmgraph::store {
@@ -40,11 +40,10 @@ public:
     explicit Layout(Path root) : m_root(std::move(root)) {}
 
     [[nodiscard]] const Path& root() const noexcept { return m_root; } ///< absolute, for messages
-    [[nodiscard]] static Path images() { return "images"; }
+    [[nodiscard]] static Path images() { return row_of(ArtifactKind::images).folder; }
     [[nodiscard]] static Path quarantine() { return "quarantine"; }
-    /// REQUIRES: it is not Kind::graphs, here and for what takes such a folder.
-    [[nodiscard]] static Path artifacts(Kind kind);
-    [[nodiscard]] static Path compiled() { return artifacts(Kind::compiled); }
+    /// REQUIRES: it has files, here and for what takes such a folder.
+    [[nodiscard]] static Path artifacts(ArtifactKind kind) { return row_of(kind).folder; }
     [[nodiscard]] static Path artifact(const ArtifactName& name);
     [[nodiscard]] Path image(const Digest& digest) const;
     /// REQUIRES: check_key holds, here and below.

@@ -69,7 +69,7 @@ Result<void> LocalTier::put(const Name& name, ByteView bytes)
     if (!done) return done;
     ++m_files_written;
     m_bytes_written += bytes.size();
-    m_bytes_of_kinds[static_cast<std::size_t>(kind_of(name))] += bytes.size();
+    m_bytes_of_kinds[static_cast<std::size_t>(row_of(kind_of(name)).part_of)] += bytes.size();
     if (previous && *previous) ++m_replaced;
     // The file is there: what fails from here on is housekeeping, and the next writer's turn.
     touch_mark();
@@ -85,11 +85,8 @@ Result<void> LocalTier::remove(const Name& name)
 
 Result<std::vector<Name>> LocalTier::list(const Scope& scope)
 {
-    if (scope.kind == Scope::Kind::images) return m_disk.image_names();
-    if (scope.kind == Scope::Kind::artifacts) return m_disk.artifact_names(Layout::artifacts(Kind::tuned));
-    if (scope.kind == Scope::Kind::compiled) return m_disk.artifact_names(Layout::artifacts(Kind::compiled));
-    if (scope.kind == Scope::Kind::profiles) return m_disk.artifact_names(Layout::artifacts(Kind::profile));
-    if (scope.kind == Scope::Kind::torch) return m_disk.artifact_names(Layout::artifacts(Kind::torch));
+    if (is_blob(scope.kind)) return m_disk.image_names();
+    if (scope.kind != ArtifactKind::entries) return m_disk.artifact_names(scope.kind);
     if (scope.function) return m_disk.entry_names(*scope.function);
     const auto functions = m_disk.functions();
     if (!functions) return std::unexpected(functions.error());

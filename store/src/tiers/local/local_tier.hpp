@@ -39,8 +39,8 @@ public:
     [[nodiscard]] Leases& leases() noexcept { return m_leases; }
     /// What was put through this tier.
     [[nodiscard]] Removal::Amount written() const noexcept { return {m_files_written, m_bytes_written}; }
-    /// Bytes of that, of one kind.
-    [[nodiscard]] std::uint64_t written(Kind kind) const noexcept
+    /// Bytes of that, of one kind with its parts.
+    [[nodiscard]] std::uint64_t written(ArtifactKind kind) const noexcept
     {
         return m_bytes_of_kinds[static_cast<std::size_t>(kind)];
     }
@@ -58,7 +58,7 @@ private:
     Leases m_leases;
     std::atomic<bool> m_has_used = false; ///< this process has noted a use: the first one touches the mark
     std::atomic<std::uint64_t> m_files_written = 0, m_bytes_written = 0, m_replaced = 0;
-    std::array<std::atomic<std::uint64_t>, k_kinds.size()> m_bytes_of_kinds{};
+    std::array<std::atomic<std::uint64_t>, k_kinds.size() + 1> m_bytes_of_kinds{};
 };
 
 } // namespace warmgraph::store

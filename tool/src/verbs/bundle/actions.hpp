@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <set>
 #include <string>
 
 #include "commands.hpp"
@@ -37,7 +36,9 @@ public:
     [[nodiscard]] static Result<BundleSelection> of(const BundleOptions& options);
     [[nodiscard]] bool chooses(const cachefmt::FunctionKey& key) const;
     /// Compiled programs and tuned configurations belong to no model: --func leaves them out, unless --kind names them.
-    [[nodiscard]] bool chooses(bundle::Kind kind) const;
+    [[nodiscard]] bool chooses(store::ArtifactKind kind) const;
+    /// Does --kind name it?
+    [[nodiscard]] bool names(store::ArtifactKind kind) const noexcept { return m_kinds.contains(kind); }
     /// Of the model and function, whatever the rank.
     [[nodiscard]] bool chooses(const profile::Profile& profile) const;
     /// As chooses(), of a member that stands alone: "not chosen", why its profile cannot be read, or empty.
@@ -48,13 +49,10 @@ public:
 
 private:
     store::ClearRequest m_request;
-    std::set<bundle::Kind> m_kinds; ///< empty: all
+    store::KindSet m_kinds; ///< empty: all
 };
 
-/// "compiled program", for sentences.
-[[nodiscard]] std::string noun_of(bundle::Kind kind);
-
-/// "model/function 3f9a1c07" of a graph, the name of any other member.
+/// "model/function 3f9a1c07" of an entry, the name of any other member.
 [[nodiscard]] std::string member_text(const bundle::Member& member);
 
 /// Which device of this machine a backend's objects are judged for. `machine` must outlive it.
@@ -63,8 +61,8 @@ private:
     return [&machine](const std::string& backend) { return machine.first_device(backend); };
 }
 
-/// "2 graphs"; "1 artifact of PyTorch".
-[[nodiscard]] std::string counted_kind(bundle::Kind kind, std::uint64_t count);
+/// "2 entries"; "1 PyTorch artifact".
+[[nodiscard]] std::string counted_kind(store::ArtifactKind kind, std::uint64_t count);
 
 /// A line on the terminal's standard error that is written over; nothing elsewhere.
 [[nodiscard]] bundle::Progress progress_line(const Context& context, std::string doing);

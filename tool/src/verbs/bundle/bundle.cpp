@@ -67,18 +67,6 @@ Result<std::unique_ptr<bundle::Bundle>> open_to_look(const std::string& file, co
     return opened;
 }
 
-namespace {
-
-std::string no_kind(const std::string& name)
-{
-    std::string there_are;
-    for (const bundle::KindRow& row : bundle::kinds())
-        if (!bundle::is_blob(row.kind)) there_are += fmt::format("{}{}", there_are.empty() ? "" : ", ", row.name);
-    return fmt::format("'{}' is no kind of object that stands alone: there are {}", name, there_are);
-}
-
-} // namespace
-
 Result<BundleSelection> BundleSelection::of(const BundleOptions& options)
 {
     auto request = request_of(options.model, options.function);
@@ -86,32 +74,31 @@ Result<BundleSelection> BundleSelection::of(const BundleOptions& options)
     BundleSelection selection;
     selection.m_request = std::move(*request);
     for (const std::string& name : options.kinds) {
-        const auto rows = bundle::kinds();
-        const auto row = std::ranges::find(rows, name, &bundle::KindRow::name);
-        if (row == rows.end() || bundle::is_blob(row->kind))
-            return fail(ErrorCode::invalid_argument, "{}", no_kind(name));
-        selection.m_kinds.insert(row->kind);
+        const auto kind = store::parse_kind("--kind", name, store::KindUse::bundled);
+        if (!kind) return std::unexpected(kind.error());
+        selection.m_kinds.insert(*kind);
     }
     return selection;
 }
 
-bool BundleSelection::chooses(bundle::Kind kind) const
+bool BundleSelection::chooses(store::ArtifactKind kind) const
 {
     if (!m_kinds.empty()) return m_kinds.contains(kind);
-    const bool is_of_function = kind == bundle::Kind::graph || kind == bundle::Kind::profile;
+    const bool is_of_function = kind == store::ArtifactKind::entries || kind == store::ArtifactKind::profiles;
     return is_of_function || !m_request.function;
 }
 
 bool BundleSelection::chooses(const profile::Profile& profile) const
 {
-    return chooses(bundle::Kind::profile) && (!m_request.model || is_model(profile.model_info, *m_request.model)) &&
+    return chooses(store::ArtifactKind::profiles) &&
+           (!m_request.model || is_model(profile.model_info, *m_request.model)) &&
            (!m_request.function || profile.function == *m_request.function);
 }
 
 std::string BundleSelection::why_not(const bundle::Bundle& opened, const bundle::Member& member) const
 {
     bool is_chosen = chooses(member.kind);
-    if (is_chosen && member.kind == bundle::Kind::profile && !is_all()) {
+    if (is_chosen && member.kind == store::ArtifactKind::profiles && !is_all()) {
         const auto bytes = opened.content(member);
         if (!bytes) return bytes.error().message;
         const auto profile = profile::decode(*bytes);
@@ -123,7 +110,7 @@ std::string BundleSelection::why_not(const bundle::Bundle& opened, const bundle:
 
 bool BundleSelection::chooses(const cachefmt::FunctionKey& key) const
 {
-    return chooses(bundle::Kind::graph) && (!m_request.model || is_model(key.model_info, *m_request.model)) &&
+    return chooses(store::ArtifactKind::entries) && (!m_request.model || is_model(key.model_info, *m_request.model)) &&
            (!m_request.rank || key.rank == *m_request.rank) &&
            (!m_request.function || key.function == *m_request.function);
 }
@@ -137,16 +124,6 @@ Result<void> BundleSelection::check_fits(const std::vector<cachefmt::FunctionKey
                 there_are.empty() ? "" : "; there are:" + there_are);
 }
 
-std::string noun_of(bundle::Kind kind)
-{
-    switch (kind) {
-    case bundle::Kind::compiled: return "compiled program";
-    case bundle::Kind::autotune: return "tuned configuration";
-    case bundle::Kind::profile: return "shape profile";
-    default: return bundle::name_of(kind);
-    }
-}
-
 std::string member_text(const bundle::Member& member)
 {
     const auto name = bundle::tier_name(member.kind, member.name);
@@ -156,10 +133,10 @@ std::string member_text(const bundle::Member& member)
                        key->function.function, short_hex(key->guards_digest));
 }
 
-std::string counted_kind(bundle::Kind kind, std::uint64_t count)
+std::string counted_kind(store::ArtifactKind kind, std::uint64_t count)
 {
-    if (kind == bundle::Kind::torch) return plural(count, "artifact") + " of PyTorch";
-    return plural(count, noun_of(kind));
+    const store::KindRow* const row = store::find_row(kind);
+    return plural(count, row != nullptr ? std::string(row->noun) : bundle::name_of(kind));
 }
 
 bundle::Progress progress_line(const Context& context, std::string doing)

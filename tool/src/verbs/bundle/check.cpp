@@ -44,12 +44,12 @@ Checked check_entries(const bundle::Bundle& opened, const BundleSelection& selec
 {
     Checked checked;
     for (const bundle::Member& member : opened.members()) {
-        if (bundle::is_blob(member.kind)) continue; // of an entry
-        if (member.kind == bundle::Kind::torch) {
+        if (store::is_blob(member.kind)) continue; // of an entry
+        if (member.kind == store::ArtifactKind::torch) {
             if (selection.chooses(member.kind)) checked.of_torch.push_back(&member);
             continue;
         }
-        if (member.kind != bundle::Kind::graph) {
+        if (member.kind != store::ArtifactKind::entries) {
             if (selection.why_not(opened, member) != "not chosen") check_other(opened, member, machine, checked);
             continue;
         }

@@ -14,7 +14,6 @@ namespace warmgraph::tool {
 namespace {
 
 using bundle::Bundle;
-using bundle::Kind;
 using bundle::Member;
 
 std::string signed_text(const Bundle& opened)
@@ -24,9 +23,9 @@ std::string signed_text(const Bundle& opened)
                        opened.signed_by().empty() ? ", which is not accepted here" : "");
 }
 
-std::map<Kind, bundle::Amount> amounts_of(const Bundle& opened)
+std::map<store::ArtifactKind, bundle::Amount> amounts_of(const Bundle& opened)
 {
-    std::map<Kind, bundle::Amount> amounts;
+    std::map<store::ArtifactKind, bundle::Amount> amounts;
     for (const Member& member : opened.members()) {
         ++amounts[member.kind].count;
         amounts[member.kind].bytes += member.object_size();
@@ -159,8 +158,8 @@ Result<int> bundle_show(const Context& context, const BundleOptions& options)
                                         (*opened)->created_by(), signed_text(**opened), amounts_text(**opened)));
     int status = k_ok;
     for (const Member& member : (*opened)->members()) {
-        if (bundle::is_blob(member.kind)) continue;
-        if (member.kind == Kind::torch) {
+        if (store::is_blob(member.kind)) continue;
+        if (member.kind == store::ArtifactKind::torch) {
             if (!selection->chooses(member.kind)) continue;
             TorchText artifacts = torch_text(**opened, member);
             if (!artifacts.is_whole) status = k_found_wrong;
@@ -168,7 +167,7 @@ Result<int> bundle_show(const Context& context, const BundleOptions& options)
             text += "\n" + safe(artifacts.text);
             continue;
         }
-        if (member.kind != Kind::graph) {
+        if (member.kind != store::ArtifactKind::entries) {
             if (selection->why_not(**opened, member) == "not chosen") continue;
             const auto what = bundle::describe_artifact(**opened, member);
             if (!what) status = k_found_wrong;
@@ -207,9 +206,9 @@ Result<int> bundle_verify(const Context& context, const BundleOptions& options)
     std::uint64_t done = 0;
     for (const Member& member : (*opened)->members()) {
         auto verified = (*opened)->verify(member);
-        if (verified && member.kind == Kind::graph)
+        if (verified && member.kind == store::ArtifactKind::entries)
             if (const auto header = (*opened)->header(member); !header) verified = std::unexpected(header.error());
-        if (verified && member.kind == Kind::graph)
+        if (verified && member.kind == store::ArtifactKind::entries)
             if (const auto needs = bundle::needs_of(**opened, member); needs)
                 for (const std::string& name : *needs)
                     if ((*opened)->find(name) == nullptr)
@@ -252,8 +251,8 @@ Result<int> bundle_diff(const Context& context, const BundleOptions& options)
         const Member* const other = (*second)->find(member.name);
         if (other == nullptr) tell(member, "only in the first");
         // The names of blobs are digests of their contents.
-        else if (!bundle::is_blob(member.kind) && !are_same(**first, member, **second, *other))
-            tell(member, member.kind == Kind::graph ? "recorded apart" : "made apart");
+        else if (!store::is_blob(member.kind) && !are_same(**first, member, **second, *other))
+            tell(member, member.kind == store::ArtifactKind::entries ? "recorded apart" : "made apart");
     }
     for (const Member& member : (*second)->members())
         if ((*first)->find(member.name) == nullptr) tell(member, "only in the second");

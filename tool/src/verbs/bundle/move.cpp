@@ -7,7 +7,6 @@
 #include "warmgraph/bundle/fit.hpp"
 #include "warmgraph/bundle/writer.hpp"
 #include "warmgraph/profile/library.hpp"
-#include "warmgraph/store/packing.hpp"
 #include "warmgraph/store/settings.hpp"
 #include "warmgraph/store/torch_artifacts.hpp"
 
@@ -32,7 +31,7 @@ Result<std::vector<store::EntryKey>> entries_of(const store::LocalStore& store, 
     if (!functions) return std::unexpected(functions.error());
     if (auto ok = selection.check_fits(*functions); !ok) return std::unexpected(ok.error());
     std::vector<store::EntryKey> keys;
-    if (!selection.chooses(bundle::Kind::graph)) return keys;
+    if (!selection.chooses(store::ArtifactKind::entries)) return keys;
     for (const auto& function : *functions) {
         if (!selection.chooses(function)) continue;
         const auto variants = store.variants(function);
@@ -44,57 +43,37 @@ Result<std::vector<store::EntryKey>> entries_of(const store::LocalStore& store, 
 
 bundle::Getter getter_of(store::LocalStore& store)
 {
-    return [&store](const store::Name& name) -> Result<std::optional<Bytes>> {
-        const auto* const artifact = std::get_if<store::ArtifactName>(&name);
-        const bool is_torch = artifact != nullptr && artifact->kind == store::ArtifactKind::torch;
-        // No other kind has more than a graph.
-        const std::uint64_t most = bundle::row_of(is_torch ? bundle::Kind::torch : bundle::Kind::graph)->most_bytes;
-        auto found = store.tier().get(name, {most});
-        if (!found) return std::unexpected(found.error());
-        if (!*found) return std::nullopt;
-        if (!(*found)->bytes) return std::unexpected((*found)->bytes.error());
-        const auto* const image = std::get_if<store::ImageName>(&name);
-        return image != nullptr ? store::unpack(std::move(*(*found)->bytes), image->digest, most)
-                                : std::move((*found)->bytes);
-    };
+    return [&store](const store::Name& name) { return store.object(name); };
 }
 
-/// Compiled programs, tuned configurations and profiles; gather_torch() adds the rest. A profile that cannot be read is
-/// named later.
-Result<std::vector<store::ArtifactName>> artifacts_to_carry(store::LocalStore& store, const BundleSelection& selection)
+/// Is it known to be of another model or function than those that are chosen?
+bool is_of_others(store::LocalStore& store, const store::ArtifactName& name, const BundleOptions& options,
+                  const BundleSelection& selection)
 {
-    auto names = bundle::artifacts_of(
-        store.tier(), [&](bundle::Kind kind) { return !bundle::needs_signed_bundle(kind) && selection.chooses(kind); });
-    if (!names || selection.is_all()) return names;
-    const profile::Library profiles(store.tier());
-    std::erase_if(*names, [&](const store::ArtifactName& name) {
-        if (name.kind != store::ArtifactKind::profile) return false;
-        const auto found = profiles.find(name.digest);
+    if (name.kind == store::ArtifactKind::profiles) {
+        const auto found = profile::Library(store.tier()).find(name.digest);
         return found && *found && !selection.chooses(**found);
-    });
-    return names;
+    }
+    if (name.kind != store::ArtifactKind::torch || !options.model) return false;
+    const auto bytes = store.object(name);
+    if (!bytes || !*bytes) return false;
+    const auto label = store::inspect_torch(**bytes);
+    if (!label) return false;
+    const auto model = label->facts.find("model");
+    return model == label->facts.end() || model->second != *options.model;
 }
 
-/// --kind torch: what PyTorch compiled for the models that are chosen. Damaged ones are the writer's to name.
-Result<Transfer> gather_torch(store::LocalStore& store, const BundleOptions& options, bundle::Writer& writer)
+/// What needs a signed bundle goes only where --kind names it. What cannot be read is named by gather().
+Result<std::vector<store::ArtifactName>> artifacts_to_carry(store::LocalStore& store, const BundleOptions& options,
+                                                            const BundleSelection& selection)
 {
-    if (std::ranges::find(options.kinds, "torch") == options.kinds.end()) return Transfer{};
-    if (!writer.is_signed())
-        return fail(ErrorCode::invalid_argument,
-                    "what PyTorch compiled can run code where it is used, and goes only into a bundle that is signed: "
-                    "give --key-file, or set WARMGRAPH_SIGN_KEY_FILE");
-    auto names = store.tier().list({.kind = store::Scope::Kind::torch});
-    if (!names) return std::unexpected(names.error());
-    const auto get = getter_of(store);
-    if (options.model)
-        std::erase_if(*names, [&](const store::Name& name) {
-            const auto bytes = get(name);
-            if (!bytes || !*bytes) return false;
-            const auto label = store::inspect_torch(**bytes);
-            const auto model = label ? label->facts.find("model") : store::TorchFacts::const_iterator{};
-            return label && (model == label->facts.end() || model->second != *options.model);
-        });
-    return bundle::gather_artifacts(writer, bundle::Kind::torch, *names, get);
+    auto names = bundle::artifacts_of(store.tier(), [&](store::ArtifactKind kind) {
+        return needs_signed_bundle(kind) ? selection.names(kind) : selection.chooses(kind);
+    });
+    if (!names || selection.is_all()) return names;
+    std::erase_if(*names,
+                  [&](const store::ArtifactName& name) { return is_of_others(store, name, options, selection); });
+    return names;
 }
 
 /// Index and header; then what happened.
@@ -143,18 +122,19 @@ Result<int> bundle_create(const Context& context, const BundleOptions& options)
     if (!*store) return fail(ErrorCode::not_found, "{}", no_folder_text(context));
     const auto keys = entries_of(**store, *selection);
     if (!keys) return std::unexpected(keys.error());
+    if (selection->names(store::ArtifactKind::torch) && !trust->sign_with)
+        return fail(ErrorCode::invalid_argument,
+                    "what PyTorch compiled can run code where it is used, and goes only into a bundle that is signed: "
+                    "give --key-file, or set WARMGRAPH_SIGN_KEY_FILE");
     auto writer = writer_to(context, options.files.front(), *trust);
     if (!writer) return std::unexpected(writer.error());
-    const auto artifacts = artifacts_to_carry(**store, *selection);
+    const auto artifacts = artifacts_to_carry(**store, options, *selection);
     if (!artifacts) return std::unexpected(artifacts.error());
     auto gathered = bundle::gather(*writer, *keys, getter_of(**store), progress_line(context, "wrote"));
     if (!gathered) return std::unexpected(gathered.error());
     auto others = bundle::gather(*writer, *artifacts, getter_of(**store), progress_line(context, "wrote"));
     if (!others) return std::unexpected(others.error());
     gathered->merge(std::move(*others));
-    auto of_torch = gather_torch(**store, options, *writer);
-    if (!of_torch) return std::unexpected(of_torch.error());
-    gathered->merge(std::move(*of_torch));
     return finish(context, *writer, options.files.front(), *gathered);
 }
 
