@@ -1,0 +1,71 @@
+// LoadedVariants: which are kept, in which order, and what the last call was answered by.
+#include "call_fixture.hpp"
+#include "loaded_variants.hpp"
+
+namespace warmgraph::test::loaded_variants_test {
+namespace {
+
+class LoadedVariantsTest : public CallTest {
+protected:
+    [[nodiscard]] static LoadedVariant variant(char name)
+    {
+        return {guards::CallGuard{{}, {}, 0}, nullptr, digest_of(name)};
+    }
+    [[nodiscard]] std::string names()
+    {
+        std::string result;
+        for (const LoadedVariant& one : loaded)
+            for (const char c : {'a', 'b', 'c', 'd'})
+                if (one.guards_digest == digest_of(c)) result += c;
+        return result;
+    }
+    LoadedVariants loaded{declare(), nullptr, 2};
+};
+
+TEST_F(LoadedVariantsTest, TheLeastRecentlyUsedGivesWay)
+{
+    loaded.keep(variant('a'));
+    loaded.keep(variant('b'));
+    EXPECT_EQ(names(), "ba");
+    loaded.use(loaded.find(digest_of('a')));
+    EXPECT_EQ(names(), "ab");
+    loaded.keep(variant('c'));
+    EXPECT_EQ(names(), "ca");
+    EXPECT_EQ(loaded.find(digest_of('b')), loaded.end());
+}
+
+TEST_F(LoadedVariantsTest, WhatIsRestoredAheadIsLastAndTakesNobodysPlace)
+{
+    loaded.keep(variant('a'));
+    for (const char c : {'b', 'c', 'd'}) loaded.keep_unused(variant(c));
+    EXPECT_EQ(names(), "abcd");
+    EXPECT_EQ(loaded.served()->guards_digest, digest_of('a'));
+}
+
+TEST_F(LoadedVariantsTest, TheOneThatAnsweredIsKnown)
+{
+    EXPECT_FALSE(loaded.served());
+    LoadedVariant forward = variant('a');
+    forward.use = LoadedVariant::Use::waits;
+    loaded.keep(std::move(forward));
+    EXPECT_TRUE(loaded.served()->waits);
+    loaded.use(loaded.find(digest_of('a')));
+    EXPECT_FALSE(loaded.served()->waits);
+    loaded.set_served({});
+    EXPECT_FALSE(loaded.served());
+}
+
+TEST_F(LoadedVariantsTest, AreTakenAndErased)
+{
+    for (const char c : {'a', 'b'}) loaded.keep(variant(c));
+    EXPECT_EQ(loaded.take(loaded.find(digest_of('a'))).guards_digest, digest_of('a'));
+    EXPECT_EQ(names(), "b");
+    loaded.keep(variant('c'));
+    loaded.erase_if([](const LoadedVariant& one) { return one.guards_digest == digest_of('b'); });
+    EXPECT_EQ(names(), "c");
+    loaded.erase_all("a test");
+    EXPECT_EQ(names(), "");
+}
+
+} // namespace
+} // namespace warmgraph::test::loaded_variants_test

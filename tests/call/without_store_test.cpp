@@ -1,0 +1,69 @@
+// Lookup, Publisher and RecordJobs where caching is off: they say so, and keep nothing.
+#include "call_fixture.hpp"
+#include "lookup.hpp"
+#include "publisher.hpp"
+#include "record_jobs.hpp"
+
+namespace warmgraph::test::without_store_test {
+namespace {
+
+class WithoutStore : public CallTest {
+protected:
+    std::shared_ptr<Declaration> declaration = declare([](Recorder&) {});
+    Counters counters;
+    QuietCalls quiet;
+    PreparedGraphs prepared;
+    KnownPlaces places;
+    replay::ModuleCache modules;
+    std::shared_ptr<Programs> programs = std::make_shared<Programs>(nullptr, cachefmt::Trust{}, "it is off");
+    const replay::ImageSource no_images = [](const cachefmt::ImageRef&) -> Result<Bytes> {
+        return fail(ErrorCode::not_found, "there is none");
+    };
+    Lookup lookup{declaration,
+                  {nullptr, nullptr, "the disk is full", true, {}, no_images, counters, prepared, places, modules}};
+    Publisher publisher{declaration, {nullptr, nullptr, "the disk is full", programs, counters}};
+    RecordJobs jobs{declaration, publisher, programs, modules, counters, {}};
+    Journey journey = new_journey();
+};
+
+TEST_F(WithoutStore, ACallRunsAsItIsAndTheReasonSaysWhy)
+{
+    const Plan plan = lookup.decide(journey, false);
+    EXPECT_EQ(plan.action, Plan::Action::run_as_it_is);
+    EXPECT_THAT(plan.reason, testing::HasSubstr("the disk is full"));
+    EXPECT_FALSE(lookup.looks_ahead());
+}
+
+TEST_F(WithoutStore, NothingIsPublished)
+{
+    EXPECT_THAT(publisher.why_not(), testing::HasSubstr("the disk is full"));
+    EXPECT_FALSE(publisher.recompiled(journey.digest));
+    EXPECT_EQ(jobs.wait_for_lock(journey.digest), nullptr);
+}
+
+TEST_F(WithoutStore, AFailureIsCounted)
+{
+    lookup.note_failure("replay", {ErrorCode::driver_failed, "it broke"});
+    EXPECT_EQ(counters.snapshot().cache_faults, 1U);
+}
+
+TEST_F(WithoutStore, OneJobIsUnderWayAtATime)
+{
+    EXPECT_FALSE(jobs.has_pending());
+    jobs.begin();
+    EXPECT_TRUE(jobs.has_pending());
+    EXPECT_EQ(jobs.take_answered(), nullptr);
+    EXPECT_EQ(jobs.take_pending(*device->default_stream), nullptr);
+    jobs.finish();
+    EXPECT_FALSE(jobs.has_pending());
+}
+
+TEST_F(WithoutStore, WhatMustHitIsNotAdopted)
+{
+    jobs.require_adoptable(journey);
+    declaration->policy = Policy::require_hit;
+    EXPECT_EQ(thrown_by([&] { jobs.require_adoptable(journey); }), ErrorCode::miss_forbidden);
+}
+
+} // namespace
+} // namespace warmgraph::test::without_store_test
