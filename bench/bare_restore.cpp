@@ -1,12 +1,7 @@
-// warmgraph_bare_restore CACHE_DIR MODEL FUNCTION [options]: how long an entry's restore takes, beside what the driver alone needs
-// for the same images, functions, nodes and edges. Every run is a process of its own; the ways take turns.
+// warmgraph_bare_restore: how long the library takes to restore a stored CUDA entry, beside what the driver alone needs for the
+// same images, nodes and edges. Every run is a process of its own; the two ways take turns.
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -14,328 +9,292 @@
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
-#include "bare_graph.hpp"
-#include "bare_memory.hpp"
-#include "facade_restore.hpp"
+#include "code/kernel_params.hpp"
+#include "graph/graph_builder.hpp"
+#include "native_graph.hpp"
 #include "processes.hpp"
-#include "stored_entry.hpp"
-#include "temp_dir.hpp"
 #include "timing.hpp"
+#include "warmgraph/backends/built.hpp"
+#include "warmgraph/backends/bulk_memory.hpp"
+#include "warmgraph/cachefmt/key.hpp"
+#include "warmgraph/replay/executable.hpp"
+#include "warmgraph/store/local_store.hpp"
 
 namespace {
 
-namespace bench = warmgraph::bench;
-namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using namespace warmgraph;        // NOLINT(google-build-using-namespace): a program of one file
+using namespace warmgraph::bench; // NOLINT(google-build-using-namespace)
+using cachefmt::RegionKind;
 
-constexpr std::string_view k_bare = "bare", k_warm = "bare-warm", k_warmgraph = "warmgraph";
-constexpr std::array k_ways{k_bare, k_warm, k_warmgraph};
+constexpr const char *k_bare = "bare", *k_library = "warmgraph";
+constexpr const char* k_usage = R"(usage: warmgraph_bare_restore CACHE_DIR MODEL FUNCTION [RUNS]
 
-constexpr const char* k_usage =
-    R"(usage: warmgraph_bare_restore CACHE_DIR MODEL FUNCTION [--runs 5] [--rank world1global_rank0] [--entry DIGITS] [--json FILE]
-
-Restores the function's CUDA entry in fresh processes, in turn, --runs times each:
-  bare            context, memory, the decoded entry and its images are there; timed are the driver's calls alone: load the images,
-                  get the functions, set attributes, add nodes and edges, instantiate, launch, wait
-  bare-warm       the same after a first image was loaded and a graph of as many kernels instantiated and destroyed: what the driver
-                  does once in a process is done
-  warmgraph       device and memory are there, and Device::warm_up(), which does the same, is done; timed is from opening the cache
-                  to the first result, reading and decoding included
-Prints medians, in brackets the first and third quarters. The folder is left as it is: an entry that only its own program can load
-(its guards hold that program's build id or sources) is copied to a folder in /dev/shm or /tmp under other guards.
-
-MODEL is the model's name or its whole folder. --entry chooses among several entries by the first digits of the file's name. Inputs,
-states and weights are zero, scalars 0 or what lies next to it in their range. $WARMGRAPH_CUDA_DRIVER names another libcuda.
-Exit status: 0 measured, 1 it could not be, 2 wrong usage.
+Restores the function's CUDA entry on device 0 in fresh processes, RUNS times (5) each way, by turns. Before the clock runs, the
+device is open and warmed up (Device::warm_up), and the caller's memory is there, all zero, as scalars are.
+  bare       the driver's calls alone: load the images, get the functions, add nodes and edges, instantiate, launch, wait; before
+             the clock runs, the entry is decoded, its images are read and its own memory is there
+  warmgraph  open the folder, find, read and decode the entry, restore it (replay::Executable), launch, wait
+Prints medians, in brackets the quickest and the slowest run, and the medians' ratio. The folder is only read.
+$WARMGRAPH_CUDA_DRIVER names another libcuda. Exit status: 0 measured, 1 it could not be, 2 wrong usage.
 )";
 
-struct WrongUsage : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-
-struct Options {
-    bench::EntryName entry;
-    int runs = 5;
-    std::string json_file;
-    std::map<std::string, std::string> child; ///< its own options
-    std::string way;                          ///< of a child
-};
-
-Options read(std::span<char* const> words)
-{
-    Options options;
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < words.size(); ++i) {
-        const std::string word = words[i];
-        if (!word.starts_with("--")) {
-            names.push_back(word);
-            continue;
-        }
-        if (i + 1 == words.size()) throw WrongUsage(word + " needs a value");
-        const std::string value = words[++i];
-        if (word == "--runs") {
-            const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), options.runs);
-            if (error != std::errc{} || end != value.data() + value.size() || options.runs < 1)
-                throw WrongUsage(fmt::format("--runs is '{}', expected a number from 1", value));
-        } else if (word == "--rank") {
-            options.entry.rank = value;
-        } else if (word == "--entry") {
-            options.entry.digits = value;
-        } else if (word == "--json") {
-            options.json_file = value;
-        } else if (word == "--child") {
-            options.way = value;
-        } else if (word == "--call" && !options.way.empty()) {
-            options.child[word] = value;
-        } else {
-            throw WrongUsage(fmt::format("unknown option '{}'", word));
-        }
-    }
-    if (options.way == k_warmgraph) return options;
-    if (names.size() != 3)
-        throw WrongUsage(fmt::format("{} names given, expected CACHE_DIR MODEL FUNCTION", names.size()));
-    options.entry.cache_dir = names[0], options.entry.model = names[1], options.entry.function = names[2];
-    return options;
-}
-
-void write(const std::string& file_name, const Json& document)
-{
-    std::ofstream file{file_name};
-    file << document.dump(2) << "\n";
-    if (!file.flush()) throw std::runtime_error("cannot write " + file_name);
-}
-
-int ordinal_of(const nlohmann::json& call)
-{
-    const std::string device = call.at("device"); // "cuda:0"
-    return std::stoi(device.substr(device.find(':') + 1));
-}
-
-// --- one run
-
-Json restore_bare(const Options& options)
-{
-    Json not_counted;
-    bench::SteadyTime begin = bench::now();
-    const auto lap = [&](const char* name) {
-        not_counted[name] = bench::milliseconds_since(begin);
-        begin = bench::now();
-    };
-    const auto stored = bench::read_entry(options.entry);
-    bench::require_supported(stored);
-    lap("read and decode");
-    const bench::BareContext context{ordinal_of(bench::describe_call(stored.entry, {}))};
-    lap("context");
-    const bench::BareMemory memory{context, stored};
-    lap("memory");
-    bench::BareGraph graph{context, stored, memory.regions()};
-    lap("parameters");
-    if (options.way == k_warm) {
-        graph.warm_up();
-        lap("warm up");
-    }
-    begin = bench::now();
-    const auto times = graph.restore();
-    const double total_ms = bench::milliseconds_since(begin);
-    Json phases = Json::array();
-    for (const auto& [name, took] : times) phases.push_back({name, took});
-    return {{"phases", phases},
-            {"total_ms", total_ms},
-            {"not_counted", not_counted},
-            {"results", warmgraph::to_hex(memory.results(stored.entry.graph))}};
-}
-
-Json restore_with_library(const Options& options)
-{
-    if (::setenv("WARMGRAPH_VERIFY", "never", 1) != 0) throw std::runtime_error("cannot set WARMGRAPH_VERIFY");
-    std::ifstream file{options.child.at("--call")};
-    return bench::restore_through_facade(nlohmann::json::parse(file));
-}
-
-int run_child(const Options& options)
-{
-    write(options.json_file, options.way == k_warmgraph ? restore_with_library(options) : restore_bare(options));
-    return 0;
-}
-
-// --- all runs
-
-/// Of one way, by phase in their order.
-struct Figures {
-    std::vector<std::string> phases;
-    std::map<std::string, std::vector<double>> times;
-    std::vector<double> totals;
-    std::map<std::string, std::vector<double>> not_counted;
-    std::set<std::string> results;
-
-    void add(const nlohmann::json& run)
+/// The only entry of a function, and the folder that it is in.
+struct Stored {
+    explicit Stored(std::span<char* const> name) // folder, model, function
     {
-        for (const auto& phase : run.at("phases")) {
-            const std::string name = phase.at(0);
-            if (!times.contains(name)) phases.push_back(name);
-            times[name].push_back(phase.at(1));
+        store::StoreOptions options;
+        options.access = store::StoreMode::read_only;
+        store = checked(store::LocalStore::open(name[0], options));
+        std::vector<cachefmt::EntryKey> found;
+        for (const auto& function : checked(store->functions())) {
+            if (cachefmt::model_of(function.model_info) != name[1] || function.function != name[2]) continue;
+            for (const auto& variant : checked(store->variants(function)))
+                if (variant.header && variant.header->kind == cachefmt::EntryKind::graph)
+                    found.push_back({function, variant.guards_digest});
         }
-        totals.push_back(run.at("total_ms"));
-        for (const auto& [name, took] : run.at("not_counted").items()) not_counted[name].push_back(took);
+        if (found.size() != 1)
+            throw std::runtime_error(fmt::format("{} has {} entries of '{}' of model '{}', expected one", name[0],
+                                                 found.size(), name[2], name[1]));
+        graph = checked(store->entry(found.front(), store::Reading::ahead)).value().graph;
+    }
+    [[nodiscard]] Result<Bytes> image(const Digest& digest) const
+    {
+        auto bytes = store->image(digest);
+        if (!bytes) return std::unexpected(bytes.error());
+        if (!*bytes) return fail(ErrorCode::not_found, "image {} is missing or damaged", short_hex(digest));
+        return std::move(**bytes);
+    }
+
+    std::unique_ptr<store::LocalStore> store;
+    cachefmt::Graph graph;
+};
+
+/// Memory for each region, all zero; the library takes its own for scratch and constants instead.
+replay::Bindings allocate(backends::Device& device, const cachefmt::Graph& graph)
+{
+    replay::Bindings bound{{}, std::vector<std::uint64_t>(graph.scalars.size())};
+    for (const auto& region : graph.regions) {
+        const std::uint64_t size = std::max<std::uint64_t>(region.size, 1);
+        const bool is_host = region.space == cachefmt::MemorySpace::host;
+        bound.regions.push_back(checked(is_host ? device.allocate_host(size) : device.allocate(size)));
+        checked(device.bulk().fill(bound.regions.back(), std::byte{0}));
+    }
+    return bound;
+}
+
+/// What needs no call of the driver is done by the constructor: parameters and edges are ready, with this process's addresses.
+class BareGraph {
+public:
+    BareGraph(backends::Device& device, const Stored& stored, const replay::Bindings& bound)
+    {
+        const cachefmt::Graph& graph = stored.graph;
+        for (std::size_t i = 0; i < graph.regions.size(); ++i) {
+            const auto& region = graph.regions[i];
+            if (region.kind != RegionKind::constant || region.size == 0) continue;
+            const Bytes contents = region.digest == Digest{} ? region.contents : checked(stored.image(region.digest));
+            checked(device.upload(bound.regions[i].address, contents));
+            if (region.inside)
+                checked(device.upload(bound.regions[*region.inside].address + region.inside_offset, contents));
+        }
+        for (const auto& image : graph.images) {
+            m_images.push_back({checked(stored.image(image.digest)), image.variables});
+            m_images.back().bytes.push_back(std::byte{0}); // where PTX ends
+            for (auto& variable : m_images.back().variables)
+                for (const auto& slot : variable.slots) {
+                    const auto word =
+                        bound.regions[slot.target].address.flat() + static_cast<std::uint64_t>(slot.addend);
+                    std::memcpy(variable.contents.data() + slot.offset, &word, sizeof word);
+                }
+        }
+        const std::vector<backends::Module*> no_modules(graph.images.size());
+        m_raw = checked(replay::resolve(graph, no_modules, bound));
+        m_kernels.resize(graph.nodes.size());
+        for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+            const auto* const raw = std::get_if<backends::RawKernel>(&m_raw.nodes[i].work);
+            if (raw == nullptr) continue;
+            Function& function = m_functions[{std::get<cachefmt::KernelNode>(graph.nodes[i]).image, raw->kernel}];
+            for (const auto& [id, value] : raw->function_attributes)
+                function.attributes[id] = std::max(function.attributes.emplace(id, value).first->second, value);
+            m_kernels[i].function = &function;
+            m_kernels[i].native = m_kernels[i].params.fill(nullptr, *raw);
+        }
+        for (const auto& edge : graph.edges) m_edges[edge.data].push_back(edge);
+        WARMGRAPH_CU(cuCtxGetCurrent, &m_context);
+    }
+
+    /// Once. Milliseconds; nothing but the driver is called meanwhile.
+    double restore(CUstream stream)
+    {
+        const SteadyTime begin = now();
+        for (Image& image : m_images) {
+            WARMGRAPH_CU(cuModuleLoadData, &image.module, image.bytes.data());
+            for (const auto& variable : image.variables) {
+                CUdeviceptr address = 0;
+                std::size_t size = 0;
+                WARMGRAPH_CU(cuModuleGetGlobal, &address, &size, image.module, variable.name.c_str());
+                const CUdeviceptr contents = Address::from_pointer(variable.contents.data()).flat();
+                WARMGRAPH_CU(cuMemcpy, address, contents, variable.contents.size());
+            }
+        }
+        for (auto& [name, function] : m_functions) {
+            WARMGRAPH_CU(cuModuleGetFunction, &function.handle, m_images[name.first].module, name.second.c_str());
+            for (const auto& [id, value] : function.attributes)
+                WARMGRAPH_CU(cuFuncSetAttribute, function.handle, static_cast<CUfunction_attribute>(id), value);
+        }
+        CUgraph graph = nullptr;
+        WARMGRAPH_CU(cuGraphCreate, &graph, 0U);
+        std::vector<CUgraphNode> nodes(m_raw.nodes.size());
+        for (std::size_t i = 0; i < nodes.size(); ++i) add(graph, i, nodes[i]);
+        for (const auto& [data, edges] : m_edges) { // one call with mixed edge data gives all edges the first one's
+            std::vector<CUgraphNode> from, to;
+            for (const auto& edge : edges) from.push_back(nodes[edge.from]), to.push_back(nodes[edge.to]);
+            CUgraphEdgeData native{};
+            native.from_port = data.from_port, native.to_port = data.to_port, native.type = data.type;
+            const std::vector<CUgraphEdgeData> all(edges.size(), native);
+            WARMGRAPH_CU(cuGraphAddDependencies, graph, from.data(), to.data(), all.data(), all.size());
+        }
+        CUgraphExec exec = nullptr;
+        WARMGRAPH_CU(cuGraphInstantiate, &exec, graph, backends::cuda::instantiate_flags_of(m_raw));
+        WARMGRAPH_CU(cuGraphLaunch, exec, stream);
+        WARMGRAPH_CU(cuStreamSynchronize, stream);
+        return milliseconds_since(begin);
+    }
+
+private:
+    struct Image {
+        Bytes bytes;
+        std::vector<cachefmt::ModuleVariable> variables;
+        CUmodule module = nullptr;
+    };
+    struct Function {
+        std::map<std::uint32_t, std::int32_t> attributes; ///< the highest that a node of it wants
+        CUfunction handle = nullptr;
+    };
+    struct Kernel {
+        backends::cuda::KernelParams params;
+        CUDA_KERNEL_NODE_PARAMS native{}; ///< points into `params` and m_raw
+        const Function* function = nullptr;
+    };
+
+    void add(CUgraph graph, std::size_t index, CUgraphNode& node)
+    {
+        const auto& work = m_raw.nodes[index].work;
+        if (const auto* const raw = std::get_if<backends::RawKernel>(&work)) {
+            Kernel& kernel = m_kernels[index];
+            kernel.native.func = kernel.function->handle;
+            WARMGRAPH_CU(cuGraphAddKernelNode, &node, graph, nullptr, std::size_t{0}, &kernel.native);
+            for (const auto& attribute : raw->attributes) set(node, attribute);
+        } else if (const auto* const copy = std::get_if<backends::RawCopy>(&work)) {
+            const CUDA_MEMCPY3D native = backends::cuda::to_native(*copy);
+            WARMGRAPH_CU(cuGraphAddMemcpyNode, &node, graph, nullptr, std::size_t{0}, &native, m_context);
+        } else if (const auto* const fill = std::get_if<backends::RawFill>(&work)) {
+            const CUDA_MEMSET_NODE_PARAMS native = checked(backends::cuda::to_native(*fill));
+            WARMGRAPH_CU(cuGraphAddMemsetNode, &node, graph, nullptr, std::size_t{0}, &native, m_context);
+        } else if (std::holds_alternative<backends::RawEmpty>(work)) {
+            WARMGRAPH_CU(cuGraphAddEmptyNode, &node, graph, nullptr, std::size_t{0});
+        } else {
+            throw std::runtime_error(fmt::format("the entry has a {} node, which is not measured", kind_of(work).name));
+        }
+    }
+    /// What a kernel was compiled with (__cluster_dims__) may be refused to be set, and is there all the same.
+    static void set(CUgraphNode node, const backends::RawAttribute& attribute)
+    {
+        const auto id = static_cast<CUlaunchAttributeID>(attribute.id);
+        const std::size_t size = std::min(attribute.value.size(), sizeof(CUlaunchAttributeValue));
+        CUlaunchAttributeValue value{}, held{};
+        std::memcpy(&value, attribute.value.data(), size);
+        if (driver().cuGraphKernelNodeSetAttribute(node, id, &value) == CUDA_SUCCESS) return;
+        WARMGRAPH_CU(cuGraphKernelNodeGetAttribute, node, id, &held);
+        if (std::memcmp(&held, &value, size) != 0) WARMGRAPH_CU(cuGraphKernelNodeSetAttribute, node, id, &value);
+    }
+
+    CUcontext m_context = nullptr;
+    std::vector<Image> m_images;
+    std::map<std::pair<std::size_t, std::string>, Function> m_functions; ///< by image and name
+    backends::RawGraph m_raw;                                            ///< without modules
+    std::vector<Kernel> m_kernels;
+    std::map<cachefmt::EdgeData, std::vector<cachefmt::Edge>> m_edges;
+};
+
+/// Milliseconds. The folder is opened anew, as by a process that did not look into it before.
+double restore_with_library(const std::shared_ptr<backends::Device>& device, std::span<char* const> name,
+                            const replay::Bindings& bound, backends::Stream& stream)
+{
+    replay::ModuleCache modules;
+    Phases phases;
+    const SteadyTime begin = now();
+    Stored stored{name};
+    const auto image_of = [&](const cachefmt::ImageRef& image) { return stored.image(image.digest); };
+    const auto executable =
+        checked(replay::Executable::restore(device, std::move(stored.graph), modules, image_of, bound, phases));
+    checked(executable->launch(stream, bound));
+    checked(stream.synchronize());
+    return milliseconds_since(begin);
+}
+
+/// One run: milliseconds, and what outputs and states hold then.
+nlohmann::json measure(const std::string& way, std::span<char* const> name)
+{
+    const auto device = checked(backends::open_built_device("cuda:0"));
+    device->begin_warm_up();
+    const Stored stored{name};
+    const replay::Bindings bound = allocate(*device, stored.graph);
+    const auto stream = checked(device->create_stream());
+    static_cast<void>(checked(device->instantiate({}))); // waits for the warm-up
+    const auto current = device->enter();
+    const double took_ms = way == k_bare
+                               ? BareGraph(*device, stored, bound).restore(static_cast<CUstream>(stream->native()))
+                               : restore_with_library(device, name, bound, *stream);
+    std::string results;
+    for (std::size_t i = 0; i < bound.regions.size(); ++i) {
+        const RegionKind kind = stored.graph.regions[i].kind;
+        if (kind != RegionKind::output && kind != RegionKind::state) continue;
+        const auto print = checked(device->bulk().fingerprint(bound.regions[i]));
+        results += fmt::format("{:016x}{:016x}", print.high, print.low);
+    }
+    return {{"took_ms", took_ms}, {"results", results}};
+}
+
+void compare(std::span<char* const> name, int runs)
+{
+    std::map<std::string, std::vector<double>> took;
+    std::set<std::string> results;
+    for (int turn = 0; turn < 2 * runs; ++turn) {
+        const std::string way = (turn + turn / 2) % 2 == 0 ? k_bare : k_library; // each is the first by turns
+        const auto run = child(way, {name.begin(), name.end()});
+        took[way].push_back(run.at("took_ms"));
         results.insert(run.at("results").get<std::string>());
     }
-};
-
-/// The value below which `part` quarters of them lie, between two of them where none is there.
-double quarter(std::vector<double> values, std::size_t part)
-{
-    std::ranges::sort(values);
-    const double place = static_cast<double>((values.size() - 1) * part) / 4;
-    const auto below = static_cast<std::size_t>(place);
-    const double above = values[std::min(below + 1, values.size() - 1)];
-    return std::lerp(values[below], above, place - static_cast<double>(below));
-}
-
-std::string cell(const std::vector<double>& values)
-{
-    return fmt::format("{:9.3f} ({:.3f}-{:.3f})", quarter(values, 2), quarter(values, 1), quarter(values, 3));
-}
-
-std::string row(const std::string& name, const std::vector<std::string>& cells)
-{
-    std::string text = fmt::format("{:<24}", name);
-    for (const std::string& one : cells) text += fmt::format("{:<30}", one);
-    return text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
-}
-
-std::string sum_text(const std::map<std::string, std::vector<double>>& not_counted)
-{
-    std::string text;
-    for (const auto& [name, values] : not_counted)
-        text += fmt::format("{}{} {:.1f}", text.empty() ? "" : ", ", name, quarter(values, 2));
-    return text;
-}
-
-std::string table(const std::map<std::string_view, Figures>& figures)
-{
-    const Figures &bare = figures.at(k_bare), &warm = figures.at(k_warm), &library = figures.at(k_warmgraph);
-    std::string text = row("ms, medians", {"bare", "bare-warm"}) + fmt::format("{:-<84}\n", "");
-    for (const std::string& phase : bare.phases)
-        text += row(phase, {cell(bare.times.at(phase)), cell(warm.times.at(phase))});
-    text += row("total", {cell(bare.totals), cell(warm.totals)});
-    text += "\n" + row("ms, medians", {"warmgraph"}) + fmt::format("{:-<84}\n", "");
-    for (const std::string& phase : library.phases) text += row(phase, {cell(library.times.at(phase))});
-    text += row("total", {cell(library.totals)}) + "\n";
-    for (const auto& [way, of] : figures)
-        if (way != k_warmgraph)
-            text +=
-                fmt::format("warmgraph / {:<20} {:.2f}x\n", way, quarter(library.totals, 2) / quarter(of.totals, 2));
-    for (const auto& [way, of] : figures)
-        text += fmt::format("not counted, {}: {} ms\n", way, sum_text(of.not_counted));
-    return text;
-}
-
-/// Whether all did the same work.
-std::string results_text(const std::map<std::string_view, Figures>& figures, std::size_t compared)
-{
-    if (compared == 0) return "not compared: the entry has no output, and no state of at most 64 MiB";
-    std::set<std::string> all;
-    for (const auto& [way, of] : figures) all.insert(of.results.begin(), of.results.end());
-    if (all.size() == 1) return "the same bytes in every run";
-    for (const auto& [way, of] : figures)
-        if (of.results.size() > 1) return fmt::format("differ from run to run ({}): they cannot be compared", way);
-    return "DIFFER between the ways: they did not do the same work";
-}
-
-Json figures_as_json(const std::map<std::string_view, Figures>& figures, const Json& runs)
-{
-    Json ways;
-    for (const auto& [way, of] : figures) {
-        const auto quarters = [](const std::vector<double>& values) {
-            return Json{{"q1", quarter(values, 1)}, {"median", quarter(values, 2)}, {"q3", quarter(values, 3)}};
-        };
-        Json phases;
-        for (const std::string& phase : of.phases) phases[phase] = quarters(of.times.at(phase));
-        ways[std::string(way)] = {
-            {"total", quarters(of.totals)}, {"phases", phases}, {"runs", runs.at(std::string(way))}};
+    for (const auto& [way, times] : took) {
+        const auto [least, most] = std::ranges::minmax(times);
+        std::cout << fmt::format("{:<10}{:9.3f} ms ({:.3f}-{:.3f})\n", way, median(times), least, most);
     }
-    return ways;
-}
-
-std::vector<std::string> arguments_of(std::string_view way, const bench::EntryName& entry, const fs::path& call)
-{
-    if (way == k_warmgraph) return {"--call", call.string()};
-    return {entry.cache_dir.string(), entry.model, entry.function, "--rank", entry.rank, "--entry", entry.digits};
-}
-
-int measure(const Options& options)
-{
-    const auto stored = bench::read_entry(options.entry); // and its files are in the page cache
-    bench::require_supported(stored);
-    const bool memory_files = fs::exists("/dev/shm");
-    const warmgraph::test::TempDir folder{memory_files ? fs::path("/dev/shm") : fs::temp_directory_path()};
-    nlohmann::json call = bench::describe_call(stored.entry, fs::absolute(options.entry.cache_dir));
-    const std::string device = bench::BareDriver::get().describe(ordinal_of(call));
-    const auto& key = stored.entry.header.key;
-    std::cout << fmt::format("{}/{} {}: {}\n{}\n", key.function.model_info, key.function.function,
-                             warmgraph::short_hex(key.guards_digest), bench::describe(stored), device);
-    if (const auto why = bench::why_not_loadable(stored)) {
-        const fs::path copy = folder.path() / "cache";
-        warmgraph::cachefmt::Entry entry = stored.entry;
-        entry.header.key = bench::copy_loadable(stored, copy);
-        // What describes the call are the copy's guards.
-        bench::EntryName name{copy, entry.header.key.function.model_info, key.function.function, key.function.rank};
-        call = bench::describe_call(bench::read_entry(name).entry, copy);
-        std::cout << "warmgraph restores a copy under other guards: " << *why << "\n";
-    }
-    std::cout << std::endl;
-    const fs::path call_file = folder.path() / "call.json";
-    write(call_file.string(), call);
-
-    bench::EntryName name = options.entry;
-    name.model = key.function.model_info;
-    name.digits = to_hex(key.guards_digest);
-    std::map<std::string_view, Figures> figures;
-    Json runs;
-    for (int run = 0; run < options.runs; ++run) {
-        for (std::size_t turn = 0; turn < k_ways.size(); ++turn) { // each is the first one in its turn
-            const std::string_view way = k_ways.at((turn + static_cast<std::size_t>(run)) % k_ways.size());
-            const auto result = bench::child(std::string(way), arguments_of(way, name, call_file));
-            figures[way].add(result);
-            runs[std::string(way)].push_back(Json(result));
-        }
-    }
-    const std::string results = results_text(figures, bench::compared_regions(stored.entry.graph).size());
-    std::cout << table(figures) << "results: " << results << "\n";
-    if (!options.json_file.empty())
-        write(options.json_file, {{"function", key.function.function},
-                                  {"model_info", key.function.model_info},
-                                  {"entry", to_hex(key.guards_digest)},
-                                  {"contents", bench::describe(stored)},
-                                  {"device", device},
-                                  {"results", results},
-                                  {"ways", figures_as_json(figures, runs)}});
-    return 0;
+    std::cout << fmt::format("warmgraph / bare {:.2f}x\nresults: {}\n", median(took[k_library]) / median(took[k_bare]),
+                             results.size() == 1 ? "the same bytes in every run" : "DIFFER from run to run");
 }
 
 } // namespace
 
 int main(int argc, char** argv)
-{
+try {
     const std::span<char* const> words{argv + 1, argv + std::max(argc, 1)};
-    if (std::ranges::any_of(words, [](const char* word) { return std::strcmp(word, "--help") == 0; })) {
-        std::cout << k_usage;
-        return 0;
+    if (words.size() == 7 && std::strcmp(words[0], "--child") == 0) { // compare()
+        std::ofstream file{words[6]};
+        file << measure(words[1], words.subspan(2, 3));
+        return file.flush() ? 0 : 1;
     }
-    try {
-        const Options options = read(words);
-        return options.way.empty() ? measure(options) : run_child(options);
-    } catch (const WrongUsage& error) {
-        std::cerr << "warmgraph_bare_restore: " << error.what() << "\n" << k_usage;
+    const int runs = words.size() == 4 ? std::atoi(words[3]) : 5; // NOLINT(cert-err34-c): 0 is wrong usage
+    if (words.size() < 3 || words.size() > 4 || runs < 1) {
+        std::cerr << k_usage;
         return 2;
-    } catch (const std::exception& error) {
-        std::cerr << "warmgraph_bare_restore: " << error.what() << "\n";
-        return 1;
     }
+    compare(words.first(3), runs);
+    return 0;
+} catch (const std::exception& error) {
+    std::cerr << "warmgraph_bare_restore: " << error.what() << "\n";
+    return 1;
 }

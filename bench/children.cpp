@@ -15,8 +15,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cuda_chain.hpp"
-#include "cuda_driver.hpp"
 #include "cuda_products.hpp"
+#include "native_graph.hpp"
 #include "timing.hpp"
 
 namespace warmgraph::bench {
@@ -183,8 +183,8 @@ Json instantiate_graphs(const Arguments& arguments, const ChainDevice& shared)
         enqueue_chain(stream, shared.program, nodes, seed, shared.x.memory().address, shared.y.memory().address,
                       {even.memory().address, odd.memory().address}, ChainDevice::k_position);
     };
-    static_cast<void>(CudaDriver::get()); // makes the context current
-    enqueue(0);                           // loads the kernels
+    static_cast<void>(driver()); // makes the context current
+    enqueue(0);                  // loads the kernels
     stream.synchronize();
     double took_ms = 0;
     std::vector<std::unique_ptr<NativeGraph>> graphs;

@@ -10,7 +10,7 @@
 
 #include "cuda_bench.hpp"
 #include "cuda_chain.hpp"
-#include "cuda_driver.hpp"
+#include "native_graph.hpp"
 #include "once.hpp"
 #include "temp_dir.hpp"
 #include "timing.hpp"
@@ -71,7 +71,7 @@ private:
                           m_shared.y.memory().address, {m_even.memory().address, m_odd.memory().address},
                           ChainDevice::k_position);
         };
-        static_cast<void>(CudaDriver::get()); // makes the context current
+        static_cast<void>(driver()); // makes the context current
         enqueue();
         m_stream.synchronize();
         m_native.emplace(m_stream.native(), enqueue);

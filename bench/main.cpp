@@ -21,6 +21,8 @@ namespace {
 
 namespace bench = warmgraph::bench;
 
+constexpr bool k_has_cuda = WARMGRAPH_BENCH_CUDA != 0; ///< this build has the backend
+
 struct Options {
     std::string backend = "opencl";
     std::string json_file;
@@ -43,8 +45,9 @@ std::optional<Options> read(int argc, char** argv)
             *value = argv[++i];
         }
     }
-    if (options.backend != "opencl" && options.backend != "cuda") {
-        std::cerr << "--backend is '" << options.backend << "', expected opencl or cuda\n";
+    if (options.backend != "opencl" && (options.backend != "cuda" || !k_has_cuda)) {
+        std::cerr << "--backend is '" << options.backend << "', expected opencl"
+                  << (k_has_cuda ? " or cuda\n" : ": this build has no other\n");
         return std::nullopt;
     }
     return options;
@@ -59,8 +62,10 @@ void choose(const std::string& backend)
                      "two minutes)\n";
         return;
     }
-    bench::register_cuda_replay();
-    bench::register_cuda_restore();
+    if constexpr (k_has_cuda) {
+        bench::register_cuda_replay();
+        bench::register_cuda_restore();
+    }
     if (benchmark::GetBenchmarkFilter().empty()) benchmark::SetBenchmarkFilter("^(call_guard|cuda_|first_call)");
     std::cerr << "measuring: guards, cold and warm first calls, replay and calls against the bare driver, then fresh "
                  "processes (some minutes)\n";
@@ -70,8 +75,9 @@ void choose(const std::string& backend)
 
 int main(int argc, char** argv)
 {
-    if (argc > 1 && std::strcmp(argv[1], "--child") == 0)
-        return bench::run_child(std::span<char* const>{argv, static_cast<std::size_t>(argc)}.subspan(2));
+    if constexpr (k_has_cuda)
+        if (argc > 1 && std::strcmp(argv[1], "--child") == 0)
+            return bench::run_child(std::span<char* const>{argv, static_cast<std::size_t>(argc)}.subspan(2));
     std::optional<Options> options = read(argc, argv);
     if (!options) return 2;
     int count = static_cast<int>(options->rest.size());
