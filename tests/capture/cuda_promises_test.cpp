@@ -1,16 +1,32 @@
 // What a user of CUDA is promised: host memory, default streams, captures of his own. Over a device and over the fake driver.
 #include <algorithm>
-#include <array>
+#include <string>
+#include <vector>
 
 #include "cuda_facade_fixture.hpp"
 #include "promise_device.hpp"
 #include "warmgraph/backends/compiler.hpp"
+#include "warmgraph/backends/cuda.hpp"
 
 namespace warmgraph::test::cuda_promises_test {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+
+#ifdef WARMGRAPH_FAKE_CUDA
+constexpr const char* k_own_code = "kernel add_scalar(memory x, value amount, value n)\n"
+                                   "kernel copy(memory to, memory from, value n)\n"
+                                   "variable factor = 1\n"
+                                   "variable offset = 3\n";
+#else
+constexpr const char* k_own_code = R"(
+#define INDEX (static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x))
+__constant__ int factor = 1;
+__device__ int offset = 3;
+extern "C" __global__ void add_scalar(int* x, int amount, int n) { int i = INDEX; if (i < n) x[i] += amount; }
+extern "C" __global__ void copy(int* to, const int* from, int n) { int i = INDEX; if (i < n) to[i] = from[i] * factor + offset; })";
+#endif
 
 class CudaPromises : public DevicePromise {
 protected:
@@ -76,6 +92,42 @@ protected:
     {
         Driver::check(driver.call<decltype(&cuGraphExecDestroy)>("cuGraphExecDestroy")(exec));
     }
+
+    /// Device code that the program loads by itself, as a framework would.
+    struct OwnCode {
+        explicit OwnCode(const Driver& its_driver) : driver(its_driver)
+        {
+            const Bytes image = compiled();
+            Driver::check(driver.call<decltype(&cuModuleLoadData)>("cuModuleLoadData")(&module, image.data()));
+        }
+        OwnCode(const OwnCode&) = delete;
+        OwnCode& operator=(const OwnCode&) = delete;
+        /// What the program did to its variables is done to no other module.
+        ~OwnCode() { Driver::check(driver.call<decltype(&cuModuleUnload)>("cuModuleUnload")(module)); }
+        void launch(CUstream stream, const char* kernel, std::vector<void*> arguments) const
+        {
+            CUfunction function = nullptr;
+            Driver::check(
+                driver.call<decltype(&cuModuleGetFunction)>("cuModuleGetFunction")(&function, module, kernel));
+            Driver::check(driver.call<decltype(&cuLaunchKernel)>("cuLaunchKernel")(function, 2, 1, 1, 128, 1, 1, 0,
+                                                                                   stream, arguments.data(), nullptr));
+        }
+        /// words += 1
+        void advance(CUstream stream, Address words) const
+        {
+            CUdeviceptr at = words.flat();
+            std::int32_t amount = 1, count = k_number;
+            launch(stream, "add_scalar", {&at, &amount, &count});
+        }
+        [[nodiscard]] static Bytes compiled()
+        {
+            auto opened = backends::make_cuda_backend()->open("");
+            return *(*(*opened)->compiler().compile(k_own_code, ""))->image();
+        }
+
+        const Driver& driver;
+        CUmodule module = nullptr;
+    };
     Driver driver;
 };
 
@@ -202,32 +254,76 @@ TEST_F(CudaPromises, AFirstRunInTheCallersCaptureMayAllocate)
     EXPECT_EQ(mode_of_thread(), CU_STREAM_CAPTURE_MODE_GLOBAL) << "and only while it runs";
 }
 
+TEST_F(CudaPromises, TheFirstCallOfAllMayBeInsideTheCallersCapture)
+{
+    expect_native(
+        [this](Cache& cache, Seen& seen) {
+            Stream stream = device.stream();
+            const Buffer x = words(5), y = filled(-1), counter = filled(0);
+            Function f = advance(cache, "captured_first", counter);
+            Outcome inside = Outcome::refused;
+            const CUgraphExec exec = captured(handle(stream), [&] { inside = f(stream, {{"x", x}, {"y", y}}); });
+            note(seen, inside, f, {&counter});
+            launch_graph(exec, handle(stream));
+            note_results(seen, {&y, &counter});
+            for (int i = 0; i < 3; ++i) note(seen, f(stream, {{"x", x}, {"y", y}}), f, {&y, &counter});
+            launch_graph(exec, handle(stream));
+            note_results(seen, {&y, &counter});
+            destroy(exec);
+        },
+        ElementsAre("eager", "recorded", "replayed", "replayed"));
+}
+
+/// A copy, and a kernel that advances memory.
 TEST_F(CudaPromises, WorkOnTheLegacyDefaultStreamIsRefusedAndHarmsNobody)
 {
     for (const CUstream legacy : {CUstream{nullptr}, CU_STREAM_LEGACY}) // NOLINT: the header's cast
-        expect_refused(
-            [this, legacy](Cache& cache, Seen& seen) {
-                const auto copy_in = driver.call<decltype(&cuMemcpyAsync)>("cuMemcpyAsync");
-                const Buffer x = words(5), y = filled(-1);
-                Function f = cache.wrap(legacy == nullptr ? "null" : "legacy", device, spec(program), [&](Recorder& r) {
-                    Driver::check(copy_in(r["y"].flat(), r["x"].flat(), k_bytes, legacy));
-                });
-                for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y});
-            },
-            testing::AllOf(HasSubstr("past the recorder's stream"), HasSubstr("in the legacy default stream")));
+        for (const bool is_kernel : {false, true})
+            expect_refused(
+                [this, legacy, is_kernel](Cache& cache, Seen& seen) {
+                    const auto copy_in = driver.call<decltype(&cuMemcpyAsync)>("cuMemcpyAsync");
+                    const OwnCode code{driver};
+                    const Buffer x = words(5), y = filled(-1), counter = filled(0);
+                    Spec declared = spec(program);
+                    declared.states = {state("counter", counter)};
+                    const std::string name = legacy == nullptr ? "null" : "legacy";
+                    Function f = cache.wrap(name + (is_kernel ? "_kernel" : ""), device, declared, [&](Recorder& r) {
+                        if (is_kernel) return code.advance(legacy, r["counter"]);
+                        Driver::check(copy_in(r["y"].flat(), r["x"].flat(), k_bytes, legacy));
+                    });
+                    for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y, &counter});
+                },
+                testing::AllOf(HasSubstr("past the recorder's stream"), HasSubstr("in the legacy default stream")));
+}
+
+TEST_F(CudaPromises, ASynchronousCopyInsideTheCallableIsRefusedAndHarmsNobody)
+{
+    expect_refused(
+        [this](Cache& cache, Seen& seen) {
+            const auto copy_now = driver.call<decltype(&cuMemcpy)>("cuMemcpy");
+            const Buffer x = words(5), y = filled(-1);
+            Function f = cache.wrap("copies", device, spec(program), [&](Recorder& r) {
+                Driver::check(copy_now(r["y"].flat(), r["x"].flat(), k_bytes));
+            });
+            for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y});
+        },
+        HasSubstr("past the recorder's stream"));
 }
 
 TEST_F(CudaPromises, AGraphThatTheCallableLaunchesIsRefusedAndHarmsNobody)
 {
     expect_refused(
         [this](Cache& cache, Seen& seen) {
-            const Buffer x = words(5), y = filled(-1);
+            const OwnCode code{driver};
+            const Buffer x = words(5), y = filled(-1), counter = filled(0);
             Stream stream = device.stream();
             const CUgraphExec exec =
-                captured(handle(stream), [&] { stream.copy(y.memory().address, x.memory().address, k_bytes); });
-            Function f = cache.wrap("graph", device, spec(program),
-                                    [&](Recorder& r) { launch_graph(exec, handle(r.stream())); });
-            for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y});
+                captured(handle(stream), [&] { code.advance(handle(stream), counter.memory().address); });
+            Spec declared = spec(program);
+            declared.states = {state("counter", counter)};
+            Function f =
+                cache.wrap("graph", device, declared, [&](Recorder& r) { launch_graph(exec, handle(r.stream())); });
+            for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y, &counter});
             destroy(exec);
         },
         testing::AllOf(HasSubstr("past the recorder's stream"), HasSubstr("cuGraphLaunch of a graph")));
@@ -252,86 +348,80 @@ TEST_F(CudaPromises, ATableOfPointersIsRefused)
                            HasSubstr(is_declared ? "lies in 'x'" : "lies in an allocation of")));
 }
 
-#ifdef WARMGRAPH_FAKE_CUDA // a device: tests/gpu/promises, where kernels use their variables
-
-/// A module of the program's own, loaded now.
 class PromisedVariables : public CudaPromises {
 protected:
-    struct Loaded {
-        Loaded(const Driver& its_driver, const Bytes& image) : driver(its_driver)
-        {
-            Driver::check(driver.call<decltype(&cuModuleLoadData)>("cuModuleLoadData")(&module, image.data()));
-            Driver::check(driver.call<decltype(&cuModuleGetFunction)>("cuModuleGetFunction")(&copy, module, "copy"));
-        }
-        Loaded(const Loaded&) = delete;
-        Loaded& operator=(const Loaded&) = delete;
-        /// What the program did to its variables is done to no other module.
-        ~Loaded() { Driver::check(driver.call<decltype(&cuModuleUnload)>("cuModuleUnload")(module)); }
-
-        const Driver& driver;
-        CUmodule module = nullptr;
-        CUfunction copy = nullptr;
-    };
-    [[nodiscard]] Loaded load() const { return {driver, image}; }
-    [[nodiscard]] CUdeviceptr factor(const Loaded& code) const
+    [[nodiscard]] static CUdeviceptr address_of(const OwnCode& code, const char* variable)
     {
         CUdeviceptr address = 0;
-        Driver::check(
-            driver.call<decltype(&cuModuleGetGlobal)>("cuModuleGetGlobal")(&address, nullptr, code.module, "factor"));
+        Driver::check(code.driver.call<decltype(&cuModuleGetGlobal)>("cuModuleGetGlobal")(&address, nullptr,
+                                                                                          code.module, variable));
         return address;
     }
-    void write(const Loaded& code, std::int32_t value) const
+    void write(const OwnCode& code, const char* variable, std::int32_t value)
     {
         const auto copy_in = driver.call<decltype(&cuMemcpy)>("cuMemcpy");
-        Driver::check(copy_in(factor(code), reinterpret_cast<CUdeviceptr>(&value), sizeof value));
+        Driver::check(copy_in(address_of(code, variable), reinterpret_cast<CUdeviceptr>(&value), sizeof value));
+        settle();
     }
-    [[nodiscard]] std::int32_t read(const Loaded& code) const
+    /// x -> y, of code that is no Program.
+    [[nodiscard]] static Spec own_spec()
     {
-        std::int32_t result = 0;
-        Driver::check(driver.call<decltype(&cuMemcpy)>("cuMemcpy")(reinterpret_cast<CUdeviceptr>(&result), factor(code),
-                                                                   sizeof result));
+        Spec result;
+        result.inputs = {input("x", i32, {k_count})};
+        result.outputs = {output("y", i32, {k_count})};
+        result.version = "1";
         return result;
     }
-    /// y = x
-    [[nodiscard]] Callable copying(const Loaded& code) const
+    /// y = x * factor + offset; over the fake driver y = x.
+    [[nodiscard]] static Callable copying(const OwnCode& code)
     {
-        return [this, &code](Recorder& r) {
+        return [&code](Recorder& r) {
             CUdeviceptr to = r["y"].flat(), from = r["x"].flat();
             std::int32_t count = k_number;
-            std::array<void*, 3> arguments{&to, &from, &count};
-            Driver::check(driver.call<decltype(&cuLaunchKernel)>("cuLaunchKernel")(
-                code.copy, 2, 1, 1, 128, 1, 1, 0, handle(r.stream()), arguments.data(), nullptr));
+            code.launch(handle(r.stream()), "copy", {&to, &from, &count});
         };
     }
-    [[nodiscard]] static Bytes compiled()
-    {
-        auto opened = backends::make_cuda_backend()->open("");
-        return *(*(*opened)->compiler().compile("kernel copy(memory to, memory from, value n)\nvariable factor = 1\n",
-                                                ""))
-                    ->image();
-    }
-    const Bytes image = compiled();
 };
 
 TEST_F(PromisedVariables, OneThatTheHostWroteIsRefusedByName)
 {
-    expect_refused(
-        [this](Cache& cache, Seen& seen) {
-            const Loaded code = load();
-            const Buffer x = words(5), y = filled(-1);
-            Function f = cache.wrap("written", device, spec(program), copying(code));
-            for (const int value : {7, 9, 1, 7}) {
-                write(code, value);
+    for (const char* const variable : {"factor", "offset"})
+        expect_refused(
+            [this, variable](Cache& cache, Seen& seen) {
+                const OwnCode code{driver};
+                const Buffer x = words(5), y = filled(-1);
+                Function f = cache.wrap(variable, device, own_spec(), copying(code));
+                for (const int value : {7, 9, 9, 2}) {
+                    write(code, variable, value);
+                    call(seen, f, {{"x", x}, {"y", y}}, {&y});
+                }
+            },
+            HasSubstr(std::string{"the module variable '"} + variable + "' holds something else than its image"));
+}
+
+TEST_F(PromisedVariables, OneThatIsFrozenIsStored)
+{
+    for (const char* const frozen : {"offset", "*"})
+        expect_recorded([this, frozen](Cache& cache, Seen& seen) {
+            const OwnCode code{driver};
+            write(code, "offset", 7);
+            const Buffer y = filled(-1);
+            Spec declared = own_spec();
+            declared.frozen_variables = {frozen};
+            Function f = cache.wrap(*frozen == '*' ? "all" : "one", device, declared, copying(code));
+            for (int i = 0; i < 4; ++i) {
+                const Buffer x = words(i);
                 call(seen, f, {{"x", x}, {"y", y}}, {&y});
             }
-        },
-        HasSubstr("the module variable 'factor' holds something else than its image"));
+        });
 }
+
+#ifdef WARMGRAPH_FAKE_CUDA // of a device: tests/gpu/promises
 
 /// What the image holds, when it is recorded: only that the program asks for the address tells.
 TEST_F(PromisedVariables, OneThatTheHostWritesAfterwardsIsNotReplayedAnyMore)
 {
-    const Loaded code = load();
+    const OwnCode code{driver};
     const Buffer x = words(5), y = filled(-1);
     Spec declared = spec(program);
     declared.values = {scalar("variant", i32)};
@@ -346,10 +436,10 @@ TEST_F(PromisedVariables, OneThatTheHostWritesAfterwardsIsNotReplayedAnyMore)
         ASSERT_EQ(call_in(f, variant), Outcome::recorded) << f.report().reason;
         EXPECT_EQ(call_in(f, variant), Outcome::replayed);
     }
-    write(code, 9);
+    write(code, "factor", 9);
     EXPECT_EQ(call_in(f, 1), Outcome::refused);
     EXPECT_THAT(f.report().reason, HasSubstr("the module variable 'factor'"));
-    write(code, 1); // as in the image again
+    write(code, "factor", 1); // as in the image again
     EXPECT_EQ(call_in(f, 1), Outcome::refused);
 
     // Nor by anybody else, who might not keep device code and could not tell; nor the variant that nobody called since.
@@ -364,47 +454,36 @@ TEST_F(PromisedVariables, OneThatTheHostWritesAfterwardsIsNotReplayedAnyMore)
 /// By a program that asks before its first call of the next start, when nothing is loaded yet.
 TEST_F(PromisedVariables, AnEntryOfOneThatTheProgramAskedForSinceIsNotLoaded)
 {
-    const Loaded code = load();
+    const OwnCode code{driver};
     const Buffer x = words(5), y = filled(-1);
     for (const Outcome outcome : {Outcome::recorded, Outcome::replayed, Outcome::refused, Outcome::refused}) {
         Cache cache{options(Policy::read_write)};
         Function f = cache.wrap("next", device, spec(program), copying(code));
-        if (outcome == Outcome::refused) write(code, 1); // as in the image
+        if (outcome == Outcome::refused) write(code, "factor", 1); // as in the image
         EXPECT_EQ(f({{"x", x}, {"y", y}}), outcome) << f.report().reason;
         settle();
         EXPECT_EQ(y.read<std::int32_t>(), x.read<std::int32_t>());
     }
 }
 
-TEST_F(PromisedVariables, OneThatIsFrozenIsStored)
-{
-    for (const char* const frozen : {"factor", "*"})
-        expect_recorded([this, frozen](Cache& cache, Seen& seen) {
-            const Loaded code = load();
-            write(code, 7);
-            const Buffer x = words(5), y = filled(-1);
-            Spec declared = spec(program);
-            declared.frozen_variables = {frozen};
-            Function f = cache.wrap(*frozen == '*' ? "all" : "one", device, declared, copying(code));
-            for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y});
-        });
-}
-
 TEST_F(PromisedVariables, AResultThatIsCopiedIntoOneIsTheCallsOwn)
 {
     expect_refused(
         [this](Cache& cache, Seen& seen) {
-            const Loaded code = load();
+            const OwnCode code{driver};
             const Buffer y = filled(-1);
+            const CUdeviceptr factor = address_of(code, "factor");
             const auto copy_async = driver.call<decltype(&cuMemcpyAsync)>("cuMemcpyAsync");
             Function f = cache.wrap("result", device, spec(program), [&](Recorder& r) {
                 copying(code)(r);
-                Driver::check(copy_async(factor(code), r["x"].flat(), 4, handle(r.stream())));
+                Driver::check(copy_async(factor, r["x"].flat(), 4, handle(r.stream())));
             });
             for (const int first : {5, 50, 1, 7}) {
                 const Buffer x = words(first);
                 call(seen, f, {{"x", x}, {"y", y}}, {&y});
-                seen.results.back().push_back(read(code));
+                auto& held = seen.results.back().emplace_back();
+                Driver::check(driver.call<decltype(&cuMemcpy)>("cuMemcpy")(reinterpret_cast<CUdeviceptr>(&held), factor,
+                                                                           sizeof held));
             }
         },
         testing::Not(testing::IsEmpty()));

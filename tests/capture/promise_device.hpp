@@ -2,6 +2,8 @@
 // the conformance suite's kernels.
 #pragma once
 
+#include <array>
+
 #include "promise.hpp"
 
 #ifdef WARMGRAPH_PROMISES_ON_CUDA
@@ -16,10 +18,18 @@ namespace warmgraph::test {
 #ifdef WARMGRAPH_PROMISES_ON_CUDA
 inline constexpr const char* k_promise_device = "cuda";
 inline constexpr const char* k_promise_program = k_program;
+inline constexpr const char* k_program_with_header = R"(
+#include "wg_promised.h"
+extern "C" __global__ void scale(const int* x, int* y) { int i = blockIdx.x * blockDim.x + threadIdx.x; y[i] = x[i] * FACTOR; })";
+inline constexpr std::array k_include_options{"-I", "--include-path="};
 inline void prepare_process() { choose_driver(); }
 #else
 inline constexpr const char* k_promise_device = "opencl";
 inline constexpr const char* k_promise_program = backends::test::k_opencl_program;
+inline constexpr const char* k_program_with_header = R"(
+#include "wg_promised.h"
+kernel void scale(global const int* x, global int* y) { size_t i = get_global_id(0); y[i] = x[i] * FACTOR; })";
+inline constexpr std::array k_include_options{"-I"};
 inline void prepare_process() { use_pocl_cache(); }
 #endif
 

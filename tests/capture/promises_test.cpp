@@ -206,7 +206,7 @@ TEST_F(Promises, AProgramThatTheSpecDoesNotNameIsRefused)
         testing::AllOf(HasSubstr("'promises'"), HasSubstr("not in Spec::code")));
 }
 
-#ifndef WARMGRAPH_PROMISES_ON_CUDA // there: tests/gpu/promises
+#if !defined(WARMGRAPH_PROMISES_ON_CUDA) || !defined(WARMGRAPH_FAKE_CUDA) // the fake's compiler reads no headers
 
 class PromisedHeaders : public DevicePromise {
 protected:
@@ -215,13 +215,11 @@ protected:
         std::filesystem::create_directories(path.parent_path());
         std::ofstream{path, std::ios::trunc} << text;
     }
-    [[nodiscard]] Scene scaled()
+    /// y = x * FACTOR, called four times with a program made now.
+    [[nodiscard]] Scene scaled(const std::string& options)
     {
-        return [this](Cache& cache, Seen& seen) {
-            const Program with_header = device.program("with_header", R"(
-#include "wg_promised.h"
-kernel void scale(global const int* x, global int* y) { size_t i = get_global_id(0); y[i] = x[i] * FACTOR; })",
-                                                       "-I" + folder.string());
+        return [this, options](Cache& cache, Seen& seen) {
+            const Program with_header = device.program("with_header", k_program_with_header, options);
             const Buffer x = words(5), y = filled(-1);
             Function f = cache.wrap("scaled", device, spec(with_header), [&](Recorder& r) {
                 r.stream().launch(with_header, "scale", k_launch, r["x"], r["y"]);
@@ -230,25 +228,49 @@ kernel void scale(global const int* x, global int* y) { size_t i = get_global_id
         };
     }
     /// A change is a miss, and the old text finds its old entry.
-    void expect_followed(const std::filesystem::path& changed)
+    void expect_followed(const std::string& options, const std::filesystem::path& changed)
     {
+        const Scene scene = scaled(options);
         const auto recorded = ElementsAre("recorded", "replayed", "replayed", "replayed");
         write(changed, "#define FACTOR 2\n");
-        expect_native(scaled(), recorded);
+        expect_native(scene, recorded);
         write(changed, "#define FACTOR 3\n");
-        expect_native(scaled(), recorded);
+        expect_native(scene, recorded);
         write(changed, "#define FACTOR 2\n");
-        expect_native(scaled(), testing::Each("replayed"));
+        expect_native(scene, testing::Each("replayed"));
     }
     std::filesystem::path folder = dir.path() / "headers";
 };
 
-TEST_F(PromisedHeaders, AChangedHeaderIsAnotherProgram) { expect_followed(folder / "wg_promised.h"); }
+TEST_F(PromisedHeaders, AChangedHeaderIsAnotherProgram)
+{
+    for (const char* const option : k_include_options)
+        expect_followed(option + folder.string(), folder / "wg_promised.h");
+}
 
 TEST_F(PromisedHeaders, SoIsAChangedHeaderThatAnotherHeaderIncludes)
 {
     write(folder / "wg_promised.h", "#include \"detail/wg_factor.h\"\n");
-    expect_followed(folder / "detail" / "wg_factor.h");
+    expect_followed("-I" + folder.string(), folder / "detail" / "wg_factor.h");
+}
+
+/// While it lives.
+class WorkingFolder {
+public:
+    explicit WorkingFolder(const std::filesystem::path& folder) { std::filesystem::current_path(folder); }
+    WorkingFolder(const WorkingFolder&) = delete;
+    WorkingFolder& operator=(const WorkingFolder&) = delete;
+    ~WorkingFolder() { std::filesystem::current_path(m_before); }
+
+private:
+    std::filesystem::path m_before = std::filesystem::current_path();
+};
+
+TEST_F(PromisedHeaders, AChangedHeaderInTheWorkingFolderIsAnotherProgram)
+{
+    std::filesystem::create_directories(folder);
+    const WorkingFolder working{folder};
+    expect_followed("", folder / "wg_promised.h");
 }
 
 #endif
