@@ -5,22 +5,6 @@
 
 #include "checks.h"
 
-static wg_outcome call_add_one(wg_cache* cache)
-{
-    wg_function_spec spec = vector_spec("add_one");
-    wg_buffer *x = floats(0), *y = room();
-    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
-    wg_function* function = NULL;
-    wg_outcome outcome = -1;
-    OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
-    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
-    CHECK(holds(y, 1, 1));
-    OK(wg_function_destroy(function));
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
-    return outcome;
-}
-
 static void write_bundle(const char* path, const void* bytes, uint64_t size)
 {
     FILE* file = fopen(path, "wb");
@@ -29,20 +13,10 @@ static void write_bundle(const char* path, const void* bytes, uint64_t size)
 
 static wg_cache* open_with_bundle(const char* folder, const char* bundle)
 {
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s", g_folder, folder);
-    wg_cache_options options;
-    OK(wg_cache_options_init(&options, sizeof options));
-    options.model = "toy";
-    options.cache_dir = path;
-    options.policy = wg_policy_require_hit;
-    options.world_size = 1;
-    options.global_rank = 0;
+    wg_cache_options options = cache_options(folder, wg_policy_require_hit);
     options.bundles = &bundle;
     options.bundle_count = 1;
-    wg_cache* cache = NULL;
-    OK(wg_cache_open(&options, &cache));
-    return cache;
+    return open_with(options);
 }
 
 /* That no other test has compiled: what a cache compiles itself is its own to save. */
@@ -104,18 +78,9 @@ void artifacts_are_carried_to_another_folder(void)
 
 static wg_cache* open_signing(const char* key)
 {
-    char path[512];
-    snprintf(path, sizeof path, "%s/torch", g_folder);
-    wg_cache_options options;
-    OK(wg_cache_options_init(&options, sizeof options));
-    options.model = "toy";
-    options.cache_dir = path;
-    options.world_size = 1;
-    options.global_rank = 0;
+    wg_cache_options options = cache_options("torch", wg_policy_default);
     options.sign_with = key;
-    wg_cache* cache = NULL;
-    OK(wg_cache_open(&options, &cache));
-    return cache;
+    return open_with(options);
 }
 
 void what_pytorch_compiled_is_kept_and_given_under_a_key(void)

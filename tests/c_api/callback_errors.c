@@ -20,8 +20,7 @@ static wg_status run_once(wg_callback callback, void* user)
     const wg_status status = wg_call(function, wg_device_stream(g_device), args, 2, NULL);
     OK(wg_function_destroy(function));
     OK(wg_cache_close(cache));
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
+    DESTROY_BUFFERS(x, y);
     return status;
 }
 
@@ -118,8 +117,7 @@ void a_failing_callback_fails_the_call(void)
               "the callback of 'fails' returned 7");
     OK(wg_function_destroy(function));
     OK(wg_cache_close(cache));
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
+    DESTROY_BUFFERS(x, y);
 }
 
 static int waits(wg_recorder* recorder, void* user)
@@ -158,8 +156,7 @@ void a_callback_gives_its_own_reason(void)
     OK(wg_report_destroy(report));
     OK(wg_function_destroy(function));
     OK(wg_cache_close(cache));
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
+    DESTROY_BUFFERS(x, y);
 }
 
 void a_refused_recording_still_runs(void)
@@ -180,6 +177,5 @@ void a_refused_recording_still_runs(void)
     OK(wg_report_destroy(report));
     OK(wg_function_destroy(function));
     OK(wg_cache_close(cache));
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
+    DESTROY_BUFFERS(x, y);
 }

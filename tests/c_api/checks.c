@@ -52,9 +52,9 @@ void check_status(wg_status got, wg_status expected, const char* part, const cha
 
 int contains(const char* text, const char* part) { return text != NULL && strstr(text, part) != NULL; }
 
-wg_cache* open_cache(const char* name, wg_policy policy)
+wg_cache_options cache_options(const char* name, wg_policy policy)
 {
-    char folder[256];
+    static char folder[512];
     snprintf(folder, sizeof folder, "%s/%s", g_folder, name);
     wg_cache_options options;
     OK(wg_cache_options_init(&options, sizeof options));
@@ -63,10 +63,17 @@ wg_cache* open_cache(const char* name, wg_policy policy)
     options.policy = policy;
     options.world_size = 1;
     options.global_rank = 0;
+    return options;
+}
+
+wg_cache* open_with(wg_cache_options options)
+{
     wg_cache* cache = NULL;
     OK(wg_cache_open(&options, &cache));
     return cache;
 }
+
+wg_cache* open_cache(const char* name, wg_policy policy) { return open_with(cache_options(name, policy)); }
 
 wg_buffer* floats(float first)
 {
@@ -82,6 +89,11 @@ wg_buffer* room(void)
     wg_buffer* buffer = NULL;
     OK(wg_buffer_create(g_device, k_bytes, &buffer));
     return buffer;
+}
+
+void destroy_buffers(wg_buffer* const* buffers, size_t count)
+{
+    for (size_t i = 0; i < count; ++i) OK(wg_buffer_destroy(buffers[i]));
 }
 
 int holds(wg_buffer* buffer, float first, float step)
@@ -144,6 +156,21 @@ int add_one(wg_recorder* recorder, void* user)
     if (wg_recorder_address(recorder, "x", &x) != wg_ok || wg_recorder_address(recorder, "y", &y) != wg_ok) return 1;
     const wg_kernel_arg args[] = {at(x), at(y)};
     return launch(wg_recorder_stream(recorder), "add_one", args, 2) != wg_ok;
+}
+
+wg_outcome call_add_one(wg_cache* cache)
+{
+    wg_function_spec spec = vector_spec("add_one");
+    wg_buffer *x = floats(0), *y = room();
+    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
+    wg_function* function = NULL;
+    wg_outcome outcome = -1;
+    OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
+    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
+    CHECK(holds(y, 1, 1));
+    OK(wg_function_destroy(function));
+    DESTROY_BUFFERS(x, y);
+    return outcome;
 }
 
 void set_up(void)

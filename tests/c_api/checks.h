@@ -24,11 +24,17 @@ void check_status(wg_status got, wg_status expected, const char* part, const cha
 
 int contains(const char* text, const char* part);
 
+/* Of the cache `name` below g_folder. The folder's name is valid until the next call. */
+wg_cache_options cache_options(const char* name, wg_policy policy);
+wg_cache* open_with(wg_cache_options options);
 /* Opens the cache `name` below g_folder. */
 wg_cache* open_cache(const char* name, wg_policy policy);
 /* first, first + 1, ... */
 wg_buffer* floats(float first);
 wg_buffer* room(void);
+void destroy_buffers(wg_buffer* const* buffers, size_t count);
+#define DESTROY_BUFFERS(...)                                                                                           \
+    destroy_buffers((wg_buffer*[]){__VA_ARGS__}, sizeof((wg_buffer*[]){__VA_ARGS__}) / sizeof(wg_buffer*))
 /* Every element is first + step * i. */
 int holds(wg_buffer* buffer, float first, float step);
 wg_arg memory_arg(const char* name, const wg_buffer* buffer);
@@ -39,6 +45,8 @@ wg_status launch(wg_stream* stream, const char* kernel, const wg_kernel_arg* arg
 wg_function_spec vector_spec(const char* name);
 /* y = x + 1; `user`, when there is one, is an int that counts the runs. */
 int add_one(wg_recorder* recorder, void* user);
+/* Calls it once, wrapped in the cache, with memory of its own. */
+wg_outcome call_add_one(wg_cache* cache);
 
 void set_up(void);
 void tear_down(void);

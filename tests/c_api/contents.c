@@ -74,10 +74,7 @@ void constants_come_with_the_entry(void)
     FAILS(wg_wrap(cache, g_device, &spec, add_table, NULL, &function), wg_invalid_argument,
           "constants is null with 1 elements");
     OK(wg_cache_close(cache));
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
-    OK(wg_buffer_destroy(table));
-    OK(wg_buffer_destroy(other));
+    DESTROY_BUFFERS(x, y, table, other);
 }
 
 #ifndef __SANITIZE_ADDRESS__ /* which keeps locals on stacks of its own */
@@ -118,8 +115,7 @@ void strict_refuses_words_that_nobody_wrote(void)
         OK(wg_function_destroy(function));
     }
     OK(wg_cache_close(cache));
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
+    DESTROY_BUFFERS(x, y);
 }
 
 #else

@@ -303,7 +303,5 @@ void wrong_calls_are_refused(void)
     FAILS(wg_buffer_download(x, args, 8, UINT64_MAX), wg_invalid_argument, "cannot download 8 bytes");
     OK(wg_function_destroy(function));
     OK(wg_cache_close(cache));
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
-    OK(wg_buffer_destroy(small));
+    DESTROY_BUFFERS(x, y, small);
 }

@@ -53,8 +53,7 @@ void log_lines_reach_the_host(void)
     }
     CHECK(wg_limit_log(wg_log_error + 1) == wg_invalid_argument);
     CHECK(lines.saved == 1 && lines.level == wg_log_info && lines.nested == wg_invalid_argument);
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
+    DESTROY_BUFFERS(x, y);
 }
 
 static wg_statistics statistics(const wg_cache* cache)
@@ -136,9 +135,7 @@ void a_second_cache_replays_what_the_first_recorded(void)
     CHECK(strlen(summary) == length);
     OK(wg_function_destroy(function));
     OK(wg_cache_close(cache));
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
-    OK(wg_buffer_destroy(later));
+    DESTROY_BUFFERS(x, y, later);
 }
 
 void a_function_outlives_its_cache_and_device_handles(void)
@@ -171,8 +168,7 @@ void a_function_outlives_its_cache_and_device_handles(void)
     FAILS(wg_call_uncaptured(NULL, stream, args, 2, NULL), wg_invalid_argument, "function");
     OK(wg_function_destroy(function));
     OK(wg_stream_destroy(stream));
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
+    DESTROY_BUFFERS(x, y);
 }
 
 static int g_captured_runs;
@@ -237,8 +233,7 @@ void a_function_may_be_destroyed_by_its_own_callback(void)
     CHECK(outcome == wg_outcome_refused && own.runs == 1 && own.function == NULL);
     CHECK(holds(y, 1, 1));
     OK(wg_cache_close(cache));
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
+    DESTROY_BUFFERS(x, y);
 }
 
 void scalars_are_patched_at_every_call(void)
@@ -265,8 +260,7 @@ void scalars_are_patched_at_every_call(void)
         OK(wg_function_destroy(function));
         OK(wg_cache_close(cache));
     }
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
+    DESTROY_BUFFERS(x, y);
 }
 
 /* y = (x + 1) + (2 filled) + x, the two sums' left sides in two streams */
@@ -305,8 +299,7 @@ void forks_scratch_copies_and_fills_are_replayed(void)
         OK(wg_function_destroy(function));
         OK(wg_cache_close(cache));
     }
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
+    DESTROY_BUFFERS(x, y);
 }
 
 void events_order_streams(void)
@@ -327,8 +320,7 @@ void events_order_streams(void)
     CHECK(holds(x, 2, 1));
     OK(wg_stream_destroy(first));
     OK(wg_stream_destroy(second));
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
+    DESTROY_BUFFERS(x, y);
 }
 
 /* state += x, over as many elements as x has */
@@ -384,9 +376,7 @@ void states_move_and_tensors_change_shape(void)
     CHECK(values[1] == 203 && values[k_count - 1] == 200 + 2 * (k_count - 1));
     OK(wg_function_destroy(function));
     OK(wg_cache_close(cache));
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(here));
-    OK(wg_buffer_destroy(there));
+    DESTROY_BUFFERS(x, here, there);
 }
 
 void misses_are_recorded_on_demand(void)
@@ -394,20 +384,9 @@ void misses_are_recorded_on_demand(void)
     const wg_function_spec spec = vector_spec("add_one");
     wg_buffer *x = floats(0), *y = room();
     const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
-    wg_cache* usual = open_cache("on_demand", wg_policy_read_write); // says where
-    char folder[512] = "";
-    snprintf(folder, sizeof folder, "%s", wg_cache_directory(usual));
-    OK(wg_cache_close(usual));
-    wg_cache_options options;
-    OK(wg_cache_options_init(&options, sizeof options));
-    options.model = "toy";
-    options.cache_dir = folder;
-    options.policy = wg_policy_read_write;
-    options.world_size = 1;
-    options.global_rank = 0;
+    wg_cache_options options = cache_options("on_demand", wg_policy_read_write);
     options.record_on_demand = 1;
-    wg_cache* cache = NULL;
-    OK(wg_cache_open(&options, &cache));
+    wg_cache* cache = open_with(options);
     wg_function* function = NULL;
     OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
     wg_outcome outcome = wg_outcome_replayed;
@@ -423,8 +402,7 @@ void misses_are_recorded_on_demand(void)
     CHECK(recorded == 0);
     OK(wg_function_destroy(function));
     OK(wg_cache_close(cache));
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
+    DESTROY_BUFFERS(x, y);
 }
 
 void entries_are_shown_and_cleared(void)
@@ -448,8 +426,7 @@ void entries_are_shown_and_cleared(void)
     CHECK(length == 0);
     OK(wg_function_destroy(function));
     OK(wg_cache_close(cache));
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
+    DESTROY_BUFFERS(x, y);
 }
 
 void policies_and_unusable_folders_are_obeyed(void)
@@ -484,44 +461,24 @@ void policies_and_unusable_folders_are_obeyed(void)
     CHECK(outcome == wg_outcome_eager && holds(y, 1, 1));
     OK(wg_function_destroy(function));
     OK(wg_cache_close(cache));
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
+    DESTROY_BUFFERS(x, y);
 }
 
 /* One call of add_one in a cache of its own; gives what became of it, and how many entries were untrusted. */
 static wg_outcome outcome_with(const char* sign_with, const char* const* accept, uint64_t accept_count,
                                uint64_t* untrusted)
 {
-    char folder[256];
-    snprintf(folder, sizeof folder, "%s/signed", g_folder);
-    wg_cache_options options;
-    OK(wg_cache_options_init(&options, sizeof options));
-    options.model = "toy";
-    options.cache_dir = folder;
-    options.policy = wg_policy_read_write;
-    options.world_size = 1;
-    options.global_rank = 0;
+    wg_cache_options options = cache_options("signed", wg_policy_read_write);
     options.sign_with = sign_with;
     options.accept_keys = accept;
     options.accept_key_count = accept_count;
     options.require_signed = sign_with != NULL || accept_count != 0;
-    wg_cache* cache = NULL;
-    OK(wg_cache_open(&options, &cache));
-    wg_function_spec spec = vector_spec("add_one");
-    wg_buffer *x = floats(0), *y = room();
-    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
-    wg_function* function = NULL;
-    wg_outcome outcome = -1;
-    OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
-    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
-    CHECK(holds(y, 1, 1));
+    wg_cache* cache = open_with(options);
+    const wg_outcome outcome = call_add_one(cache);
     wg_statistics statistics = {.size = sizeof statistics};
     OK(wg_cache_statistics(cache, &statistics));
     *untrusted = statistics.untrusted;
-    OK(wg_function_destroy(function));
     OK(wg_cache_close(cache));
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
     return outcome;
 }
 

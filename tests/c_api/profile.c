@@ -48,8 +48,7 @@ static wg_outcome call_with(wg_function* function, int64_t count)
     OK(wg_device_synchronize(g_device));
     OK(wg_buffer_download(y, result, k_bytes, 0));
     CHECK(result[0] == 1 && result[count - 1] == (float)count);
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
+    DESTROY_BUFFERS(x, y);
     return outcome;
 }
 
@@ -109,8 +108,7 @@ void sizes_are_padded_and_recorded_ahead(void)
           "function is null");
     FAILS(wg_record_profile(cache, function, NULL, &memory, 0, NULL, NULL, NULL, 0, NULL), wg_invalid_argument,
           "arguments is null");
-    OK(wg_buffer_destroy(memory.x));
-    OK(wg_buffer_destroy(memory.y));
+    DESTROY_BUFFERS(memory.x, memory.y);
     OK(wg_function_destroy(function));
     OK(wg_cache_close(cache));
 
