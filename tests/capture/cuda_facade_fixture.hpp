@@ -4,6 +4,7 @@
 #include <cuda.h>
 #include <dlfcn.h>
 
+#include "cache_options.hpp"
 #include "cuda_or_fake.hpp"
 #include "facade_fixture.hpp"
 
@@ -66,13 +67,7 @@ class CudaFacade : public testing::Test {
 protected:
     [[nodiscard]] CacheOptions options(Policy policy = Policy::read_write) const
     {
-        CacheOptions result;
-        result.model = "toy";
-        result.cache_dir = (dir.path() / "cache").string();
-        result.policy = policy;
-        result.world_size = 1;
-        result.global_rank = 0;
-        return result;
+        return cache_options("toy", dir.path() / "cache", policy);
     }
     [[nodiscard]] Spec spec() const
     {

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cache_options.hpp"
 #include "cuda_or_fake.hpp"
 #include "lacking.hpp"
 #include "memcheck.hpp"
@@ -69,13 +70,7 @@ private:
     static std::uint64_t bytes_of(std::int64_t count) { return static_cast<std::uint64_t>(count) * 4; }
     static CacheOptions options(const std::string& folder, Policy policy)
     {
-        CacheOptions result;
-        result.model = "moved";
-        result.cache_dir = folder;
-        result.world_size = 1;
-        result.global_rank = 0;
-        result.policy = policy;
-        return result;
+        return cache_options("moved", folder, policy);
     }
     /// y = a + b through scratch memory and a copy, so that every kind of slot is there.
     [[nodiscard]] Function wrap()

@@ -12,6 +12,7 @@
 
 #include <dlfcn.h>
 
+#include "cache_options.hpp"
 #include "cuda_or_fake.hpp"
 #include "run_self.hpp"
 #include "temp_dir.hpp"
@@ -51,11 +52,7 @@ try {
     if (mode == "profiled") attach_profiler();
     const Device device{"cuda:0"};
     const Program program = device.program("small", k_program);
-    CacheOptions options;
-    options.model = "profiled";
-    options.cache_dir = (folder / "cache").string();
-    options.world_size = 1;
-    options.global_rank = 0;
+    const CacheOptions options = cache_options("profiled", folder / "cache");
     Cache cache{options};
     Spec spec;
     spec.inputs = {input("x", i32, {k_count})};

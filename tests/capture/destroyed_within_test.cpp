@@ -1,4 +1,5 @@
 // A function that its own callable destroys: the call ends as it would, and the callable is not run again.
+#include "cache_options.hpp"
 #include "facade_fixture.hpp"
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/backends/registry.hpp"
@@ -17,11 +18,7 @@ protected:
         device.emplace("fake:0");
         program.emplace(device->program("small", "kernel add_scalar(memory x, value amount, value n)\n"));
         x.emplace(filled(5)), y.emplace(filled(0));
-        options.model = "toy";
-        options.cache_dir = (dir.path() / "cache").string();
-        options.policy = Policy::read_write;
-        options.world_size = 1;
-        options.global_rank = 0;
+        options = cache_options("toy", dir.path() / "cache");
     }
     [[nodiscard]] Buffer filled(std::int32_t value) const
     {

@@ -4,6 +4,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "cache_options.hpp"
 #include "facade_fixture.hpp"
 #include "stride.hpp"
 #include "warmgraph/backends/fake.hpp"
@@ -37,12 +38,7 @@ protected:
     Result call(const std::optional<backends::Fault>& fault, Start start = Start::cold,
                 Policy policy = Policy::read_write)
     {
-        CacheOptions options;
-        options.model = "toy";
-        options.cache_dir = (dir.path() / "cache").string();
-        options.policy = policy;
-        options.world_size = 1;
-        options.global_rank = 0;
+        CacheOptions options = cache_options("toy", dir.path() / "cache", policy);
         options.probing_ms = 60'000; // each run makes the same calls
         const Device device{"fake:0"};
         const Program program = device.program("small", k_program);

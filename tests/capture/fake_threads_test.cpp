@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "cache_options.hpp"
 #include "child_process.hpp"
 #include "facade_fixture.hpp"
 #include "never_destroyed.hpp"
@@ -30,12 +31,7 @@ TEST_F(FakeThreads, CallOneFunctionWithScalarsInStreamsOfTheirOwnAndInTheDefault
 {
     const Device device{"fake:0"};
     const Program program = device.program("small", "kernel add_scalar(memory x, value amount, value n)\n");
-    CacheOptions options;
-    options.model = "toy";
-    options.cache_dir = (dir.path() / "cache").string();
-    options.policy = Policy::read_write;
-    options.world_size = 1; // whatever a launcher left in the environment
-    options.global_rank = 0;
+    const CacheOptions options = cache_options("toy", dir.path() / "cache");
     Cache cache{options};
     Spec spec;
     spec.inputs = {input("x", i32, {k_count})};
@@ -79,12 +75,7 @@ TEST_F(FakeThreads, CallWhatOpenAllRestoresAtTheSameTime)
     constexpr std::int32_t k_shapes = 12;
     const Device device{"fake:0"};
     const Program program = device.program("small", "kernel add_scalar(memory x, value amount, value n)\n");
-    CacheOptions options;
-    options.model = "toy";
-    options.cache_dir = (dir.path() / "cache").string();
-    options.policy = Policy::read_write;
-    options.world_size = 1; // whatever a launcher left in the environment
-    options.global_rank = 0;
+    const CacheOptions options = cache_options("toy", dir.path() / "cache");
     Spec spec;
     spec.inputs = {input("x", i32, {k_count})};
     spec.outputs = {output("y", i32, {k_count})};

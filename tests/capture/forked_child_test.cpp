@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cache_options.hpp"
 #include "facade_fixture.hpp"
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/backends/registry.hpp"
@@ -31,12 +32,7 @@ TEST(ForkedChild, ThatLeavesTheScopeOfACacheEnds)
 {
     backends::register_backend(backends::make_fake_backend());
     const TempDir dir;
-    CacheOptions options;
-    options.model = "toy";
-    options.cache_dir = (dir.path() / "cache").string();
-    options.policy = Policy::read_write;
-    options.world_size = 1;
-    options.global_rank = 0;
+    const CacheOptions options = cache_options("toy", dir.path() / "cache");
     const Device device{"fake:0"};
     auto cache = std::make_unique<Cache>(options);
     Spec spec;

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "cache_impl.hpp"
+#include "cache_options.hpp"
 #include "child_process.hpp"
 #include "facade_fixture.hpp"
 #include "faulty_file_system.hpp"
@@ -31,12 +32,7 @@ class LoadDeaths : public testing::Test {
 protected:
     [[nodiscard]] CacheOptions options(const Start& start) const
     {
-        CacheOptions result;
-        result.model = "toy";
-        result.cache_dir = (dir.path() / "cache").string();
-        result.policy = start.policy;
-        result.world_size = 1;
-        result.global_rank = 0;
+        CacheOptions result = cache_options("toy", dir.path() / "cache", start.policy);
         result.accept_newer_driver = true;
         return result;
     }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "cache_options.hpp"
 #include "facade_fixture.hpp"
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/backends/registry.hpp"
@@ -74,16 +75,7 @@ protected:
     {
         return std::vector<std::int32_t>(k_count, value);
     }
-    [[nodiscard]] CacheOptions options() const
-    {
-        CacheOptions result;
-        result.model = "order";
-        result.cache_dir = (dir.path() / "cache").string();
-        result.policy = Policy::read_write;
-        result.world_size = 1;
-        result.global_rank = 0;
-        return result;
-    }
+    [[nodiscard]] CacheOptions options() const { return cache_options("order", dir.path() / "cache"); }
     [[nodiscard]] Spec spec() const
     {
         Spec result;

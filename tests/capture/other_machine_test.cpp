@@ -1,4 +1,5 @@
 // The same cache folder on another machine, driver or device: a fake backend with other facts stands for it.
+#include "cache_options.hpp"
 #include "facade_fixture.hpp"
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/backends/registry.hpp"
@@ -12,12 +13,7 @@ class OtherMachine : public testing::Test {
 protected:
     [[nodiscard]] CacheOptions options(bool accept_newer_driver = false) const
     {
-        CacheOptions result;
-        result.model = "toy";
-        result.cache_dir = (dir.path() / "cache").string();
-        result.policy = Policy::read_write;
-        result.world_size = 1;
-        result.global_rank = 0;
+        CacheOptions result = cache_options("toy", dir.path() / "cache");
         result.accept_newer_driver = accept_newer_driver;
         return result;
     }

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cache_options.hpp"
 #include "facade_fixture.hpp"
 #include "warmgraph/base/file_system.hpp"
 #include "warmgraph/store/local_store.hpp"
@@ -31,12 +32,7 @@ protected:
     {
         try {
             use_pocl_cache();
-            CacheOptions options;
-            options.model = "toy";
-            options.cache_dir = (dir.path() / "cache").string();
-            options.policy = Policy::read_write;
-            options.world_size = 1;
-            options.global_rank = 0;
+            const CacheOptions options = cache_options("toy", dir.path() / "cache");
             Device device{"opencl"};
             const Program program = device.program("small", k_small_kernels);
             Cache cache{options};

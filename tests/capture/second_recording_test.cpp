@@ -4,6 +4,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "cache_options.hpp"
 #include "facade_fixture.hpp"
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/backends/registry.hpp"
@@ -26,13 +27,7 @@ protected:
 
     [[nodiscard]] CacheOptions options(Policy policy) const
     {
-        CacheOptions result;
-        result.model = "toy";
-        result.cache_dir = (dir.path() / "cache").string();
-        result.policy = policy;
-        result.world_size = 1;
-        result.global_rank = 0;
-        return result;
+        return cache_options("toy", dir.path() / "cache", policy);
     }
     /// y = x + amount, through scratch: one call in a cache of its own, as in a new process.
     Outcome call(Policy policy = Policy::read_write)

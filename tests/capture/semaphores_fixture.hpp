@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "cache_options.hpp"
 #include "cuda_or_fake.hpp"
 #include "facade_fixture.hpp"
 
@@ -25,12 +26,7 @@ protected:
     Semaphores() { choose_driver(); }
     [[nodiscard]] CacheOptions options() const
     {
-        CacheOptions options;
-        options.model = "toy";
-        options.cache_dir = (dir.path() / "cache").string();
-        options.policy = Policy::read_write;
-        options.world_size = 1;
-        options.global_rank = 0;
+        CacheOptions options = cache_options("toy", dir.path() / "cache");
         options.probing_ms = 0; // the probes that are always made are calls enough
         return options;
     }

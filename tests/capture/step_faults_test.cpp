@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "cache_options.hpp"
 #include "facade_fixture.hpp"
 #include "stride.hpp"
 #include "warmgraph/backends/fake.hpp"
@@ -43,12 +44,7 @@ protected:
     Calls call(const std::optional<backends::Fault>& fault)
     {
         std::filesystem::remove_all(dir.path() / "cache");
-        CacheOptions options;
-        options.model = "toy";
-        options.cache_dir = (dir.path() / "cache").string();
-        options.policy = Policy::read_write;
-        options.world_size = 1;
-        options.global_rank = 0;
+        const CacheOptions options = cache_options("toy", dir.path() / "cache");
         const Device device{"fake:0"};
         const Program program = device.program("small", k_program);
         const auto filled = [&](std::int32_t value) {

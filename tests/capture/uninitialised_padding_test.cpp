@@ -3,6 +3,7 @@
 #include <cstring>
 #include <set>
 
+#include "cache_options.hpp"
 #include "classify/host_stack.hpp"
 #include "facade_fixture.hpp"
 #include "flat_fixture.hpp"
@@ -46,13 +47,7 @@ protected:
 
     [[nodiscard]] CacheOptions options(Policy policy) const
     {
-        CacheOptions result;
-        result.model = "toy";
-        result.cache_dir = (dir.path() / "cache").string();
-        result.policy = policy;
-        result.world_size = 1;
-        result.global_rank = 0;
-        return result;
+        return cache_options("toy", dir.path() / "cache", policy);
     }
     /// y = x + 1, with a struct of a bool and what was on the stack as a further parameter: 15 of its 16 bytes.
     void add(Recorder& r)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cache_options.hpp"
 #include "cuda_or_fake.hpp"
 #include "facade_fixture.hpp"
 #include "reseal.hpp"
@@ -167,13 +168,8 @@ protected:
     }
     [[nodiscard]] CacheOptions options(const Start& start, Policy policy, const std::string& kinds) const
     {
-        CacheOptions result;
-        result.model = start.model;
+        CacheOptions result = cache_options(start.model, start.cache, policy);
         result.config = start.model_config;
-        result.cache_dir = start.cache.string();
-        result.policy = policy;
-        result.world_size = 1;
-        result.global_rank = 0;
         result.signing.sign_with = m_key;
         result.kinds = kinds;
         return result;

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <random>
 
+#include "cache_options.hpp"
 #include "case.hpp"
 
 namespace warmgraph::test {
@@ -50,14 +51,11 @@ public:
         allocate();
         if (m_mode == Mode::record) m_device.prepare_recording();
         if (m_case.own_scalars) m_own_scalars = m_case.own_scalars(m_mode);
-        CacheOptions options;
-        options.model = "hard";
-        options.cache_dir = m_folder + "/cache";
-        options.world_size = 1;
-        options.global_rank = 0;
-        options.policy = m_mode == Mode::native                                          ? Policy::off
-                         : m_mode == Mode::record || m_case.expected == Outcome::refused ? Policy::read_write
-                                                                                         : Policy::require_hit;
+        const CacheOptions options =
+            cache_options("hard", m_folder + "/cache",
+                          m_mode == Mode::native                                          ? Policy::off
+                          : m_mode == Mode::record || m_case.expected == Outcome::refused ? Policy::read_write
+                                                                                          : Policy::require_hit);
         Cache cache{options};
         Function function = cache.wrap(m_case.name, m_device, spec(), m_case.work);
         const bool refused = m_case.expected == Outcome::refused;

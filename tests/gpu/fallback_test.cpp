@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "cache_options.hpp"
 #include "native.hpp"
 #include "temp_dir.hpp"
 #include "warmgraph/store/local_store.hpp"
@@ -17,15 +18,7 @@ constexpr std::int64_t k_count = 1024;
 
 class Fallback : public testing::Test {
 protected:
-    [[nodiscard]] CacheOptions options() const
-    {
-        CacheOptions result;
-        result.model = "fallback";
-        result.cache_dir = (dir.path() / "cache").string();
-        result.world_size = 1;
-        result.global_rank = 0;
-        return result;
-    }
+    [[nodiscard]] CacheOptions options() const { return cache_options("fallback", dir.path() / "cache"); }
     [[nodiscard]] Function wrap(Cache& cache, int nodes) const
     {
         Spec spec;

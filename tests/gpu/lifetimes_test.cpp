@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include "cache_options.hpp"
 #include "native.hpp"
 #include "temp_dir.hpp"
 #include "warmgraph/warmgraph.hpp"
@@ -24,15 +25,7 @@ constexpr Launch k_launch{.grid = {8, 1, 1}, .block = {128, 1, 1}};
 
 class Lifetimes : public testing::Test {
 protected:
-    [[nodiscard]] CacheOptions options() const
-    {
-        CacheOptions result;
-        result.model = "lifetimes";
-        result.cache_dir = (dir.path() / "cache").string();
-        result.world_size = 1;
-        result.global_rank = 0;
-        return result;
-    }
+    [[nodiscard]] CacheOptions options() const { return cache_options("lifetimes", dir.path() / "cache"); }
     /// y = a + 2 b through scratch memory and a copy, so that every kind of slot is there.
     [[nodiscard]] Function wrap(Cache& cache, const std::string& name = "add") const
     {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cache_options.hpp"
 #include "native.hpp"
 #include "temp_dir.hpp"
 #include "warmgraph/warmgraph.hpp"
@@ -37,13 +38,7 @@ protected:
     }
     [[nodiscard]] CacheOptions options(Policy policy = Policy::read_write) const
     {
-        CacheOptions result;
-        result.model = "registered";
-        result.cache_dir = (dir.path() / "cache").string();
-        result.policy = policy;
-        result.world_size = 1;
-        result.global_rank = 0;
-        return result;
+        return cache_options("registered", dir.path() / "cache", policy);
     }
     [[nodiscard]] static Spec spec()
     {

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cache_options.hpp"
 #include "lacking.hpp"
 #include "native.hpp"
 #include "temp_dir.hpp"
@@ -102,16 +103,7 @@ protected:
         if (!opened) WARMGRAPH_SKIP_LACKING(opened.error().message);
         vulkan = std::move(*opened);
     }
-    [[nodiscard]] CacheOptions options() const
-    {
-        CacheOptions result;
-        result.model = "semaphores";
-        result.cache_dir = (dir.path() / "cache").string();
-        result.policy = Policy::read_write;
-        result.world_size = 1;
-        result.global_rank = 0;
-        return result;
-    }
+    [[nodiscard]] CacheOptions options() const { return cache_options("semaphores", dir.path() / "cache"); }
     [[nodiscard]] Spec spec(const Shared& ready, const Shared& shown) const
     {
         Spec result;

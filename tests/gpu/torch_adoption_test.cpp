@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cache_options.hpp"
 #include "lacking.hpp"
 #include "temp_dir.hpp"
 #include "warmgraph/warmgraph.hpp"
@@ -74,11 +75,7 @@ public:
     /// Loads, replays once, prints the phases, and compares with PyTorch's own replay.
     void run()
     {
-        CacheOptions options;
-        options.model = "torch-block";
-        options.cache_dir = (m_folder / "cache").string();
-        options.world_size = 1;
-        options.global_rank = 0;
+        const CacheOptions options = cache_options("torch-block", m_folder / "cache");
         Cache cache{options};
         Function block = cache.load("block", m_device, m_spec);
         ASSERT_EQ(block({{"x", m_memory.at("x")}, {"out", m_memory.at("out")}}), Outcome::replayed)

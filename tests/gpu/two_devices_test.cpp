@@ -7,6 +7,7 @@
 #include <memory>
 #include <thread>
 
+#include "cache_options.hpp"
 #include "facade_fixture.hpp"
 #include "lacking.hpp"
 #include "native.hpp"
@@ -52,13 +53,7 @@ CUcontext primary_context(CUdevice device)
 
 CacheOptions options_for(const fs::path& folder, Policy policy = Policy::read_write)
 {
-    CacheOptions result;
-    result.model = "devices";
-    result.cache_dir = (folder / "cache").string();
-    result.policy = policy;
-    result.world_size = 1;
-    result.global_rank = 0;
-    return result;
+    return cache_options("devices", folder / "cache", policy);
 }
 
 std::vector<float> counting(float first)

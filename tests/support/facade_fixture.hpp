@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cache_options.hpp"
 #include "pocl_cache.hpp"
 #include "temp_dir.hpp"
 #include "warmgraph/warmgraph.hpp"
@@ -36,13 +37,7 @@ protected:
 
     [[nodiscard]] CacheOptions options(Policy policy = Policy::read_write) const
     {
-        CacheOptions result;
-        result.model = "toy";
-        result.cache_dir = (dir.path() / "cache").string();
-        result.policy = policy;
-        result.world_size = 1;
-        result.global_rank = 0;
-        return result;
+        return cache_options("toy", dir.path() / "cache", policy);
     }
     [[nodiscard]] Buffer floats(float first, std::int64_t count = k_count) const
     {

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cache_options.hpp"
 #include "temp_dir.hpp"
 #include "warmgraph/warmgraph.hpp"
 
@@ -36,13 +37,7 @@ protected:
 
     [[nodiscard]] CacheOptions options(Policy policy) const
     {
-        CacheOptions result;
-        result.model = "promises";
-        result.cache_dir = (dir.path() / "cache").string();
-        result.policy = policy;
-        result.world_size = 1;
-        result.global_rank = 0;
-        return result;
+        return cache_options("promises", dir.path() / "cache", policy);
     }
     /// All work that the program enqueued is done, in whatever stream.
     virtual void settle() { device.synchronize(); }
