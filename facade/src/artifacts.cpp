@@ -129,7 +129,7 @@ bundle::Transfer gather_profiles(bundle::Writer& writer, ProfileKeeper& keeper)
     std::vector<store::ArtifactName> names;
     for (const profile::Profile& counted : keeper.counted()) {
         const std::string text = profile::encode(counted);
-        names.push_back(profile::name_of(counted.key));
+        names.push_back(profile::Profiles::name_of(counted.key));
         texts.emplace(names.back(), Bytes(as_bytes(text).begin(), as_bytes(text).end()));
     }
     return value_or_raise(bundle::gather(

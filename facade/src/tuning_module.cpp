@@ -14,7 +14,7 @@ autotune::ModuleConfigs Tuner::Impl::load_module(const std::string& name, std::s
     value_or_raise(cachefmt::check_name("module's name", name));
     autotune::ModuleConfigs none{name, module_key(name, code, device_facts(*DeviceAccess::impl(device)->device))};
     if (!library || cache->policy == Policy::refresh) return none;
-    auto loaded = library->find_module(none.key);
+    auto loaded = library->modules().find(none.key);
     if (!loaded) fault("read", fmt::format("the tuned configurations of module '{}'", name), loaded.error());
     if (!loaded || !*loaded) return none;
     cache->note_touched({store::ArtifactKind::tuned, none.key, store::k_module_form});
@@ -36,7 +36,7 @@ void Tuner::Impl::end_module(const autotune::ModuleConfigs& loaded,
     }
     module.configs = autotune::merged(std::move(kept), module.configs);
     if (module.configs == loaded.configs) return;
-    if (const auto put = library->put_module(module); !put)
+    if (const auto put = library->modules().put(module); !put)
         return fault("write", fmt::format("the tuned configurations of module '{}'", module.module), put.error());
     cache->note_touched({store::ArtifactKind::tuned, module.key, store::k_module_form});
     cache->store->make_room();

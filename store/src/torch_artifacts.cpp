@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "warmgraph/store/artifacts.hpp"
+
 namespace warmgraph::store {
 namespace {
 
@@ -79,16 +81,35 @@ Result<Facts> checked_facts(const cachefmt::Sealed& sealed)
     return facts;
 }
 
-/// Of the object that is looked for: what lies under its name may be another's.
-Result<Bytes> judged(ByteView object, const TorchFacts& facts, const cachefmt::Trust& trust)
-{
-    auto bytes = decode_torch(object, trust);
-    if (!bytes) return bytes;
-    const auto label = inspect_torch(object);
-    if (!label) return std::unexpected(label.error());
-    if (label->facts != facts) return fail(ErrorCode::corrupt, "it is stored under the name of other facts");
-    return bytes;
-}
+struct TorchCodec {
+    struct Value {
+        TorchFacts facts{};
+        std::string written{};
+        Bytes bytes{};
+    };
+    static constexpr ArtifactKind k_kind = ArtifactKind::torch;
+    static constexpr std::uint8_t k_form = 0;
+    static constexpr std::uint64_t k_most_bytes = k_torch_cap;
+    static constexpr ErrorCode k_misnamed = ErrorCode::corrupt;
+    static constexpr Refusing k_refusing = Refusing::everywhere;
+
+    [[nodiscard]] static Digest key_of(const Value& value) { return store::key_of(value.facts); }
+    [[nodiscard]] Result<Value> decode(ByteView object) const
+    {
+        auto bytes = decode_torch(object, *trust);
+        if (!bytes) return std::unexpected(bytes.error());
+        auto label = inspect_torch(object);
+        if (!label) return std::unexpected(label.error());
+        return Value{std::move(label->facts), std::move(label->written), std::move(*bytes)};
+    }
+    [[nodiscard]] Result<Bytes> encode(const Value& value) const
+    {
+        return encode_torch(value.facts, value.written, value.bytes, *trust->sign_with);
+    }
+
+    const cachefmt::Trust* trust = nullptr;
+};
+using TorchArtifacts = Artifacts<TorchCodec>;
 
 } // namespace
 
@@ -100,7 +121,7 @@ Digest key_of(const TorchFacts& facts)
     return hash.finish();
 }
 
-ArtifactName torch_name(const TorchFacts& facts) { return {ArtifactKind::torch, key_of(facts)}; }
+ArtifactName torch_name(const TorchFacts& facts) { return TorchArtifacts::name_of(key_of(facts)); }
 
 Result<Bytes> encode_torch(const TorchFacts& facts, std::string_view written, ByteView bytes,
                            const SigningKey& sign_with)
@@ -146,25 +167,10 @@ Result<std::optional<Bytes>> find_torch(LocalStore& store, const TorchFacts& fac
     if (!trust.sign_with && trust.accepted.empty())
         return fail(ErrorCode::untrusted,
                     "PyTorch's artifacts can run any code, and no key is accepted that says whose: {}", k_cure);
-    const Name name = torch_name(facts);
-    auto found = store.tier().get(name, {k_torch_cap});
+    auto found = TorchArtifacts(store.tiers(), {&trust}).find(key_of(facts));
     if (!found) return std::unexpected(found.error());
-    if (*found) {
-        auto bytes = (*found)->bytes ? judged(*(*found)->bytes, facts, trust)
-                                     : Result<Bytes>{std::unexpected((*found)->bytes.error())};
-        if (bytes) {
-            static_cast<void>(store.tier().note_use(name)); // who only reads cannot
-            return std::move(*bytes);
-        }
-        if (bytes.error().code == ErrorCode::untrusted) return std::unexpected(bytes.error());
-        store.tier().refuse(name, (*found)->stamp, bytes.error());
-    }
-    const auto below = store.object(name);
-    if (!below) return std::unexpected(below.error());
-    if (!*below) return std::nullopt;
-    auto bytes = judged(**below, facts, trust);
-    if (!bytes) return std::unexpected(bytes.error());
-    return std::move(*bytes);
+    if (!*found) return std::nullopt;
+    return std::move((*found)->bytes);
 }
 
 Result<void> put_torch(LocalStore& store, const TorchFacts& facts, std::string_view written, ByteView bytes,
@@ -174,9 +180,8 @@ Result<void> put_torch(LocalStore& store, const TorchFacts& facts, std::string_v
         return fail(ErrorCode::untrusted,
                     "PyTorch's artifacts are kept signed or not at all, and there is no key to sign with: set "
                     "sign_with_file (WARMGRAPH_SIGN_KEY_FILE)");
-    const auto object = encode_torch(facts, written, bytes, *trust.sign_with);
-    if (!object) return std::unexpected(object.error());
-    if (auto done = store.tier().put(torch_name(facts), *object); !done) return done;
+    const TorchArtifacts artifacts(store.tiers(), {&trust});
+    if (auto done = artifacts.put({facts, std::string(written), Bytes(bytes.begin(), bytes.end())}); !done) return done;
     store.make_room();
     return {};
 }

@@ -26,7 +26,7 @@ protected:
     {
         autotune::Library tuned(store.tier());
         const bool done = precompile::ProgramLibrary(store, {}).put(m_program).has_value() &&
-                          tuned.put(m_best).has_value() && tuned.put_module(m_module).has_value() &&
+                          tuned.put(m_best).has_value() && tuned.modules().put(m_module).has_value() &&
                           profile::Library(store.tier()).merge(m_profile).has_value();
         if (!done) throw std::runtime_error("the samples cannot be stored");
     }

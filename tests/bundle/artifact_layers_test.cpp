@@ -27,7 +27,7 @@ protected:
         EXPECT_EQ((**program).compiled.image, m_program.compiled.image);
         const autotune::Library tuned(store.tiers());
         EXPECT_EQ(tuned.find(m_best.key).value(), m_best);
-        EXPECT_EQ(tuned.find_module(m_module.key).value(), m_module);
+        EXPECT_EQ(tuned.modules().find(m_module.key).value(), m_module);
         EXPECT_EQ(profile::Library(store.tiers()).find(m_profile.key).value(), m_profile);
     }
     Bytes m_bytes;
@@ -66,7 +66,7 @@ TEST_F(ArtifactLayers, ComeAfterTheFolderAndOneAfterTheOther)
     EXPECT_EQ(tuned.find(m_best.key).value(), theirs);
     ASSERT_TRUE(succeeded(tuned.put(mine)));
     EXPECT_EQ(tuned.find(m_best.key).value(), mine);
-    EXPECT_EQ(tuned.find_module(m_module.key).value(), m_module);
+    EXPECT_EQ(tuned.modules().find(m_module.key).value(), m_module);
 }
 
 TEST_F(ArtifactLayers, JoinTheirProfileWithTheFoldersAndWriteOnlyTheFolders)
@@ -93,7 +93,7 @@ TEST_F(ArtifactLayers, AreMissesOnceWhereTheyAreDamaged)
     const autotune::Library tuned(store->tiers());
     EXPECT_TRUE(failed_with(tuned.find(m_best.key), ErrorCode::corrupt));
     EXPECT_EQ(tuned.find(m_best.key).value(), std::nullopt);
-    EXPECT_EQ(tuned.find_module(m_module.key).value(), m_module) << "the rest works";
+    EXPECT_EQ(tuned.modules().find(m_module.key).value(), m_module) << "the rest works";
     const profile::Library profiles(store->tiers());
     EXPECT_TRUE(failed_with(profiles.find(m_profile.key), ErrorCode::corrupt));
     EXPECT_EQ(profiles.find(m_profile.key).value(), std::nullopt);

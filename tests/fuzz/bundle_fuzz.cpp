@@ -65,7 +65,7 @@ void check_artifacts(bundle::BundleTier& tier)
         for (const store::Name& name : *names) {
             const auto& artifact = std::get<store::ArtifactName>(name);
             static_cast<void>(tuned.find(artifact.digest));
-            static_cast<void>(tuned.find_module(artifact.digest));
+            static_cast<void>(tuned.modules().find(artifact.digest));
             static_cast<void>(profiles.find(artifact.digest));
             const auto first = tier.get(name, {128UL << 10U, false});
             if (first && *first && (*first)->bytes) static_cast<void>(precompile::decode_ingredients(*(*first)->bytes));

@@ -93,7 +93,7 @@ TEST_F(ProfileFolder, WritersAtOnceLoseNothing)
 
 TEST_F(ProfileFolder, WhoeverFindsItLockedWritesNothing)
 {
-    const auto held = m_store->try_artifact_lock(name_of(m_profile.key));
+    const auto held = m_store->try_artifact_lock(Profiles::name_of(m_profile.key));
     ASSERT_TRUE(succeeded(held));
     const auto merged = m_library.merge(m_profile);
     ASSERT_TRUE(succeeded(merged));
@@ -174,7 +174,7 @@ TEST(ProfileTier, AnyTierWillDo)
     EXPECT_EQ(*library.find(sample_profile().key).value(), sample_profile());
     const auto names = tier.list({.kind = store::ArtifactKind::profiles});
     ASSERT_TRUE(succeeded(names));
-    EXPECT_THAT(*names, testing::ElementsAre(store::Name{name_of(sample_profile().key)}));
+    EXPECT_THAT(*names, testing::ElementsAre(store::Name{Profiles::name_of(sample_profile().key)}));
     EXPECT_TRUE(tier.list({.kind = store::ArtifactKind::tuned})->empty());
 }
 

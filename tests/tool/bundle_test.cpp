@@ -53,7 +53,7 @@ protected:
         best.written = written;
         module.configs = {{best.key, best}};
         const bool done = precompile::ProgramLibrary(*store, {}).put(precompile::test::sample_program()).has_value() &&
-                          tuned.put(best).has_value() && tuned.put_module(module).has_value() &&
+                          tuned.put(best).has_value() && tuned.modules().put(module).has_value() &&
                           profile::Library(store->tier()).merge(profile::test::sample_profile()).has_value();
         if (!done) throw std::runtime_error("the samples cannot be stored");
     }

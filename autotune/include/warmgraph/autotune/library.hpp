@@ -1,38 +1,47 @@
-// Tuned configurations in tiers: found, put, and none of them believed for its name.
-//
-// Thread-safe where the tiers are. A failure costs a tuning, never a result: it is an Error for the caller to count.
+// Tuned configurations in tiers.
 #pragma once
-
-#include <optional>
-#include <string>
 
 #include "warmgraph/autotune/best_config.hpp"
 #include "warmgraph/autotune/module_configs.hpp"
-#include "warmgraph/store/layered.hpp"
+#include "warmgraph/store/artifacts.hpp"
 
 namespace warmgraph::autotune {
 
-class Library {
+/// Of what is stored as text.
+struct TunedCodec {
+    static constexpr store::ArtifactKind k_kind = store::ArtifactKind::tuned;
+    static constexpr ErrorCode k_misnamed = ErrorCode::stale;
+    static constexpr store::Refusing k_refusing = store::Refusing::below_first;
+
+    [[nodiscard]] static Digest key_of(const auto& value) { return value.key; }
+    [[nodiscard]] static Result<Bytes> encode(const auto& value)
+    {
+        const std::string text = autotune::encode(value);
+        const ByteView bytes = as_bytes(text);
+        return Bytes(bytes.begin(), bytes.end());
+    }
+};
+
+/// Of one kernel.
+struct BestConfigCodec : TunedCodec {
+    using Value = BestConfig;
+    static constexpr std::uint8_t k_form = 0;
+    static constexpr std::uint64_t k_most_bytes = k_best_config_cap;
+    [[nodiscard]] static Result<BestConfig> decode(ByteView bytes) { return autotune::decode(bytes); }
+};
+
+/// Those of one module.
+struct ModuleCodec : TunedCodec {
+    using Value = ModuleConfigs;
+    static constexpr std::uint8_t k_form = store::k_module_form;
+    static constexpr std::uint64_t k_most_bytes = k_module_cap;
+    [[nodiscard]] static Result<ModuleConfigs> decode(ByteView bytes) { return decode_module(bytes); }
+};
+
+class Library : public store::Artifacts<BestConfigCodec> {
 public:
-    /// `tier` must outlive the library.
-    explicit Library(store::Tier& tier) : m_tiers{&tier} {}
-    /// The first is written, those below it are only read: what the first does not have, or not whole, is looked for there.
-    /// REQUIRES: there is a first. They outlive the library.
-    explicit Library(store::Tiers tiers) noexcept : m_tiers(std::move(tiers)) {}
-
-    /// The last that was written whole; nullopt: there is none. corrupt and stale: it is a miss, and the next put()
-    /// replaces it; what is wrong in a tier below is not asked for again.
-    [[nodiscard]] Result<std::optional<BestConfig>> find(const Digest& key) const;
-    [[nodiscard]] Result<void> put(const BestConfig& best);
-    /// From the first tier. Those below do not give it any more in this process.
-    [[nodiscard]] Result<void> remove(const Digest& key);
-
-    // --- those of one module, the same way
-    [[nodiscard]] Result<std::optional<ModuleConfigs>> find_module(const Digest& key) const;
-    [[nodiscard]] Result<void> put_module(const ModuleConfigs& module);
-
-private:
-    store::Tiers m_tiers;
+    using Artifacts::Artifacts;
+    [[nodiscard]] store::Artifacts<ModuleCodec> modules() const { return store::Artifacts<ModuleCodec>(tiers()); }
 };
 
 } // namespace warmgraph::autotune

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "warmgraph/precompile/compiled_program.hpp"
+#include "warmgraph/store/artifacts.hpp"
 #include "warmgraph/store/local_store.hpp"
 
 namespace warmgraph::precompile {
@@ -16,6 +17,27 @@ struct Nearest {
     std::uint64_t variants = 0; ///< stored ones of this source or this name
     std::optional<Ingredients> ingredients{};
     std::vector<store::MissedFact> differences{}; ///< the fewest
+};
+
+struct ProgramCodec {
+    using Value = CompiledProgram;
+    static constexpr store::ArtifactKind k_kind = store::ArtifactKind::compiled;
+    static constexpr std::uint8_t k_form = 0;
+    static constexpr std::uint64_t k_most_bytes = k_compiled_cap;
+    static constexpr ErrorCode k_misnamed = ErrorCode::stale;
+    static constexpr store::Refusing k_refusing = store::Refusing::everywhere;
+
+    [[nodiscard]] static Digest key_of(const CompiledProgram& program)
+    {
+        return precompile::key_of(program.ingredients);
+    }
+    [[nodiscard]] Result<CompiledProgram> decode(ByteView bytes) const { return precompile::decode(bytes, trust); }
+    [[nodiscard]] Result<Bytes> encode(const CompiledProgram& program) const
+    {
+        return precompile::encode(program, trust.sign_with.get());
+    }
+
+    cachefmt::Trust trust{};
 };
 
 class ProgramLibrary {
@@ -33,6 +55,11 @@ public:
     [[nodiscard]] Result<Nearest> nearest(const Ingredients& ingredients) const;
 
 private:
+    [[nodiscard]] store::Artifacts<ProgramCodec> programs() const
+    {
+        return store::Artifacts<ProgramCodec>(m_store.tiers(), {m_trust});
+    }
+
     store::LocalStore& m_store;
     cachefmt::Trust m_trust;
 };

@@ -10,12 +10,23 @@
 
 #include "warmgraph/base/file_system.hpp"
 #include "warmgraph/profile/profile_file.hpp"
-#include "warmgraph/store/layered.hpp"
+#include "warmgraph/store/artifacts.hpp"
 
 namespace warmgraph::profile {
 
-/// The profile's name in a tier.
-[[nodiscard]] store::ArtifactName name_of(const Digest& key) noexcept;
+struct ProfileCodec {
+    using Value = Profile;
+    static constexpr store::ArtifactKind k_kind = store::ArtifactKind::profiles;
+    static constexpr std::uint8_t k_form = 0;
+    static constexpr std::uint64_t k_most_bytes = k_profile_cap;
+    static constexpr ErrorCode k_misnamed = ErrorCode::corrupt;
+    static constexpr store::Refusing k_refusing = store::Refusing::below_first;
+
+    [[nodiscard]] static Digest key_of(const Profile& profile) { return profile.key; }
+    [[nodiscard]] static Result<Profile> decode(ByteView bytes) { return profile::decode(bytes); }
+    [[nodiscard]] static Result<Bytes> encode(const Profile& profile);
+};
+using Profiles = store::Artifacts<ProfileCodec>;
 
 class Library {
 public:
@@ -26,7 +37,7 @@ public:
     /// `tier` must outlive the library.
     explicit Library(store::Tier& tier, Lock lock = {}) : Library(store::Tiers{&tier}, std::move(lock)) {}
     /// The first is written, those below it are only read. REQUIRES: there is a first. They outlive the library.
-    explicit Library(store::Tiers tiers, Lock lock = {}) : m_tiers(std::move(tiers)), m_lock(std::move(lock)) {}
+    explicit Library(store::Tiers tiers, Lock lock = {}) : m_profiles(std::move(tiers)), m_lock(std::move(lock)) {}
 
     /// What all tiers have, joined. nullopt: there is none. Of the first tier: `corrupt`: damaged, edited into what cannot
     /// be, or under another key's name; `stale`: a newer warmgraph's. In a tier below that is said in the log and not asked
@@ -43,9 +54,7 @@ public:
     [[nodiscard]] Result<std::optional<Merged>> merge(const Profile& own) const;
 
 private:
-    [[nodiscard]] Result<std::optional<Profile>> find_in(store::Tier& tier, const Digest& key) const;
-
-    store::Tiers m_tiers;
+    Profiles m_profiles;
     Lock m_lock;
 };
 
