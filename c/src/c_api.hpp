@@ -178,6 +178,7 @@ T*& need_out(T** out)
 }
 
 [[nodiscard]] DType to_dtype(wg_dtype dtype, std::string_view of);
+[[nodiscard]] PairHalf to_half(wg_pair_half half);
 [[nodiscard]] std::optional<Policy> to_policy(wg_policy policy);
 [[nodiscard]] std::map<std::string, std::string> to_map(const wg_key_value* list, std::uint64_t count,
                                                         std::string_view what);

@@ -18,7 +18,9 @@ Spec half_spec(const wg_function_spec* from, const char* what)
     return to_spec(known);
 }
 
-PairHalf to_half(wg_pair_half half)
+} // namespace
+
+PairHalf warmgraph::c_api::to_half(wg_pair_half half)
 {
     switch (half) {
     case wg_pair_forward_half: return PairHalf::forward;
@@ -26,8 +28,6 @@ PairHalf to_half(wg_pair_half half)
     default: refuse("there is no half {}: expected a wg_pair_half", half);
     }
 }
-
-} // namespace
 
 wg_status wg_wrap_pair(wg_cache* cache, const wg_device* device, const wg_pair_spec* spec, wg_callback forward,
                        wg_callback backward, void* user, wg_pair** out)

@@ -75,7 +75,6 @@ public:
             "node", m_recorded.nodes, m_now.nodes,
             [this](std::size_t i) { compare_nodes(m_lines, m_recorded, m_now, i); }, node_name);
         edges();
-        halves();
         return std::move(m_lines).finish();
     }
 
@@ -90,15 +89,6 @@ private:
         for (std::size_t i = 0; i < common; ++i) compare(i);
         for (std::size_t i = common; i < recorded.size(); ++i) m_lines.gone(name(recorded[i], i));
         for (std::size_t i = common; i < now.size(); ++i) m_lines.added(name(now[i], i));
-    }
-
-    void halves()
-    {
-        if (m_recorded.second_half == m_now.second_half) return;
-        const auto text = [](const Graph& graph) {
-            return graph.second_half ? fmt::format("a backward half from node {} on", *graph.second_half) : "no halves";
-        };
-        m_lines.line("the graph", "has", text(m_recorded), text(m_now));
     }
 
     void region(std::size_t i)

@@ -162,6 +162,8 @@ Result<EntryHeader> read_header(ByteView bytes, const Limits& limits)
     header.kind = static_cast<EntryKind>(flat->kind());
     header.guards = to_guards(*flat);
     header.info = to_info(*flat->info());
+    if (const auto* part = flat->recording())
+        header.recording = RecordingPart{{part->high(), part->low()}, static_cast<Part>(part->part())};
     return header;
 }
 
@@ -195,7 +197,6 @@ Result<Graph> read_payload(ByteView bytes, const Limits& limits)
     graph.nodes =
         to_vector<Node>(flat->nodes(), [](const flat::Node& node) { return format_of(node).from_flat(node); });
     graph.edges = to_edges(*flat);
-    if (flat->second_half() != 0) graph.second_half = flat->second_half() - 1;
     return graph;
 }
 

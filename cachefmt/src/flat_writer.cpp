@@ -124,8 +124,11 @@ Bytes write_header(const EntryHeader& header)
     });
     const auto info = write(builder, header.info);
     const flat::Digest guards = to_flat(header.key.guards_digest);
+    const auto part = header.recording.value_or(RecordingPart{});
+    const flat::Recording recording{part.id.high, part.id.low, static_cast<flat::Part>(part.part)};
     builder.Finish(flat::CreateHeader(builder, model_info, rank, name, &guards,
-                                      static_cast<flat::EntryKind>(header.kind), facts, tensors, values, info),
+                                      static_cast<flat::EntryKind>(header.kind), facts, tensors, values, info,
+                                      header.recording ? &recording : nullptr),
                    k_header_identifier);
     return finish(builder);
 }
@@ -150,8 +153,7 @@ Bytes write_payload(const Graph& graph)
     const auto edge_data = write_edge_data(builder, graph.edges);
     const auto semaphores =
         write_tables(builder, graph.semaphores, [&](const std::string& name) { return write(builder, name); });
-    builder.Finish(flat::CreatePayload(builder, regions, scalars, images, nodes, edges, events, edge_data, semaphores,
-                                       graph.second_half ? *graph.second_half + 1 : 0),
+    builder.Finish(flat::CreatePayload(builder, regions, scalars, images, nodes, edges, events, edge_data, semaphores),
                    k_payload_identifier);
     return finish(builder);
 }

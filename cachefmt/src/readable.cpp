@@ -39,6 +39,9 @@ std::string head(const Entry& entry, const Paint& paint)
         put_field(out, "saves", time_text(info.answer_ms) + " a hit (the first call without the cache)");
     if (info.record_ms > 0) put_field(out, "recorded", "in " + time_text(info.record_ms));
     put_field(out, "verified", printable(info.verification));
+    if (header.recording)
+        put_field(out, "recording",
+                  fmt::format("{} of {}", to_string(header.recording->part), to_hex(header.recording->id)));
     for (const std::string& line : info.scalar_proofs) put_field(out, "scalar", printable(line));
     if (info.library_constants > 0)
         put_field(out, "constants",

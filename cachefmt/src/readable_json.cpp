@@ -122,7 +122,6 @@ Json to_json(const Graph& graph, const Sections& only)
         out["nodes"] = list(graph.nodes, [&](const Node& node) { return to_json(node, graph); });
         out["edges"] = list(graph.edges, [](const Edge& edge) { return Json::array({edge.from, edge.to}); });
         out["edge_data"] = edge_data_json(graph);
-        out["second_half"] = graph.second_half ? Json(*graph.second_half) : Json(nullptr);
     }
     return out;
 }
@@ -173,6 +172,10 @@ std::string to_json(const Entry& entry, const Sections& only)
                {"function", header.key.function.function},
                {"guards", to_hex(header.key.guards_digest)}}}};
     if (is_wanted(Section::header)) out["info"] = to_json(header.info);
+    if (is_wanted(Section::header))
+        out["recording"] = header.recording
+                               ? Json{{"id", to_hex(header.recording->id)}, {"part", to_string(header.recording->part)}}
+                               : Json(nullptr);
     if (is_wanted(Section::guards)) out["guards"] = to_json(header.guards);
     if (of_graph) out["graph"] = header.kind == EntryKind::graph ? to_json(entry.graph, only) : Json(nullptr);
     // Stored names need not be UTF-8: U+FFFD stands for what is not.

@@ -213,22 +213,6 @@ Result<void> check_edges(const Graph& graph)
     return {};
 }
 
-/// The two halves of a pair run apart.
-Result<void> check_halves(const Graph& graph)
-{
-    if (!graph.second_half) return {};
-    const std::uint32_t first = *graph.second_half;
-    if (first > graph.nodes.size())
-        return fail(ErrorCode::corrupt, "the backward half begins at node {}, the graph has {} nodes", first,
-                    graph.nodes.size());
-    for (const Edge& edge : graph.edges)
-        if (edge.from < first && edge.to >= first)
-            return fail(ErrorCode::corrupt,
-                        "edge {} -> {} leads from the forward half to the backward half, from {} on", edge.from,
-                        edge.to, first);
-    return {};
-}
-
 } // namespace
 
 Result<void> validate(const Graph& graph, const Limits& limits)
@@ -250,8 +234,7 @@ Result<void> validate(const Graph& graph, const Limits& limits)
     if (auto ok = check_names("event", graph.events); !ok) return ok;
     if (auto ok = check_names("semaphore", graph.semaphores); !ok) return ok;
     if (auto ok = check_nodes(graph, limits); !ok) return ok;
-    if (auto ok = check_edges(graph); !ok) return ok;
-    return check_halves(graph);
+    return check_edges(graph);
 }
 
 } // namespace warmgraph::cachefmt

@@ -82,6 +82,8 @@ Result<void> validate_header(const EntryHeader& header, const Limits& limits)
                     limits.header_bytes);
     if (header.kind != EntryKind::graph && header.kind != EntryKind::tombstone)
         return fail(ErrorCode::corrupt, "entry kind {} is unknown", static_cast<int>(header.kind));
+    if (header.recording && header.recording->part > Part::backward)
+        return fail(ErrorCode::corrupt, "part {} of a recording is unknown", static_cast<int>(header.recording->part));
     for (const double time : {header.info.record_ms, header.info.answer_ms})
         if (auto ok = check_time(time); !ok) return ok;
     for (const CompiledWithin& program : header.info.compiled)

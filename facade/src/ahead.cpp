@@ -29,8 +29,7 @@ std::unexpected<Error> stopped() { return fail(ErrorCode::not_found, "it is no l
 
 std::vector<OpenCandidate> candidates_of(const Function::Impl& function)
 {
-    // A pair is loaded by its first forward.
-    if (function.half || !function.lookup.looks_ahead()) return {};
+    if (!function.lookup.looks_ahead()) return {};
     return function.lookup.candidates(function.surroundings.gather());
 }
 
@@ -80,8 +79,7 @@ Result<void> restore_ahead(Function::Impl& function, const OpenCandidate& candid
                     "a module was registered, or the address of a module's variable asked for, while the entry was "
                     "opened: its first call loads it");
     const auto& header = (**restored).header;
-    auto variant =
-        function.lookup.variant_of(header.guards, candidate.guards_digest, std::move((**restored).executable));
+    auto variant = function.lookup.variant_of(header, std::move((**restored).executable));
     variant.unused =
         Unused{std::move(placeholder), load_ms, header.info.answer_ms, times_of(phases), header.info.compiled};
     function.loaded.keep_unused(std::move(variant));

@@ -88,39 +88,31 @@ bundle::Here here_for(const cachefmt::Guards& recorded, const std::vector<cachef
 
 } // namespace
 
-void Cache::Impl::note_touched(const cachefmt::EntryKey& key)
+namespace {
+
+/// What this process recorded or hit; a forward goes with its backward.
+std::vector<cachefmt::EntryKey> touched_entries(const Cache::Impl& cache)
 {
-    const std::scoped_lock lock{mutex};
-    touched.insert(key);
+    const auto touched = cache.touched.entries();
+    auto keys = touched;
+    for (const auto& key : touched) {
+        const auto header = cache.store->header(key).value_or(nullptr);
+        if (!header || !header->recording) continue;
+        for (const auto& variant : value_or_raise(cache.store->variants(key.function)))
+            if (variant.header && variant.header->recording && variant.header->recording->id == header->recording->id)
+                keys.insert(variant.header->key);
+    }
+    return {keys.begin(), keys.end()};
 }
 
-void Cache::Impl::note_touched(const store::ArtifactName& name)
+/// Compiled, tuned and torch.
+std::vector<store::ArtifactName> touched_artifacts(const Cache::Impl& cache)
 {
-    const std::scoped_lock lock{mutex};
-    touched_others.insert(name);
-}
-
-void Cache::Impl::forget_touched(const store::ArtifactName& name)
-{
-    const std::scoped_lock lock{mutex};
-    touched_others.erase(name);
-}
-
-std::vector<cachefmt::EntryKey> Cache::Impl::touched_entries()
-{
-    const std::scoped_lock lock{mutex};
-    return {touched.begin(), touched.end()};
-}
-
-std::vector<store::ArtifactName> Cache::Impl::touched_artifacts()
-{
-    auto artifacts = programs->touched();
-    const std::scoped_lock lock{mutex};
-    artifacts.insert(artifacts.end(), touched_others.begin(), touched_others.end());
+    auto artifacts = cache.programs->touched();
+    const auto others = cache.touched.artifacts();
+    artifacts.insert(artifacts.end(), others.begin(), others.end());
     return artifacts;
 }
-
-namespace {
 
 /// What the process counted may not be in the folder yet, or must not be written there.
 bundle::Transfer gather_profiles(bundle::Writer& writer, ProfileKeeper& keeper)
@@ -156,8 +148,8 @@ std::optional<CacheArtifacts> Cache::save_cache_artifacts_of(std::span<const Cac
         if (store == nullptr) continue;
         const auto get = [store](const store::Name& name) { return store->object(name); };
         Impl& impl = *cache->m_impl;
-        all.merge(value_or_raise(bundle::gather(writer, impl.touched_entries(), get)));
-        auto touched = impl.touched_artifacts();
+        all.merge(value_or_raise(bundle::gather(writer, touched_entries(impl), get)));
+        auto touched = touched_artifacts(impl);
         std::erase_if(touched, [&](const store::ArtifactName& name) {
             return name.kind == store::ArtifactKind::torch && !options.torch;
         });
@@ -200,14 +192,14 @@ void Cache::put_torch_artifacts(const std::map<std::string, std::string>& facts,
         raise({ErrorCode::io_failed, "PyTorch's artifacts are not kept: caching is off: " + m_impl->disabled_reason});
     const std::string now = to_iso8601(system_clock().wall());
     value_or_raise(counted(m_impl->counters, store::put_torch(*m_impl->store, facts, now, bytes, m_impl->trust)));
-    m_impl->note_touched(store::torch_name(facts));
+    m_impl->touched.note(store::torch_name(facts));
 }
 
 std::optional<std::vector<std::byte>> Cache::torch_artifacts(const std::map<std::string, std::string>& facts) const
 {
     if (!m_impl->store) return std::nullopt;
     auto found = value_or_raise(counted(m_impl->counters, store::find_torch(*m_impl->store, facts, m_impl->trust)));
-    if (found) m_impl->note_touched(store::torch_name(facts));
+    if (found) m_impl->touched.note(store::torch_name(facts));
     return found;
 }
 

@@ -20,6 +20,7 @@
 #include "prepared.hpp"
 #include "programs.hpp"
 #include "shape_profile.hpp"
+#include "touched.hpp"
 #include "warmgraph/cachefmt/entry.hpp"
 #include "warmgraph/guards/evaluate.hpp"
 #include "warmgraph/ranks/launcher.hpp"
@@ -72,8 +73,7 @@ struct Cache::Impl {
     /// What callers refused to have recorded, by function and reason: the miss that is noted anew each time; guarded by
     /// mutex.
     std::map<std::pair<std::string, std::string>, store::Miss> refused_by_callers;
-    std::set<cachefmt::EntryKey> touched;         ///< that this process recorded or hit; guarded by mutex
-    std::set<store::ArtifactName> touched_others; ///< tuned and torch, that it found, put or used; the same
+    Touched touched;
     PreparedGraphs prepared;
     KnownPlaces places;
     FoundFacts found;
@@ -104,12 +104,6 @@ struct Cache::Impl {
     void tell_what_fits(const backends::Device& device);
     /// Stored code and constants by digest. It keeps the store.
     [[nodiscard]] replay::ImageSource image_source() const;
-    void note_touched(const cachefmt::EntryKey& key);
-    void note_touched(const store::ArtifactName& name);
-    void forget_touched(const store::ArtifactName& name);
-    [[nodiscard]] std::vector<cachefmt::EntryKey> touched_entries();
-    /// Compiled, tuned and torch.
-    [[nodiscard]] std::vector<store::ArtifactName> touched_artifacts();
     /// CacheOptions::bundles as layers of the store; how many could be opened.
     std::size_t open_bundles(const std::vector<std::uint32_t>& owners);
     /// Whether one of this name is wrapped or loaded.

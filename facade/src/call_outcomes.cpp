@@ -67,7 +67,7 @@ void CallOutcomes::begin_miss(Journey& journey, std::string reason, const Judgem
     miss.reason = std::move(reason);
     miss.call = journey.digest;
     miss.variants = judgement.variants;
-    if (judgement.nearest) miss.nearest = m_sinks.shelf->name_on_disk({m_declaration->key, *judgement.nearest});
+    miss.nearest = judgement.nearest;
     miss.agree = judgement.agree;
     const std::size_t kept = std::min(judgement.differences.size(), store::k_most_missed_facts);
     for (const auto& [fact, recorded, now, cure] : std::span{judgement.differences}.first(kept))
@@ -101,17 +101,17 @@ void CallOutcomes::count_hit(LoadedVariant& variant, bool counts) const
 {
     auto unused = std::exchange(variant.unused, std::nullopt);
     if (!unused) return;
-    m_sinks.shelf->note_touched({m_declaration->key, variant.guards_digest});
-    if (!counts) return;
+    m_sinks.touched.note(cachefmt::EntryKey{m_declaration->key, variant.guards_digest});
     // What of it was counted as a program's is no saving of the graph's.
     const double answer_ms =
         unused->answer_ms - std::min(m_sinks.programs->count_within(unused->compiled), unused->answer_ms);
-    m_sinks.counters.hit(unused->load_ms, answer_ms);
+    const std::uint64_t hits = counts ? 1 : 0;
+    m_sinks.counters.hit(unused->load_ms, answer_ms, hits);
     store::FunctionUsage usage;
-    usage.hits = 1;
+    usage.hits = hits;
     std::uint64_t bytes = 0;
     for (const auto& image : variant.executable->graph().images) bytes += image.size;
-    usage.events = store::one_event(store::EventKind::hit, "restored", bytes);
+    if (counts) usage.events = store::one_event(store::EventKind::hit, "restored", bytes);
     usage.saved_ms = answer_ms - unused->load_ms;
     usage.warm = std::move(unused->times);
     m_sinks.store->add_usage_soon(m_declaration->key, usage);

@@ -13,12 +13,11 @@
 
 #include "counters.hpp"
 #include "declaration.hpp"
-#include "half.hpp"
 #include "job.hpp"
 #include "pausing.hpp"
 #include "plan.hpp"
 #include "programs.hpp"
-#include "shelf.hpp"
+#include "touched.hpp"
 
 namespace warmgraph {
 
@@ -28,12 +27,12 @@ enum class Remember : std::uint8_t { no, yes };
 class CallOutcomes {
 public:
     struct Sinks {
-        std::shared_ptr<Shelf> shelf;
         std::shared_ptr<store::LocalStore> store; ///< null where caching is off
         std::shared_ptr<Programs> programs;
         // They outlive this.
         Counters& counters;
         QuietCalls& quiet;
+        Touched& touched;
         std::function<void()> note_replay; ///< called after each
         std::size_t most_verdicts = 0;
     };
@@ -55,7 +54,8 @@ public:
     void count_refusal(std::string_view word) const;
     /// The same of a recording that could not be made.
     void count_refusal(const Error& error) const;
-    /// At the first use: what is held to the function and found wrong was no hit. `counts`: else only noted as touched.
+    /// At the first use: what is held to the function and found wrong was no hit. `counts`: false where another
+    /// hit stands for it, too.
     void count_hit(LoadedVariant& variant, bool counts) const;
 
     // --- ended

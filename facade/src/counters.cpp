@@ -2,10 +2,10 @@
 
 namespace warmgraph {
 
-void Counters::hit(double load_ms, double answer_ms)
+void Counters::hit(double load_ms, double answer_ms, std::uint64_t hits)
 {
     const std::scoped_lock lock{m_mutex};
-    ++m_statistics.hits;
+    m_statistics.hits += hits;
     m_statistics.load_ms += load_ms;
     m_statistics.saved_ms += answer_ms - load_ms;
 }

@@ -14,7 +14,8 @@ namespace warmgraph {
 /// Counters of one process. Thread-safe.
 class Counters {
 public:
-    void hit(double load_ms, double answer_ms);
+    /// `hits`: 0 for what another hit stands for, too.
+    void hit(double load_ms, double answer_ms, std::uint64_t hits = 1);
     void miss(const std::string& function, const std::string& reason);
     void recording();
     void refusal(std::uint64_t calls = 1);

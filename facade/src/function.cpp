@@ -46,14 +46,14 @@ Outcome Function::Impl::call_locked(const Stream& stream, std::span<const Arg> a
                                     bool counts, NextJob& job)
 {
     arguments.read(args);
-    if (half) value_or_raise(half->check(arguments.frame()));
-    loaded.set_served({});
+    if (role) value_or_raise(role->check(arguments.frame()));
+    loaded.forget_served();
     if (asked == replay::AskedCapture::no && stream->is_capturing()) {
         shapes.refuse_unpadded(arguments.frame());
         runner.run_into_capture(arguments.frame(), stream);
         return Outcome::eager;
     }
-    if (half && half->runs_as_it_is()) return run_as_it_is(stream, "its forward runs as it is");
+    if (role && role->runs_as_it_is()) return run_as_it_is(stream, "its forward runs as it is");
     if (shapes.is_padded()) return call_padded(stream, counts, job);
     if (counts) shapes.count(arguments.frame());
     return call_read(stream, job);
@@ -93,13 +93,12 @@ Outcome Function::Impl::call_read(const Stream& stream, NextJob& job)
     const Frame& frame = arguments.frame();
     const guards::Others others = shapes.is_padded() ? guards::Others{} : arguments.others(); // padding changes those
     for (auto variant = loaded.begin(); variant != loaded.end(); ++variant) {
-        if (half && variant->forward != half->forward) continue;
         if (!variant->guard.matches(frame.tensors, frame.values, others)) continue;
         if (variant->use == LoadedVariant::Use::waits) {
             // What forward would save in its own scratch, a replay would not: nothing is replayed before backward is
             // known to use none of that.
             const Digest digest = variant->guards_digest;
-            loaded.set_served({{digest, true}});
+            loaded.note_served(*variant);
             return run_as_it_is(stream, "its backward is not recorded yet", &digest);
         }
         if (variant->use == LoadedVariant::Use::runs_as_it_is) {
@@ -112,7 +111,7 @@ Outcome Function::Impl::call_read(const Stream& stream, NextJob& job)
         const std::uint64_t every = declaration->verify_every;
         if (every != 0 && declaration->callable && variant->calls % every == 0 && !jobs.has_pending()) {
             Journey journey = new_journey();
-            surroundings.describe(frame, half.get(), journey);
+            surroundings.describe(frame, journey);
             return answer_and_verify(loaded.take(variant), journey, stream, job);
         }
         auto launched = loaded.launch(*variant, stream, arguments, runner, replay::AskedCapture::yes);
@@ -154,7 +153,7 @@ Outcome Function::Impl::first_call(const Stream& stream, std::string why_not, Ne
 {
     Journey journey = new_journey();
     journey.reason = std::move(why_not);
-    surroundings.describe(arguments.frame(), half.get(), journey);
+    surroundings.describe(arguments.frame(), journey);
     if (const auto known = outcomes.verdict(journey.digest)) {
         runner.run(arguments.frame(), stream, journey.phases);
         return *known;
@@ -183,7 +182,7 @@ Outcome Function::Impl::replay_stored(const Plan& plan, Journey& journey, const 
             continue;
         }
         if (verifies) return answer_and_verify(std::move(*loading), journey, stream, job);
-        outcomes.count_hit(*loading, !half || half->counts_hit());
+        outcomes.count_hit(*loading, !role || role->counts_hit());
         const auto variant = loaded.keep(std::move(*loading));
         const Milliseconds load_time = system_clock().steady() - journey.started;
         Result<void> launched;
@@ -220,7 +219,7 @@ Outcome Function::Impl::miss(const Plan& plan, Journey& journey, const Stream& s
 {
     // Of what passes by itself, the call that records counted it.
     if (declaration->policy != Policy::off && plan.lasts)
-        outcomes.count_miss(plan, !half ? declaration->name : half->counts_miss() ? half->pair : "", journey);
+        outcomes.count_miss(plan, !role ? declaration->name : role->counts_miss() ? role->pair : "", journey);
     if (declaration->policy == Policy::require_hit || !declaration->callable) outcomes.finish_thrown(journey);
     if (declaration->policy == Policy::require_hit)
         raise({ErrorCode::miss_forbidden,
@@ -259,7 +258,7 @@ Outcome Function::Impl::first_use(LoadedVariants::Iterator variant, const Stream
         return run_instead(variant, same.error(), stream);
     Journey journey = new_journey();
     if (declaration->verifies_first && declaration->callable) {
-        surroundings.describe(arguments.frame(), half.get(), journey);
+        surroundings.describe(arguments.frame(), journey);
         if (jobs.has_pending()) return answer_and_verify(std::nullopt, journey, stream, job);
         return answer_and_verify(loaded.take(variant), journey, stream, job);
     }
@@ -279,7 +278,7 @@ Outcome Function::Impl::first_use(LoadedVariants::Iterator variant, const Stream
     if (!launched && launched.error().code == ErrorCode::stale)
         return first_call(stream, launched.error().message, job);
     if (!launched) return run_instead(variant, launched.error(), stream);
-    outcomes.count_hit(*variant, true);
+    outcomes.count_hit(*variant, !role || role->counts_hit());
     lookup.note_use(digest);
     loaded.use(variant);
     outcomes.finish(journey, Outcome::replayed, "", Remember::no);
@@ -300,7 +299,7 @@ Outcome Function::Impl::answer_and_record(Journey& journey, const Stream& stream
         const auto again = lookup.decide(journey, jobs.has_pending());
         if (again.action == Plan::Action::replay && !journey.tried)
             if (auto loading = lookup.load(again.entries.front(), arguments.frame(), *stream, journey.phases)) {
-                outcomes.count_hit(*loading, !half || half->counts_hit());
+                outcomes.count_hit(*loading, !role || role->counts_hit());
                 const auto variant = loaded.keep(std::move(*loading));
                 if (loaded.launch(*variant, stream, arguments, runner))
                     return outcomes.finish(journey, Outcome::replayed, "another process recorded it meanwhile",
@@ -314,7 +313,7 @@ Outcome Function::Impl::answer_and_record(Journey& journey, const Stream& stream
         return run_missed(journey, Outcome::eager,
                           "work that was enqueued before the call is not done: a later call is recorded", Remember::no,
                           stream);
-    job = jobs.new_job(arguments.frame(), half.get(), journey, surroundings.environment(), runner);
+    job = jobs.new_job(arguments.frame(), role.get(), journey, surroundings.environment(), runner);
     if (lock) job->lock = std::move(*lock);
     jobs.hold_code(*job);
     if (!idle) job->refusal = idle.error();
@@ -357,7 +356,7 @@ Outcome Function::Impl::answer_and_verify(std::optional<LoadedVariant> variant, 
         return run_missed(journey, Outcome::eager,
                           "work that was enqueued before the call is not done: a later call verifies the entry",
                           Remember::no, stream);
-    job = jobs.new_job(arguments.frame(), half.get(), journey, surroundings.environment(), runner);
+    job = jobs.new_job(arguments.frame(), role.get(), journey, surroundings.environment(), runner);
     variant->mark.reset(); // the function runs first
     job->verified = std::move(*variant);
     job->records = declaration->publishes;
@@ -383,7 +382,7 @@ Outcome Function::Impl::complete(Job& job)
             impl.jobs.finish();
         }
     } ended{*this};
-    auto completed = jobs.complete(job, half.get(), lookup, outcomes);
+    auto completed = jobs.complete(job, role.get(), lookup, outcomes);
     const std::scoped_lock lock{mutex};
     if (completed.variant) loaded.keep(std::move(*completed.variant));
     outcomes.finish(job.journey, completed.outcome, std::move(completed.reason), completed.remember);
@@ -463,7 +462,7 @@ std::string Function::Impl::write_capture(const Adoption& adoption)
     const std::scoped_lock lock{mutex};
     arguments.read(adoption.first, adoption);
     Journey journey;
-    surroundings.describe(arguments.frame(), half.get(), journey);
+    surroundings.describe(arguments.frame(), journey);
     return jobs.write_capture(adoption, arguments.frame(), journey.digest);
 }
 
@@ -480,7 +479,7 @@ void Function::Impl::adopt(const Adoption& adoption)
         align_scratch(declaration->name, first, *second);
     }
     Journey journey = new_journey();
-    surroundings.describe(arguments.frame(), half.get(), journey);
+    surroundings.describe(arguments.frame(), journey);
     jobs.require_adoptable(journey);
 
     const auto record_lock = jobs.wait_for_lock(journey.digest);
@@ -494,11 +493,14 @@ void Function::Impl::adopt(const Adoption& adoption)
         if (recording.error().code != ErrorCode::not_found) outcomes.count_refusal(recording.error());
         raise(within(fmt::format("cannot adopt '{}'", declaration->name), recording.error()).error());
     }
+    if (const auto& part = adoption.part)
+        recording->entry.header.recording = {{part->high, part->low},
+                                             part->half == PairHalf::forward ? cachefmt::Part::forward
+                                                                             : cachefmt::Part::backward};
     const std::string unpublished = jobs.keep_adopted(journey, *recording, beside, outcomes);
     if (!unpublished.empty()) log().warn("'{}' is adopted in this process only: {}", declaration->name, unpublished);
     outcomes.count_recording();
-    const auto variant = loaded.keep(
-        lookup.variant_of(recording->entry.header.guards, journey.digest, std::move(recording->executable)));
+    const auto variant = loaded.keep(lookup.variant_of(recording->entry.header, std::move(recording->executable)));
     variant->only_here = !unpublished.empty();
     outcomes.finish(journey, Outcome::recorded, unpublished, Remember::no);
     outcomes.end_report(journey);

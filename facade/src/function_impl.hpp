@@ -15,9 +15,9 @@
 #include "call_shapes.hpp"
 #include "callable_runner.hpp"
 #include "declaration.hpp"
-#include "half.hpp"
 #include "loaded_variants.hpp"
 #include "lookup.hpp"
+#include "pair_role.hpp"
 #include "record_jobs.hpp"
 #include "surroundings.hpp"
 
@@ -26,7 +26,7 @@ namespace warmgraph {
 struct Function::Impl {
     /// The only place that knows of both the cache and the parts (making.cpp).
     Impl(std::shared_ptr<Cache::Impl> cache, std::shared_ptr<const Declaration> declaration,
-         std::unique_ptr<HalfContext> half);
+         std::unique_ptr<PairRole> role);
 
     /// Function::call. `counts`: in the profile of shapes.
     [[nodiscard]] Outcome call(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args,
@@ -46,7 +46,7 @@ struct Function::Impl {
     mutable std::mutex mutex; ///< one call at a time: an exec's parameters and the scratch are shared by all calls
     const std::shared_ptr<Cache::Impl> cache; ///< what the parts use of it outlives them
     const std::shared_ptr<const Declaration> declaration;
-    const std::unique_ptr<HalfContext> half; ///< null where it is no half of a pair
+    const std::unique_ptr<PairRole> role; ///< null for a function by itself
     // The parts, under the mutex but for what they say.
     CallArguments arguments;
     CallableRunner runner;

@@ -23,11 +23,11 @@ struct Unused {
 };
 
 struct LoadedVariant {
-    /// Of a half of a pair.
+    /// Of one of a pair's two.
     enum class Use : std::uint8_t {
         replayed,
         waits,        ///< a forward whose backward is not recorded yet: until then the function runs as it is
-        runs_as_it_is ///< its other half cannot be recorded; the executable is gone
+        runs_as_it_is ///< its backward cannot be recorded; the executable is gone
     };
 
     guards::CallGuard guard;
@@ -39,8 +39,8 @@ struct LoadedVariant {
     bool only_here = false;                  ///< adopted and not published: it could not be loaded again
     std::uint64_t calls = 0;
     Use use = Use::replayed;
-    std::optional<Digest> forward{}; ///< of a backward half: the guards digest of the forward half that it is for
-    std::string made{};              ///< when and by which version, for the log; "" for what this process recorded
+    std::optional<cachefmt::RecordingPart> recording{}; ///< of one of a pair's two
+    std::string made{}; ///< when and by which version, for the log; "" for what this process recorded
 };
 
 } // namespace warmgraph

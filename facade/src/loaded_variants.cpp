@@ -31,7 +31,7 @@ auto LoadedVariants::find(const Digest& digest) -> Iterator
 
 auto LoadedVariants::keep(LoadedVariant variant) -> Iterator
 {
-    m_served = {variant.guards_digest, variant.use == LoadedVariant::Use::waits};
+    note_served(variant);
     m_variants.push_front(std::move(variant));
     if (m_variants.size() > m_most) m_variants.pop_back();
     return m_variants.begin();
@@ -46,7 +46,7 @@ void LoadedVariants::keep_unused(LoadedVariant variant)
 void LoadedVariants::use(Iterator variant)
 {
     if (variant != m_variants.begin()) m_variants.splice(m_variants.begin(), m_variants, variant);
-    m_served = {variant->guards_digest, false};
+    note_served(*variant);
 }
 
 LoadedVariant LoadedVariants::take(Iterator variant)
@@ -85,6 +85,30 @@ Result<void> LoadedVariants::complete(LoadedVariant& variant) const
     auto completed = variant.executable->complete();
     if (completed) end_load(variant);
     return completed;
+}
+
+void LoadedVariants::note_served(const LoadedVariant& variant)
+{
+    if (variant.recording) m_served = {variant.recording->id, variant.use == LoadedVariant::Use::waits};
+}
+
+void LoadedVariants::end_wait(const cachefmt::RecordingId& forward)
+{
+    for (LoadedVariant& variant : m_variants)
+        if (variant.recording && variant.recording->id == forward && variant.use == LoadedVariant::Use::waits)
+            variant.use = LoadedVariant::Use::replayed;
+}
+
+void LoadedVariants::give_up(const cachefmt::RecordingId& forward)
+{
+    for (LoadedVariant& variant : m_variants) {
+        if (!variant.recording || variant.recording->id != forward || variant.use == LoadedVariant::Use::runs_as_it_is)
+            continue;
+        log().warn("{} {} is not replayed: its backward cannot be recorded", m_declaration->path,
+                   short_hex(variant.guards_digest));
+        variant.use = LoadedVariant::Use::runs_as_it_is;
+        variant.executable.reset();
+    }
 }
 
 /// In a capture of the caller's nothing runs yet, and nobody can ask when it does.

@@ -11,6 +11,7 @@
 #include "callable_runner.hpp"
 #include "declaration.hpp"
 #include "loaded_variant.hpp"
+#include "pair_role.hpp"
 
 namespace warmgraph {
 
@@ -49,14 +50,16 @@ public:
     /// Instantiates what was left for later.
     [[nodiscard]] Result<void> complete(LoadedVariant& variant) const;
 
-    /// The variant that the last call was answered by, or made.
-    struct Served {
-        Digest guards_digest;
-        bool waits = false; ///< a forward half that no entry has yet
-    };
-    /// nullopt: the last call ran as it is.
-    [[nodiscard]] const std::optional<Served>& served() const noexcept { return m_served; }
-    void set_served(std::optional<Served> served) noexcept { m_served = served; }
+    // --- of a pair's forward
+
+    /// What the last call was answered by, or recorded as; nullopt where it ran as it is.
+    [[nodiscard]] const std::optional<ServedForward>& served() const noexcept { return m_served; }
+    void note_served(const LoadedVariant& variant);
+    void forget_served() noexcept { m_served.reset(); }
+    /// Its backward is there from now on.
+    void end_wait(const cachefmt::RecordingId& forward);
+    /// Its backward cannot be recorded: it runs as it is, too.
+    void give_up(const cachefmt::RecordingId& forward);
 
 private:
     void note_launch(LoadedVariant& variant, backends::Stream& stream) const noexcept;
@@ -66,7 +69,7 @@ private:
     std::shared_ptr<store::LocalStore> m_store;
     std::list<LoadedVariant> m_variants;
     std::size_t m_most;
-    std::optional<Served> m_served;
+    std::optional<ServedForward> m_served;
 };
 
 } // namespace warmgraph

@@ -123,14 +123,32 @@ void Lookup::note_untrusted(const std::vector<store::Variant>& variants) const
     if (!usage.events.all().empty()) m_sources.store->add_usage_soon(m_declaration->key, usage);
 }
 
+store::Header Lookup::usable(store::Header header) const
+{
+    if (!header || !m_sources.part) return header;
+    const auto beside = m_sources.store->variants(m_declaration->key);
+    return beside && PairEntries::is_usable(*header, *m_sources.part, *beside) ? header : nullptr;
+}
+
+std::vector<store::Variant> Lookup::usable(std::vector<store::Variant> variants) const
+{
+    if (!m_sources.part) return variants;
+    std::vector<store::Variant> result;
+    for (const store::Variant& variant : variants)
+        if (!variant.header || PairEntries::is_usable(*variant.header, *m_sources.part, variants))
+            result.push_back(variant);
+    return result;
+}
+
 Headers Lookup::headers(const Digest& digest) const
 {
-    return {[this, digest] { return m_sources.shelf->header({m_declaration->key, digest}).value_or(nullptr); },
+    return {[this, digest] { return usable(m_sources.store->header({m_declaration->key, digest}).value_or(nullptr)); },
             [this]() -> Result<std::vector<store::Variant>> {
-                auto variants = m_sources.shelf->variants(m_declaration->key);
+                auto variants = m_sources.store->variants(m_declaration->key);
                 if (!variants) m_faults.note("look-up", variants.error());
-                if (variants) note_untrusted(*variants);
-                return variants;
+                if (!variants) return variants;
+                note_untrusted(*variants);
+                return usable(std::move(*variants));
             }};
 }
 
@@ -161,7 +179,7 @@ Result<void> Lookup::check_stored(const cachefmt::EntryKey& key, const cachefmt:
                                   const cachefmt::Graph& graph) const
 {
     if (auto agrees = check_regions(m_declaration->interface, graph); !agrees) {
-        m_sources.shelf->set_aside(header, agrees.error());
+        m_sources.store->set_aside(header, agrees.error());
         return agrees;
     }
     if (auto fits = check_constants_size(graph, m_declaration->spec.max_constant_bytes); !fits) return fits;
@@ -186,14 +204,14 @@ try {
     std::unique_ptr<store::LoadMark> mark;
     std::optional<Error> condemned;
     const auto begin = [&]() -> Result<void> {
-        auto begun = m_sources.shelf->begin_load(key, m_declaration->device->load_target());
+        auto begun = m_sources.store->begin_load(key, m_declaration->device->load_target());
         if (!begun) return std::unexpected(condemned.emplace(begun.error()));
         mark = std::move(*begun);
         return {};
     };
     const auto fail_condemned = [&](const cachefmt::EntryHeader& header) -> std::unexpected<Error> {
         if (!m_declaration->publishes) return std::unexpected(*condemned);
-        m_sources.shelf->set_aside(header, *condemned); // it tells the whole of it
+        m_sources.store->set_aside(header, *condemned); // it tells the whole of it
         return fail(condemned->code, "processes died over its code, and it is set aside");
     };
     auto ready = reading == store::Reading::use ? prepared(key, phases) : std::nullopt;
@@ -205,12 +223,12 @@ try {
                              std::move(ahead.placeholder)};
     };
     if (ready && m_sources.store->is_still(key, ready->stamp)) { // what was read and verified ahead
-        m_sources.shelf->note_use(key);
+        m_sources.store->note_use(key);
         return given(*ready);
     }
     auto entry = [&] {
         const auto timer = phases.measure("load");
-        return m_sources.shelf->entry(key, reading);
+        return m_sources.store->entry(key, reading);
     }();
     if (!entry) return std::unexpected(entry.error());
     if (!*entry) return std::nullopt;
@@ -227,7 +245,7 @@ try {
     if (condemned) return fail_condemned((**entry).header);
     // It decodes, and no process could use it. The next recording takes its place.
     if (!executable && loading.blame == replay::Blame::entry && m_declaration->publishes)
-        m_sources.shelf->set_aside((**entry).header, executable.error());
+        m_sources.store->set_aside((**entry).header, executable.error());
     if (!executable) return std::unexpected(executable.error());
     return RestoredEntry{std::move((**entry).header), std::move(*executable), std::move(mark)};
 } catch (const std::bad_alloc&) {
@@ -275,7 +293,7 @@ Result<void> Lookup::check_constants(const replay::Executable& executable, backe
 void Lookup::withdraw(const cachefmt::EntryKey& key) const
 {
     if (!m_declaration->publishes) return;
-    if (auto removed = m_sources.shelf->remove(key); !removed) m_faults.note("remove", removed.error());
+    if (auto removed = m_sources.store->remove(key); !removed) m_faults.note("remove", removed.error());
 }
 
 /// Loads an entry whose guards hold; nothing is launched.
@@ -289,7 +307,7 @@ std::expected<LoadedVariant, Unusable> Lookup::load(const cachefmt::EntryKey& ke
             restored = std::unexpected(same.error());
     if (!restored) {
         m_faults.note("restore", restored.error());
-        const auto entry = m_sources.shelf->entry(key, store::Reading::ahead);
+        const auto entry = m_sources.store->entry(key, store::Reading::ahead);
         const bool must_not_record =
             restored.error().code == ErrorCode::not_recordable ||
             (entry && *entry && !knows_all(m_declaration->handles.semaphores, (**entry).graph.semaphores));
@@ -297,7 +315,7 @@ std::expected<LoadedVariant, Unusable> Lookup::load(const cachefmt::EntryKey& ke
     }
     if (!*restored) return std::unexpected(Unusable{"the entry was removed while it was looked up"});
     const double load_ms = Milliseconds{system_clock().steady() - started}.count();
-    auto variant = variant_of((**restored).header.guards, key.guards_digest, std::move((**restored).executable));
+    auto variant = variant_of((**restored).header, std::move((**restored).executable));
     variant.mark = std::move((**restored).mark);
     const cachefmt::EntryInfo& info = (**restored).header.info;
     variant.unused =
@@ -321,10 +339,10 @@ bool Lookup::is_still_right(const LoadedVariant& variant) const
 
 Result<std::unique_ptr<store::LoadMark>> Lookup::begin_load(const Digest& digest) const
 {
-    return m_sources.shelf->begin_load({m_declaration->key, digest}, m_declaration->device->load_target());
+    return m_sources.store->begin_load({m_declaration->key, digest}, m_declaration->device->load_target());
 }
 
-void Lookup::note_use(const Digest& digest) const { m_sources.shelf->note_use({m_declaration->key, digest}); }
+void Lookup::note_use(const Digest& digest) const { m_sources.store->note_use({m_declaration->key, digest}); }
 
 void Lookup::note_places(const Frame& frame) const
 {
@@ -335,16 +353,17 @@ void Lookup::note_places(const Frame& frame) const
 
 void Lookup::remove(const Digest& digest) const
 {
-    if (auto removed = m_sources.shelf->remove({m_declaration->key, digest}); !removed)
+    if (auto removed = m_sources.store->remove({m_declaration->key, digest}); !removed)
         m_faults.note("remove", removed.error());
 }
 
-LoadedVariant Lookup::variant_of(const cachefmt::Guards& guards, const Digest& digest,
+LoadedVariant Lookup::variant_of(const cachefmt::EntryHeader& header,
                                  std::unique_ptr<replay::Executable> executable) const
 {
-    LoadedVariant variant{guards::CallGuard{guards.tensors, guards.values, m_declaration->backend()->ordinal()},
-                          std::move(executable), digest};
-    variant.forward = forward_of(guards.facts);
+    const auto& [facts, tensors, values] = header.guards;
+    LoadedVariant variant{guards::CallGuard{tensors, values, m_declaration->backend()->ordinal()},
+                          std::move(executable), header.key.guards_digest};
+    variant.recording = header.recording;
     return variant;
 }
 
@@ -365,7 +384,7 @@ std::vector<OpenCandidate> Lookup::candidates(const std::vector<cachefmt::Fact>&
         return result;
     }
     note_untrusted(*variants);
-    for (const auto& variant : *variants)
+    for (const auto& variant : usable(std::move(*variants)))
         if (auto found = candidate(variant, facts)) result.push_back(std::move(*found));
     return result;
 }

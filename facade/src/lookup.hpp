@@ -10,11 +10,10 @@
 
 #include "counters.hpp"
 #include "faults.hpp"
-#include "half.hpp"
 #include "job.hpp"
+#include "pair_role.hpp"
 #include "plan.hpp"
 #include "prepared.hpp"
-#include "shelf.hpp"
 #include "warmgraph/replay/executable.hpp"
 #include "warmgraph/replay/module_cache.hpp"
 
@@ -51,12 +50,12 @@ struct Unusable {
 class Lookup {
 public:
     struct Sources {
-        std::shared_ptr<Shelf> shelf;
         std::shared_ptr<store::LocalStore> store; ///< null where caching is off
         std::string why_off;                      ///< then
         bool uses_graphs = true;                  ///< false: they are switched off
         guards::Relaxation relaxation;
         replay::ImageSource images;
+        std::optional<cachefmt::Part> part; ///< of a pair; none for a function by itself
         // They outlive the look-up.
         Counters& counters;
         PreparedGraphs& prepared;
@@ -98,12 +97,16 @@ public:
     /// Whether candidates() may have any: else no facts need be gathered.
     [[nodiscard]] bool looks_ahead() const noexcept;
 
-    [[nodiscard]] LoadedVariant variant_of(const cachefmt::Guards& guards, const Digest& digest,
+    [[nodiscard]] LoadedVariant variant_of(const cachefmt::EntryHeader& header,
                                            std::unique_ptr<replay::Executable> executable) const;
 
 private:
     [[nodiscard]] Situation situation(const cachefmt::Guards& now, bool has_pending) const;
     [[nodiscard]] Headers headers(const Digest& digest) const;
+    /// Null where a call may not use it.
+    [[nodiscard]] store::Header usable(store::Header header) const;
+    /// Those that a call may use, and what cannot be read.
+    [[nodiscard]] std::vector<store::Variant> usable(std::vector<store::Variant> variants) const;
     [[nodiscard]] std::optional<Prepared> prepared(const cachefmt::EntryKey& key, Phases& phases) const;
     [[nodiscard]] Result<void> check_stored(const cachefmt::EntryKey& key, const cachefmt::EntryHeader& header,
                                             const cachefmt::Graph& graph) const;

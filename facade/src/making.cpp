@@ -39,29 +39,34 @@ Policy possible_policy(const Cache::Impl& cache, Policy wanted, bool has_callabl
     return records ? Policy::read_only : wanted;
 }
 
-Lookup::Sources lookup_sources(Cache::Impl& cache, const std::shared_ptr<Shelf>& shelf)
+Lookup::Sources lookup_sources(Cache::Impl& cache, const PairRole* role)
 {
-    return {shelf,
-            cache.store,
-            cache.disabled_reason,
-            cache.kinds.contains(store::ArtifactKind::entries),
-            cache.relaxation,
-            cache.image_source(),
-            cache.counters,
-            cache.prepared,
-            cache.places,
+    return {cache.store,      cache.disabled_reason, cache.kinds.contains(store::ArtifactKind::entries),
+            cache.relaxation, cache.image_source(),  role != nullptr ? std::optional{role->part} : std::nullopt,
+            cache.counters,   cache.prepared,        cache.places,
             cache.modules};
 }
 
-CallOutcomes::Sinks outcome_sinks(Cache::Impl& cache, const std::shared_ptr<Shelf>& shelf)
+CallOutcomes::Sinks outcome_sinks(Cache::Impl& cache)
 {
-    return {shelf,
-            cache.store,
+    return {cache.store,
             cache.programs,
             cache.counters,
             cache.quiet,
+            cache.touched,
             [&cache] { cache.note_replay(); },
             cache.options.max_variants};
+}
+
+Publisher::Sinks publisher_sinks(Cache::Impl& cache, const PairRole* role)
+{
+    return {cache.store,
+            role != nullptr ? role->entries : nullptr,
+            role != nullptr ? std::optional{role->part} : std::nullopt,
+            cache.disabled_reason,
+            cache.programs,
+            cache.touched,
+            cache.counters};
 }
 
 RecordJobs::Settings record_settings(const CacheOptions& options)
@@ -70,12 +75,16 @@ RecordJobs::Settings record_settings(const CacheOptions& options)
             std::chrono::milliseconds{options.record_wait_ms}};
 }
 
-Surroundings::Gather facts_of(Cache::Impl& cache, const std::shared_ptr<const Declaration>& its,
-                              const HalfContext* half)
+Surroundings::Gather facts_of(Cache::Impl& cache, const std::shared_ptr<const Declaration>& its, const PairRole* role)
 {
-    return [&cache, its, half] {
+    return [&cache, its, role] {
         const auto& device = *its->backend();
-        if (half != nullptr) return gather_facts(cache, half->pair, its->spec, device, half->interface, its->code);
+        if (role != nullptr) {
+            auto facts = gather_facts(cache, role->pair, its->spec, device, role->interface, its->code);
+            facts.insert(facts.end(), role->facts.begin(), role->facts.end());
+            guards::canonicalize(facts);
+            return facts;
+        }
         if (its->code == nullptr)
             if (auto found = cache.found.take(its->name, device, its->spec, its->interface.text()))
                 return std::move(*found);
@@ -88,7 +97,7 @@ Surroundings::Gather facts_of(Cache::Impl& cache, const std::shared_ptr<const De
 std::shared_ptr<Function::Impl> make_function(const std::shared_ptr<Cache::Impl>& cache, std::string name,
                                               const std::shared_ptr<Device::Impl>& device, Spec spec,
                                               Interface interface, Callable callable, const void* code,
-                                              std::unique_ptr<HalfContext> half)
+                                              std::unique_ptr<PairRole> role)
 {
     auto its = std::make_shared<Declaration>();
     const Policy wanted = spec.policy.value_or(cache->policy);
@@ -99,7 +108,7 @@ std::shared_ptr<Function::Impl> make_function(const std::shared_ptr<Cache::Impl>
                                       its->policy == Policy::no_compile);
     // Also where nothing can be recorded, nothing may be compiled.
     its->programs = {cache->programs, wanted == Policy::no_compile ? wanted : possible};
-    its->key = cache->key(half ? half->pair : name, *device->device);
+    its->key = cache->key(role ? role->pair : name, *device->device);
     its->label = fmt::format("{}/{}", cache->options.model, its->key.function);
     its->path = fmt::format("{}/{}/{}", cache->options.model, its->key.rank, name);
     its->verifies_first = cache->verifies_first;
@@ -112,26 +121,23 @@ std::shared_ptr<Function::Impl> make_function(const std::shared_ptr<Cache::Impl>
     its->code = code;
     its->device = device;
     its->number = next_number();
-    return std::make_shared<Function::Impl>(cache, std::move(its), std::move(half));
+    return std::make_shared<Function::Impl>(cache, std::move(its), std::move(role));
 }
 
 Function::Impl::Impl(std::shared_ptr<Cache::Impl> its_cache, std::shared_ptr<const Declaration> its_declaration,
-                     std::unique_ptr<HalfContext> its_half)
+                     std::unique_ptr<PairRole> its_role)
     : cache(std::move(its_cache)),
       declaration(std::move(its_declaration)),
-      half(std::move(its_half)),
+      role(std::move(its_role)),
       arguments(declaration),
-      runner(declaration, half ? half->last : std::make_shared<LastStream>()),
+      runner(declaration, role ? role->last : std::make_shared<LastStream>()),
       loaded(declaration, cache->store, cache->options.max_variants),
-      surroundings(declaration, facts_of(*cache, declaration, half.get())),
-      lookup(declaration, lookup_sources(*cache, half ? half->shelf : std::make_shared<Shelf>(*cache))),
-      jobs(declaration,
-           Publisher{declaration,
-                     {half ? half->shelf : std::make_shared<Shelf>(*cache), cache->store, cache->disabled_reason,
-                      cache->programs, cache->counters}},
-           cache->programs, cache->modules, cache->counters, record_settings(cache->options)),
-      shapes(declaration, half ? nullptr : cache->profiles.get()), // a pair records nothing before demand
-      outcomes(declaration, outcome_sinks(*cache, half ? half->shelf : std::make_shared<Shelf>(*cache)))
+      surroundings(declaration, facts_of(*cache, declaration, role.get())),
+      lookup(declaration, lookup_sources(*cache, role.get())),
+      jobs(declaration, Publisher{declaration, publisher_sinks(*cache, role.get())}, cache->programs, cache->modules,
+           cache->counters, record_settings(cache->options)),
+      shapes(declaration, role ? nullptr : cache->profiles.get()), // a pair records nothing before demand
+      outcomes(declaration, outcome_sinks(*cache))
 {
 }
 

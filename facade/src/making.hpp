@@ -5,16 +5,16 @@
 #include <string>
 #include <string_view>
 
-#include "half.hpp"
+#include "pair_role.hpp"
 #include "warmgraph/warmgraph.hpp"
 
 namespace warmgraph {
 
-/// `half`: null for a function that is none.
+/// `role`: null for a function by itself.
 [[nodiscard]] std::shared_ptr<Function::Impl> make_function(const std::shared_ptr<Cache::Impl>& cache, std::string name,
                                                             const std::shared_ptr<Device::Impl>& device, Spec spec,
                                                             Interface interface, Callable callable, const void* code,
-                                                            std::unique_ptr<HalfContext> half);
+                                                            std::unique_ptr<PairRole> role);
 
 /// Gives the name free: the function's handle is gone, whoever still works on it. The callable is not run again.
 void retire(Function::Impl& function) noexcept;

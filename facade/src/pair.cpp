@@ -14,11 +14,11 @@ namespace warmgraph {
 
 namespace {
 
-using cachefmt::Half;
+using cachefmt::Part;
 
 // --- the declaration
 
-/// A pair has one set of guards, whichever half says what they depend on.
+/// What both depend on may be said in either Spec.
 void share_text(std::string& one, std::string& other, std::string_view what, std::string_view pair)
 {
     if (one.empty()) one = other;
@@ -68,20 +68,20 @@ void share(Spec& forward, Spec& backward, std::string_view pair)
         raise({ErrorCode::invalid_argument, fmt::format("'{}' has two policies: a pair has one", pair)});
 }
 
-void refuse_outside(const Spec& spec, Half half, std::string_view pair)
+void refuse_outside(const Spec& spec, Part part, std::string_view pair)
 {
     if (!spec.recorded_code.empty())
         raise({ErrorCode::invalid_argument,
                fmt::format("'{}' is recorded here, and Spec::recorded_code of its {} is an entry's word: clear it",
-                           pair, to_string(half))});
+                           pair, to_string(part))});
     if (!spec.buckets.empty())
         raise({ErrorCode::unsupported,
                fmt::format("{} of '{}' declares buckets, and what is saved has one size: wrap a pair for each",
-                           to_string(half), pair)});
+                           to_string(part), pair)});
     if (spec.events.empty() && spec.semaphores.empty()) return;
     raise({ErrorCode::unsupported,
            fmt::format("{} of '{}' declares events or semaphores, which a pair cannot have: wrap it as a function",
-                       to_string(half), pair)});
+                       to_string(part), pair)});
 }
 
 std::string shape_text(DType dtype, std::span<const std::int64_t> sizes)
@@ -103,12 +103,12 @@ std::string saved_text(const std::vector<TensorDecl>& saved)
     return text;
 }
 
-const RegionDecl& need_region(const Interface& interface, std::string_view name, Half half, std::string_view pair)
+const RegionDecl& need_region(const Interface& interface, std::string_view name, Part part, std::string_view pair)
 {
     const auto found = std::ranges::find(interface.regions, name, &RegionDecl::name);
     if (found == interface.regions.end())
         raise({ErrorCode::invalid_argument,
-               fmt::format("gradients of '{}' names '{}', which {} does not declare", pair, name, to_string(half))});
+               fmt::format("gradients of '{}' names '{}', which {} does not declare", pair, name, to_string(part))});
     return *found;
 }
 
@@ -142,8 +142,8 @@ std::vector<SameShape> same_shapes(const PairSpec& spec, const Interface& forwar
         result.push_back(same_shape(forward, backward, *of_forward, of_backward, pair));
     }
     for (const auto& [gradient, of] : spec.gradients)
-        result.push_back(same_shape(forward, backward, need_region(forward, of, Half::forward, pair),
-                                    need_region(backward, gradient, Half::backward, pair), pair));
+        result.push_back(same_shape(forward, backward, need_region(forward, of, Part::forward, pair),
+                                    need_region(backward, gradient, Part::backward, pair), pair));
     return result;
 }
 
@@ -234,11 +234,12 @@ std::shared_ptr<Pair::Impl> Pair::Impl::make(const std::shared_ptr<Cache::Impl>&
                                              const Device& device, PairSpec spec, Callable forward, Callable backward,
                                              const void* forward_code, const void* backward_code)
 {
-    refuse_outside(spec.forward, Half::forward, name);
-    refuse_outside(spec.backward, Half::backward, name);
+    refuse_outside(spec.forward, Part::forward, name);
+    refuse_outside(spec.backward, Part::backward, name);
     share(spec.forward, spec.backward, name);
     spec.forward.outputs.insert(spec.forward.outputs.end(), spec.saved.begin(), spec.saved.end());
     spec.backward.inputs.insert(spec.backward.inputs.end(), spec.saved.begin(), spec.saved.end());
+    for (const char* value : k_recording_values) spec.backward.values.push_back(scalar(value, DType::u64));
     auto of_forward = value_or_raise(interface_of(spec.forward));
     auto of_backward = value_or_raise(interface_of(spec.backward));
 
@@ -252,25 +253,21 @@ std::shared_ptr<Pair::Impl> Pair::Impl::make(const std::shared_ptr<Cache::Impl>&
     place_saved(of_forward, pair->m_saved);
     place_saved(of_backward, pair->m_saved);
 
-    std::vector<std::string> saved;
-    for (const TensorDecl& decl : spec.saved) saved.push_back(decl.name);
-    const auto stock = std::make_shared<ForwardStock>(cache->options.max_variants);
+    const auto entries = std::make_shared<PairEntries>(cache->store, cache->touched, cache->options.max_variants);
     const auto last = std::make_shared<LastStream>();
     const std::string text = fmt::format("forward: {}; backward: {}", of_forward.text(), of_backward.text());
     const auto facts = facts_of(spec, backward_code);
-    const auto context = [&](Half half) {
-        auto shelf = std::make_shared<HalfShelf>(*cache, half, stock, saved);
-        return std::make_unique<HalfContext>(HalfContext{half, name, text, facts, std::move(shelf), last, arena});
+    const auto role = [&](Part part) {
+        return std::make_unique<PairRole>(PairRole{part, name, text, facts, entries, last, arena});
     };
-    auto half_of_forward = context(Half::forward), half_of_backward = context(Half::backward);
-    half_of_forward->check = [its = pair.get()](const Frame& frame) { return its->check_forward(frame); };
-    half_of_backward->check = [its = pair.get()](const Frame& frame) { return its->check_backward(frame); };
-    half_of_backward->others = [its = pair.get()] { return its->forward_memory(); };
+    auto as_forward = role(Part::forward), as_backward = role(Part::backward);
+    as_forward->check = [its = pair.get()](const Frame& frame) { return its->check_forward(frame); };
+    as_backward->check = [its = pair.get()](const Frame& frame) { return its->check_backward(frame); };
+    as_backward->others = [its = pair.get()] { return its->forward_memory(); };
     pair->m_forward = make_function(cache, name + ".forward", target, std::move(spec.forward), std::move(of_forward),
-                                    std::move(forward), forward_code, std::move(half_of_forward));
-    pair->m_backward =
-        make_function(cache, name + ".backward", target, std::move(spec.backward), std::move(of_backward),
-                      std::move(backward), forward_code, std::move(half_of_backward));
+                                    std::move(forward), forward_code, std::move(as_forward));
+    pair->m_backward = make_function(cache, name + ".backward", target, std::move(spec.backward),
+                                     std::move(of_backward), std::move(backward), forward_code, std::move(as_backward));
     {
         const std::scoped_lock lock{cache->mutex};
         cache->functions[pair->m_forward->declaration->name] = pair->m_forward;
@@ -386,11 +383,6 @@ ForwardCall Pair::Impl::forward(Stream* stream, std::span<const Arg> args)
         const std::scoped_lock forward_lock{m_forward->mutex};
         m_served = m_forward->loaded.served();
     }
-    if (outcome == Outcome::recorded && m_served) { // what backward has for the forward half that was there before
-        const std::scoped_lock backward_lock{m_backward->mutex};
-        m_backward->loaded.erase_if(
-            [&](const LoadedVariant& variant) { return variant.forward == m_served->guards_digest; });
-    }
     m_generation = next_generation();
     return {outcome, m_generation};
 }
@@ -409,10 +401,12 @@ Outcome Pair::Impl::backward(const ForwardCall& of, Stream* stream, std::span<co
                fmt::format("backward of '{}' is called for an older forward (generation {}, saved is {}), whose saved "
                            "memory the later one overwrote: call backward before the next forward, or wrap two pairs",
                            m_name, of.generation, m_generation)});
-    HalfContext& half = *m_backward->half;
-    half.forward = m_served ? std::optional{m_served->guards_digest} : std::nullopt;
-    half.forward_waits = m_served && m_served->waits;
-    const Outcome outcome = m_backward->call(target, args);
+    m_backward->role->of = m_served;
+    const auto id = m_served ? m_served->recording : cachefmt::RecordingId{};
+    m_args.assign(args.begin(), args.end());
+    m_args.emplace_back(k_recording_values[0], id.high);
+    m_args.emplace_back(k_recording_values[1], id.low);
+    const Outcome outcome = m_backward->call(target, m_args);
     follow(outcome);
     return outcome;
 }
@@ -421,22 +415,18 @@ Outcome Pair::Impl::backward(const ForwardCall& of, Stream* stream, std::span<co
 void Pair::Impl::follow(Outcome outcome)
 {
     if (!m_served) return;
-    const Digest& forward = m_served->guards_digest;
+    const cachefmt::RecordingId forward = m_served->recording;
     const bool is_there = outcome == Outcome::recorded || outcome == Outcome::replayed;
     if (is_there) m_refusals.erase(forward);
-    const std::scoped_lock lock{m_forward->mutex};
-    const auto variant = m_forward->loaded.find(forward);
-    const bool is_loaded = variant != m_forward->loaded.end();
     if (is_there && m_served->waits) {
-        if (is_loaded && variant->use == LoadedVariant::Use::waits) variant->use = LoadedVariant::Use::replayed;
+        const std::scoped_lock lock{m_forward->mutex};
+        m_forward->loaded.end_wait(forward);
         m_served->waits = false;
     }
     if (outcome != Outcome::refused || ++m_refusals[forward] < 2) return;
-    if (is_loaded) { // its backward cannot be recorded: it runs as it is, too
-        log().warn("{} {} is not replayed: its backward cannot be recorded", m_forward->declaration->path,
-                   short_hex(forward));
-        variant->use = LoadedVariant::Use::runs_as_it_is;
-        variant->executable.reset();
+    {
+        const std::scoped_lock lock{m_forward->mutex};
+        m_forward->loaded.give_up(forward);
     }
     m_refusals.erase(forward);
     m_served.reset();
@@ -446,20 +436,20 @@ void Pair::Impl::bind(std::string_view state, const MemoryRef& memory)
 {
     refuse_nested(m_forward->declaration->name);
     const std::scoped_lock lock{m_mutex};
-    const auto declares = [&](const Function::Impl& half) {
-        const auto region = half.declaration->interface.region(state);
-        return region && (half.declaration->interface.regions[*region].kind == cachefmt::RegionKind::state ||
-                          half.declaration->interface.regions[*region].kind == cachefmt::RegionKind::weights);
+    const auto declares = [&](const Function::Impl& function) {
+        const auto region = function.declaration->interface.region(state);
+        return region && (function.declaration->interface.regions[*region].kind == cachefmt::RegionKind::state ||
+                          function.declaration->interface.regions[*region].kind == cachefmt::RegionKind::weights);
     };
     if (!declares(*m_forward) && !declares(*m_backward))
         raise({ErrorCode::invalid_argument, fmt::format("'{}' has no state '{}' in either half", m_name, state)});
-    for (Function::Impl* half : {m_forward.get(), m_backward.get()}) {
-        const auto half_lock = half->lock("bound");
-        if (declares(*half)) half->arguments.bind(state, memory);
+    for (Function::Impl* function : {m_forward.get(), m_backward.get()}) {
+        const auto function_lock = function->lock("bound");
+        if (declares(*function)) function->arguments.bind(state, memory);
     }
 }
 
-const Function::Impl& Pair::Impl::half(PairHalf half) const
+const Function::Impl& Pair::Impl::function(PairHalf half) const
 {
     return half == PairHalf::forward ? *m_forward : *m_backward;
 }
@@ -503,13 +493,13 @@ Outcome Pair::backward(const ForwardCall& of, Stream& stream, std::span<const Ar
 void Pair::bind(std::string_view state, const MemoryRef& memory) { m_impl->bind(state, memory); }
 Report Pair::report(PairHalf half) const
 {
-    const auto lock = m_impl->half(half).lock("asked for its report");
-    return m_impl->half(half).outcomes.report();
+    const auto lock = m_impl->function(half).lock("asked for its report");
+    return m_impl->function(half).outcomes.report();
 }
 std::vector<Miss> Pair::misses(PairHalf half) const
 {
-    const auto lock = m_impl->half(half).lock("asked for its misses");
-    return m_impl->half(half).outcomes.misses();
+    const auto lock = m_impl->function(half).lock("asked for its misses");
+    return m_impl->function(half).outcomes.misses();
 }
 
 Pair Cache::wrap_pair_code(std::string name, const Device& device, PairSpec spec, Callable forward, Callable backward,

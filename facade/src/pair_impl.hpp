@@ -34,7 +34,7 @@ struct Pair::Impl {
     [[nodiscard]] ForwardCall forward(Stream* stream, std::span<const Arg> args);
     [[nodiscard]] Outcome backward(const ForwardCall& of, Stream* stream, std::span<const Arg> args);
     void bind(std::string_view state, const MemoryRef& memory);
-    [[nodiscard]] const Function::Impl& half(PairHalf half) const;
+    [[nodiscard]] const Function::Impl& function(PairHalf half) const;
     /// As Function's.
     void retire() noexcept;
 
@@ -54,12 +54,13 @@ private:
     std::shared_ptr<Function::Impl> m_forward, m_backward;
 
     std::atomic<bool> m_is_retired = false;
-    std::mutex m_mutex;                             // one call at a time: both halves share what is saved
-    std::uint64_t m_generation = 0;                 // of what is saved; 0: of no whole call
-    std::optional<LoadedVariants::Served> m_served; // by the forward call of that generation
-    std::vector<guards::TensorArg> m_shapes;        // of its tensors in m_same_shapes
-    std::vector<MemoryRef> m_memory;                // its regions
-    std::map<Digest, int> m_refusals;               // of backward, by forward half
+    std::mutex m_mutex;                              // one call at a time: both share what is saved
+    std::uint64_t m_generation = 0;                  // of what is saved; 0: of no whole call
+    std::optional<ServedForward> m_served;           // by the forward call of that generation
+    std::vector<guards::TensorArg> m_shapes;         // of its tensors in m_same_shapes
+    std::vector<MemoryRef> m_memory;                 // its regions
+    std::map<cachefmt::RecordingId, int> m_refusals; // of backward, by forward
+    std::vector<Arg> m_args;                         // of a call of backward
 };
 
 } // namespace warmgraph

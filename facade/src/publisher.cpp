@@ -100,6 +100,7 @@ std::optional<std::string> Publisher::recompiled(const Digest& digest) const
 cachefmt::EntryHeader Publisher::new_header(const Journey& journey) const
 {
     cachefmt::EntryHeader header{{m_declaration->key, journey.digest}, cachefmt::EntryKind::graph, journey.now, {}};
+    if (m_sinks.part) header.recording = recording_of(*m_sinks.part, journey.now);
     guards::forget_distances(header.guards.tensors); // recording puts them back where they matter
     header.info.created = to_iso8601(system_clock().wall());
     header.info.created_by = created_by();
@@ -111,10 +112,12 @@ Result<EntryBeside> Publisher::judge(const cachefmt::Entry& recorded, const Look
 {
     const auto& key = recorded.header.key;
     if (!unusable_elsewhere(recorded.header.guards.facts).empty()) return EntryBeside{};
-    const auto found = m_sinks.shelf->entry(key, store::Reading::use);
+    const auto found = m_sinks.store->entry(key, store::Reading::use);
     if (!found || !*found || (**found).header.kind != cachefmt::EntryKind::graph) return EntryBeside{};
     const cachefmt::Graph& stored = (**found).graph;
-    if (cachefmt::graph_digest(stored) == cachefmt::graph_digest(recorded.graph)) return EntryBeside{};
+    const auto& recording = (**found).header.recording;
+    if (cachefmt::graph_digest(stored) == cachefmt::graph_digest(recorded.graph))
+        return EntryBeside{EntryBeside::Is::nothing, {}, recording};
     Phases unmeasured;
     auto restored = lookup.restore(key, store::Reading::ahead, frame.memory, frame.scalars, unmeasured);
     if (!restored || !*restored) {
@@ -124,14 +127,14 @@ Result<EntryBeside> Publisher::judge(const cachefmt::Entry& recorded, const Look
     }
     if (are_alike(stored, recorded.graph)) {
         const auto held = hold(std::move((**restored).executable));
-        if (held) return EntryBeside{EntryBeside::Is::as_good};
+        if (held) return EntryBeside{EntryBeside::Is::as_good, {}, recording};
         if (held.error().code == ErrorCode::partly_launched) return std::unexpected(held.error());
         if (held.error().code != ErrorCode::verification_failed) {
             log().info("{}: the entry on disk is replaced: {}", m_declaration->path, held.error().message);
             return EntryBeside{};
         }
     }
-    return EntryBeside{EntryBeside::Is::recompiled, cachefmt::difference(stored, recorded.graph)};
+    return EntryBeside{EntryBeside::Is::recompiled, cachefmt::difference(stored, recorded.graph), recording};
 }
 
 std::string Publisher::publish_tombstone(const cachefmt::Entry& recorded, const EntryBeside& beside) const
@@ -140,16 +143,18 @@ std::string Publisher::publish_tombstone(const cachefmt::Entry& recorded, const 
     tombstone.header.kind = cachefmt::EntryKind::tombstone;
     tombstone.header.info.reason = "recompiled";
     tombstone.header.info.difference = beside.difference;
-    if (auto published = m_sinks.shelf->publish(tombstone); !published)
-        m_faults.note("publish tombstone", published.error());
+    const auto published =
+        m_sinks.pair ? m_sinks.pair->publish_tombstone(tombstone) : m_sinks.store->publish(tombstone);
+    if (!published) m_faults.note("publish tombstone", published.error());
     return fmt::format("{}", fmt::join(beside.difference, "; "));
 }
 
 std::string Publisher::publish(Phases& phases, Recording& recording, const EntryBeside& beside) const
 {
     const auto timer = phases.measure("publish");
-    if (beside.is == EntryBeside::Is::as_good && m_declaration->policy != Policy::refresh) {
-        m_sinks.shelf->note_touched(recording.entry.header.key);
+    const bool is_of_beside = beside.recording == recording.entry.header.recording;
+    if (beside.is == EntryBeside::Is::as_good && is_of_beside && m_declaration->policy != Policy::refresh) {
+        m_sinks.touched.note(recording.entry.header.key);
         log().info("{}: the entry on disk stands: it differs from what was recorded in scratch or padding alone, and "
                    "does the same",
                    m_declaration->path);
@@ -171,13 +176,17 @@ std::string Publisher::publish(Phases& phases, Recording& recording, const Entry
             return "not published: " + published.error().message;
         }
     }
-    const auto published = m_sinks.shelf->publish(recording.entry);
+    const auto published = [&]() -> Result<bool> {
+        if (m_sinks.pair) return m_sinks.pair->publish(recording.entry);
+        if (auto done = m_sinks.store->publish(recording.entry); !done) return std::unexpected(done.error());
+        return true;
+    }();
     if (!published) {
         m_faults.note("publish", published.error());
         return "not published: " + published.error().message;
     }
-    if (*published == Shelf::Published::kept) return {};
-    m_sinks.shelf->note_touched(recording.entry.header.key);
+    if (!*published) return {}; // it is kept until the other one is recorded
+    m_sinks.touched.note(recording.entry.header.key);
     m_sinks.programs->keep_ready();
     const auto& info = recording.entry.header.info;
     log().info("saved {} {} ({}, {} of {}, verified {}, {}, {}, format {})", m_declaration->path,

@@ -9,7 +9,7 @@
 #include "job.hpp"
 #include "lookup.hpp"
 #include "programs.hpp"
-#include "shelf.hpp"
+#include "touched.hpp"
 #include "warmgraph/capture/recording.hpp"
 
 namespace warmgraph {
@@ -22,18 +22,22 @@ struct EntryBeside {
         recompiled, ///< another one: both are refused
     };
     Is is = Is::nothing;
-    std::vector<std::string> difference{}; ///< of what is recompiled
+    std::vector<std::string> difference{};              ///< of what is recompiled
+    std::optional<cachefmt::RecordingPart> recording{}; ///< its own, where it is the same work
 };
 
 /// Without state of its own: thread-safe.
 class Publisher {
 public:
     struct Sinks {
-        std::shared_ptr<Shelf> shelf;
         std::shared_ptr<store::LocalStore> store; ///< null where caching is off: then nothing else is asked of it
+        std::shared_ptr<PairEntries> pair;        ///< null for a function by itself
+        std::optional<cachefmt::Part> part;       ///< of the pair
         std::string why_off;
         std::shared_ptr<Programs> programs;
-        Counters& counters; ///< outlive this
+        // They outlive this.
+        Touched& touched;
+        Counters& counters;
     };
     Publisher(std::shared_ptr<const Declaration> declaration, Sinks sinks);
 

@@ -67,14 +67,14 @@ Subject RecordJobs::subject() const
             m_declaration->handles, m_declaration->number};
 }
 
-std::unique_ptr<Job> RecordJobs::new_job(const Frame& frame, const HalfContext* half, Journey& journey,
+std::unique_ptr<Job> RecordJobs::new_job(const Frame& frame, const PairRole* role, Journey& journey,
                                          const std::vector<std::string>& environment, CallableRunner& runner) const
 {
     const Spec& spec = m_declaration->spec;
     auto job = std::make_unique<Job>();
     job->frame = frame;
     Subject whose = subject();
-    if (half != nullptr && half->others) whose.others = half->others();
+    if (role != nullptr && role->others) whose.others = role->others();
     whose.run = runner.capture_runs();
     RecordOptions options;
     options.probing = m_settings.probing;
@@ -165,15 +165,15 @@ std::unique_ptr<Job> RecordJobs::take_answered()
 
 // --- completed, without the function's lock
 
-CompletedJob RecordJobs::complete(Job& job, const HalfContext* half, const Lookup& lookup, const CallOutcomes& outcomes)
+CompletedJob RecordJobs::complete(Job& job, const PairRole* role, const Lookup& lookup, const CallOutcomes& outcomes)
 {
     if (!job.refusal)
         if (auto done = job.session->wait_for_answer(); !done) job.refusal = done.error();
-    return job.verified ? complete_verification(job, half, lookup, outcomes)
-                        : complete_recording(job, half, lookup, outcomes);
+    return job.verified ? complete_verification(job, role, lookup, outcomes)
+                        : complete_recording(job, role, lookup, outcomes);
 }
 
-CompletedJob RecordJobs::complete_verification(Job& job, const HalfContext* half, const Lookup& lookup,
+CompletedJob RecordJobs::complete_verification(Job& job, const PairRole* role, const Lookup& lookup,
                                                const CallOutcomes& outcomes)
 {
     const Digest digest = job.verified->guards_digest;
@@ -184,7 +184,7 @@ CompletedJob RecordJobs::complete_verification(Job& job, const HalfContext* half
     if (mark && verified) mark->succeed();
     mark.reset();
     if (verified) {
-        outcomes.count_hit(*job.verified, half == nullptr || half->counts_hit());
+        outcomes.count_hit(*job.verified, role == nullptr || role->counts_hit());
         lookup.note_use(digest);
         return {Outcome::replayed, "", Remember::no, std::exchange(job.verified, std::nullopt)};
     }
@@ -199,7 +199,7 @@ CompletedJob RecordJobs::complete_verification(Job& job, const HalfContext* half
     // What else went wrong on the way (memory, driver) says nothing about the entry.
     if (verified.error().code == ErrorCode::verification_failed && job.records) {
         lookup.remove(digest);
-        return complete_recording(job, half, lookup, outcomes);
+        return complete_recording(job, role, lookup, outcomes);
     }
     const bool passes = verified.error().code == ErrorCode::driver_failed; // a later call may load it
     return {Outcome::eager, job.journey.reason, passes ? Remember::no : Remember::yes};
@@ -231,7 +231,7 @@ EntryBeside RecordJobs::beside(const Recording& recording, Job& job, const Looku
     return std::move(*beside);
 }
 
-CompletedJob RecordJobs::complete_recording(Job& job, const HalfContext* half, const Lookup& lookup,
+CompletedJob RecordJobs::complete_recording(Job& job, const PairRole* role, const Lookup& lookup,
                                             const CallOutcomes& outcomes)
 {
     auto recording = job.refusal ? Result<Recording>{std::unexpected(*job.refusal)} : record(job);
@@ -252,6 +252,7 @@ CompletedJob RecordJobs::complete_recording(Job& job, const HalfContext* half, c
     std::string unpublished;
     try {
         const auto stored = beside(*recording, job, lookup);
+        if (stored.recording) recording->entry.header.recording = stored.recording;
         if (stored.is == EntryBeside::Is::recompiled)
             difference = m_publisher.publish_tombstone(recording->entry, stored);
         else
@@ -264,10 +265,9 @@ CompletedJob RecordJobs::complete_recording(Job& job, const HalfContext* half, c
             job,
             {ErrorCode::not_recordable, "recompiled, a second recording under the same guards differs: " + difference},
             outcomes);
-    if (half == nullptr || half->counts_recording()) outcomes.count_recording();
-    const auto& header = recording->entry.header;
-    auto variant = lookup.variant_of(header.guards, header.key.guards_digest, std::move(recording->executable));
-    if (half != nullptr && half->is_forward()) variant.use = LoadedVariant::Use::waits;
+    if (role == nullptr || role->counts_recording()) outcomes.count_recording();
+    auto variant = lookup.variant_of(recording->entry.header, std::move(recording->executable));
+    if (role != nullptr && role->is_forward()) variant.use = LoadedVariant::Use::waits;
     const std::string& missed = job.journey.reason;
     return {Outcome::recorded, unpublished.empty() ? missed : missed + "; " + unpublished, Remember::no,
             std::move(variant)};

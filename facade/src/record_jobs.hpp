@@ -42,8 +42,8 @@ public:
 
     // --- a call's
 
-    /// `half`: null for a function that is none.
-    [[nodiscard]] std::unique_ptr<Job> new_job(const Frame& frame, const HalfContext* half, Journey& journey,
+    /// `role`: null for a function by itself.
+    [[nodiscard]] std::unique_ptr<Job> new_job(const Frame& frame, const PairRole* role, Journey& journey,
                                                const std::vector<std::string>& environment,
                                                CallableRunner& runner) const;
     /// Keeps device code until the job ends. An error refuses it.
@@ -65,7 +65,7 @@ public:
     /// The same where it was asked for.
     [[nodiscard]] std::unique_ptr<Job> take_answered();
     /// Called without locks, once for each job that was begun. Throws partly_launched: memory of the caller's is damaged.
-    [[nodiscard]] CompletedJob complete(Job& job, const HalfContext* half, const Lookup& lookup,
+    [[nodiscard]] CompletedJob complete(Job& job, const PairRole* role, const Lookup& lookup,
                                         const CallOutcomes& outcomes);
     /// The caller has the function's own result; only the recording is given up.
     [[nodiscard]] CompletedJob refuse(const Job& job, const Error& error, const CallOutcomes& outcomes);
@@ -92,9 +92,9 @@ public:
 private:
     [[nodiscard]] Subject subject() const;
     [[nodiscard]] Result<void> check_programs(const RunContext& context) const;
-    [[nodiscard]] CompletedJob complete_verification(Job& job, const HalfContext* half, const Lookup& lookup,
+    [[nodiscard]] CompletedJob complete_verification(Job& job, const PairRole* role, const Lookup& lookup,
                                                      const CallOutcomes& outcomes);
-    [[nodiscard]] CompletedJob complete_recording(Job& job, const HalfContext* half, const Lookup& lookup,
+    [[nodiscard]] CompletedJob complete_recording(Job& job, const PairRole* role, const Lookup& lookup,
                                                   const CallOutcomes& outcomes);
     [[nodiscard]] Result<Recording> record(Job& job) const;
     [[nodiscard]] EntryBeside beside(const Recording& recording, Job& job, const Lookup& lookup) const;

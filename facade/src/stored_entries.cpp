@@ -157,7 +157,7 @@ std::vector<StoredEntry> Cache::entries(const std::string& name, const Device& d
     std::vector<StoredEntry> result;
     for (const auto& variant : variants) {
         if (variant.header && variant.header->kind != cachefmt::EntryKind::graph) continue;
-        if (variant.header && cachefmt::is_pair(variant.header->guards)) continue; // no function by itself
+        if (variant.header && cachefmt::is_of_pair(*variant.header)) continue; // no function by itself
         auto entry = variant.header ? stored_entry(*variant.header, m_impl->options.config)
                                     : std::unexpected(variant.header.error());
         if (!entry) {

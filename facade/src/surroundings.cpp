@@ -36,13 +36,12 @@ auto Surroundings::notice() -> Change
     return change;
 }
 
-void Surroundings::describe(const Frame& frame, const HalfContext* half, Journey& journey)
+void Surroundings::describe(const Frame& frame, Journey& journey)
 {
     const Interface& interface = m_declaration->interface;
     const backends::Device& device = *m_declaration->backend();
     if (m_facts.empty()) m_facts = m_gather();
     journey.now.facts = m_facts;
-    if (half != nullptr) add_facts(*half, journey.now.facts);
     journey.now.tensors = guards::describe(frame.tensors, interface.region_names, device.backend() + ":");
     for (std::size_t i = 0; i < journey.now.tensors.size(); ++i)
         if (device.space_of(frame.memory[i].address) == cachefmt::MemorySpace::host)

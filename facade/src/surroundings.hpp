@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "declaration.hpp"
-#include "half.hpp"
 #include "job.hpp"
 
 namespace warmgraph {
@@ -29,8 +28,8 @@ public:
     [[nodiscard]] Change notice();
     /// The facts, here and now. Thread-safe.
     [[nodiscard]] std::vector<cachefmt::Fact> gather() const { return m_gather(); }
-    /// Fills the guards of the call and their digest. `half`: null for a function that is none.
-    void describe(const Frame& frame, const HalfContext* half, Journey& journey);
+    /// Fills the guards of the call and their digest.
+    void describe(const Frame& frame, Journey& journey);
     /// Values of the variables that the Spec names, at the last notice().
     [[nodiscard]] const std::vector<std::string>& environment() const noexcept { return m_environment; }
 

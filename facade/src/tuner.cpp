@@ -297,7 +297,7 @@ TuningReport Tuner::Impl::use_stored(TunedKernel& shared, const autotune::BestCo
 {
     if (!is_proven(shared, stored.config)) return untuned(shared, "its stored winner was rejected: see the log");
     shared.best = stored;
-    cache->note_touched(name_of(stored));
+    cache->touched.note(name_of(stored));
     const double saved = std::max(stored.took_ms - cache->programs->count_within(within(stored)), 0.0);
     const std::scoped_lock lock{counting};
     ++counts.hits;
@@ -386,7 +386,7 @@ void Tuner::Impl::keep(const autotune::BestConfig& best)
                autotune::to_text(best.config), to_string(best.found_by), autotune::gain(best), time_text(best.took_ms));
     if (const auto put = library->put(best); !put)
         return fault("write", fmt::format("the tuned configuration of '{}'", best.kernel), put.error());
-    cache->note_touched(name_of(best));
+    cache->touched.note(name_of(best));
     cache->store->make_room();
 }
 
@@ -418,7 +418,7 @@ TuningStatistics Tuner::Impl::statistics() const
 
 void Tuner::Impl::discard(const TunedKernel& shared, const TunedConfig& config)
 {
-    cache->forget_touched({store::ArtifactKind::tuned, shared.wanted.key});
+    cache->touched.forget({store::ArtifactKind::tuned, shared.wanted.key});
     if (!library || !why_not_written().empty()) return;
     const auto stored = library->find(shared.wanted.key);
     if (!stored || !*stored || (*stored)->config != config) return;

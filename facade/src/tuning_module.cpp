@@ -17,7 +17,7 @@ autotune::ModuleConfigs Tuner::Impl::load_module(const std::string& name, std::s
     auto loaded = library->modules().find(none.key);
     if (!loaded) fault("read", fmt::format("the tuned configurations of module '{}'", name), loaded.error());
     if (!loaded || !*loaded) return none;
-    cache->note_touched({store::ArtifactKind::tuned, none.key, store::k_module_form});
+    cache->touched.note({store::ArtifactKind::tuned, none.key, store::k_module_form});
     return std::move(**loaded);
 }
 
@@ -38,7 +38,7 @@ void Tuner::Impl::end_module(const autotune::ModuleConfigs& loaded,
     if (module.configs == loaded.configs) return;
     if (const auto put = library->modules().put(module); !put)
         return fault("write", fmt::format("the tuned configurations of module '{}'", module.module), put.error());
-    cache->note_touched({store::ArtifactKind::tuned, module.key, store::k_module_form});
+    cache->touched.note({store::ArtifactKind::tuned, module.key, store::k_module_form});
     cache->store->make_room();
 }
 

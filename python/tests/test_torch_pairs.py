@@ -103,7 +103,9 @@ def test_a_miss_answers_under_autograd_and_adopts_both_halves():
     assert names(forward.given.outputs) == ["result0", "pair.saved0"]
     assert names(backward.given.inputs) == ["pair.grad0", "pair.saved0", "x"]
     assert names(backward.given.outputs) == ["pair.gradient0"] and names(backward.given.states) == []
-    assert backward.given.facts[_pair_metadata.BACKWARD_OF] == _pair_metadata.digest(_outputs.from_text(forward.given.metadata))
+    recording = _pair_metadata.description_of(_outputs.from_text(forward.given.metadata)).recording
+    assert backward.given.facts[_pair_metadata.BACKWARD_OF] == f"{recording:032x}"
+    assert (forward.given.part, backward.given.part) == ((recording, 0), (recording, 1))
 
 
 def test_both_halves_are_captured_on_the_callers_memory_and_elsewhere():

@@ -446,6 +446,14 @@ class wg_native_capture(ctypes.Structure):
     ]
 
 
+class wg_adopted_part(ctypes.Structure):
+    _fields_ = [
+        ("high", ctypes.c_uint64),
+        ("low", ctypes.c_uint64),
+        ("half", ctypes.c_int32),
+    ]
+
+
 class wg_adoption(ctypes.Structure):
     _fields_ = [
         ("size", ctypes.c_uint64),
@@ -457,6 +465,7 @@ class wg_adoption(ctypes.Structure):
         ("captures", ctypes.c_char_p),
         ("answer", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32, ctypes.c_char_p, ctypes.c_uint64)),
         ("answer_user", ctypes.c_void_p),
+        ("part", ctypes.POINTER(wg_adopted_part)),
     ]
 
 
@@ -739,6 +748,7 @@ STRUCTS = [
     wg_named_memory,
     wg_named_number,
     wg_native_capture,
+    wg_adopted_part,
     wg_adoption,
     wg_open_progress,
     wg_open_options,

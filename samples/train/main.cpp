@@ -1,4 +1,4 @@
-// warmgraph_train: trains a small network by SGD with momentum. Forward and backward are one entry of the cache; the
+// warmgraph_train: trains a small network by SGD with momentum. Forward and backward are recorded together; the
 // second start replays every step, and gives the same losses to the bit.
 #include <cstdio>
 #include <exception>

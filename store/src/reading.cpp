@@ -32,6 +32,17 @@ Judged<T> judge(const Found& found, Asked asked, Decode decode)
     return judged;
 }
 
+const EntryHeader& header_of(const EntryHeader& header) noexcept { return header; }
+const EntryHeader& header_of(const Entry& entry) noexcept { return entry.header; }
+
+template <class T>
+Result<T> only_in_use(Result<T> decoded)
+{
+    if (decoded)
+        if (auto ok = cachefmt::check_not_joined(header_of(*decoded)); !ok) return std::unexpected(ok.error());
+    return decoded;
+}
+
 /// The header's bytes at least, after `prefix` was found: as many as the envelope says.
 Result<std::optional<Found>> complete(Tier& tier, const EntryKey& key, const cachefmt::Limits& limits, Found&& prefix)
 {
@@ -46,8 +57,9 @@ Result<std::optional<Judged<EntryHeader>>> judge_header(Tier& tier, const EntryK
     const auto found = complete(tier, key, caps.entry, std::move(prefix));
     if (!found) return std::unexpected(found.error());
     if (!*found) return std::nullopt;
-    return judge<EntryHeader>(
-        **found, asked, [&](ByteView bytes) { return cachefmt::decode_header(bytes, key, caps.entry, caps.trust); });
+    return judge<EntryHeader>(**found, asked, [&](ByteView bytes) {
+        return only_in_use(cachefmt::decode_header(bytes, key, caps.entry, caps.trust));
+    });
 }
 
 Result<std::optional<Judged<Header>>> judge_and_keep(Tier& tier, const EntryKey& key, const Caps& caps, Asked asked,
@@ -90,8 +102,10 @@ Result<std::optional<Judged<Entry>>> read_entry(Tier& tier, const EntryKey& key,
     const auto found = tier.get(key, {entry_cap(caps.entry)});
     if (!found) return std::unexpected(found.error());
     if (!*found) return std::nullopt;
-    return judge<Entry>(**found, asked,
-                        [&](ByteView bytes) { return cachefmt::decode(bytes, key, caps.entry, trust); });
+    return judge<Entry>(**found, asked, [&](ByteView bytes) {
+        auto entry = cachefmt::decode(bytes, key, caps.entry, trust);
+        return asked == Asked::by_key ? only_in_use(std::move(entry)) : std::move(entry);
+    });
 }
 
 Result<std::optional<Judged<EntryHeader>>> read_header(Tier& tier, const EntryKey& key, const Caps& caps, Asked asked)

@@ -238,6 +238,10 @@ void graphs_of_others_are_refused_here(void)
     FAILS(wg_cache_adopt(cache, g_device, &spec, &adoption, &function), wg_invalid_argument, "give one of them");
     adoption.captures = NULL, adoption.second = NULL;
     FAILS(wg_capture_write(NULL, g_device, &spec, &adoption), wg_invalid_argument, "cache is null");
+    const wg_adopted_part part = {1, 2, 2};
+    adoption.part = &part;
+    FAILS(wg_cache_adopt(cache, g_device, &spec, &adoption, &function), wg_invalid_argument, "there is no half 2");
+    adoption.part = NULL;
     adoption.values = &value, adoption.value_count = 1;
     FAILS(wg_cache_adopt(cache, g_device, &spec, &adoption, &function), wg_invalid_argument, "'layers' is a number");
     adoption.values = NULL;

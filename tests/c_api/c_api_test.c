@@ -47,7 +47,7 @@ int main(void)
         TEST_OF(entries_tell_what_loading_them_needs),
         TEST_OF(artifacts_are_carried_to_another_folder),
         TEST_OF(what_pytorch_compiled_is_kept_and_given_under_a_key),
-        TEST_OF(pairs_are_one_entry),
+        TEST_OF(pairs_are_recorded_together),
         TEST_OF(wrong_pairs_are_refused),
         TEST_OF(sizes_are_padded_and_recorded_ahead),
         TEST_OF(profiles_are_switched_off),

@@ -98,7 +98,7 @@ void artifacts_are_carried_to_another_folder(void);
 void what_pytorch_compiled_is_kept_and_given_under_a_key(void);
 
 /* pairs.c */
-void pairs_are_one_entry(void);
+void pairs_are_recorded_together(void);
 void wrong_pairs_are_refused(void);
 
 /* profile.c */

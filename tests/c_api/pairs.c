@@ -52,7 +52,7 @@ static void declare(struct declared* to)
     to->pair = (wg_pair_spec){sizeof to->pair, &to->forward, &to->backward, to->saved, 1, &to->gradient, 1};
 }
 
-void pairs_are_one_entry(void)
+void pairs_are_recorded_together(void)
 {
     struct declared spec;
     declare(&spec);

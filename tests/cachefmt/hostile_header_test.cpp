@@ -61,6 +61,8 @@ const std::vector<Hostile>& hostile_headers()
         {"TimeOfTheAnswerNegative", [](Entry& e) { e.header.info.answer_ms = -2; }, "-2 ms is no time"},
         {"TimeOfTheAnswerInfinite", [](Entry& e) { e.header.info.answer_ms = std::numeric_limits<double>::infinity(); },
          "inf ms is no time"},
+        {"RecordingPart", [](Entry& e) { e.header.recording = {{1, 2}, static_cast<Part>(3)}; },
+         "part 3 of a recording is unknown"},
         {"HeaderKind", [](Entry& e) { e.header.kind = EntryKind::tombstone; }, "header has kind 2, the envelope 1"},
     };
     return k_headers;

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "expect_error.hpp"
-#include "sample_entry.hpp"
+#include "sample_pair.hpp"
 #include "warmgraph/cachefmt/readable.hpp"
 
 namespace warmgraph::cachefmt::test::readable_test {
@@ -134,6 +134,9 @@ TEST(ReadableJson, HasTheDocumentedKeys)
     EXPECT_EQ(object.at("guards").at("tensors").at(1).at("distance"), 0);
     EXPECT_EQ(object.at("guards").at("tensors").at(2).at("distance"), 256);
     EXPECT_EQ(object.at("guards").at("values").at(2).at("value"), -1) << "a number";
+    EXPECT_TRUE(object.at("recording").is_null());
+    EXPECT_EQ(json::parse(to_json(backward_entry({1, 0xab}))).at("recording"),
+              json({{"id", "000000000000000100000000000000ab"}, {"part", "backward"}}));
     const json& graph = object.at("graph");
     EXPECT_EQ(graph.at("digest"), to_hex(graph_digest(entry.graph)));
     EXPECT_EQ(graph.at("regions").at(2).at("kind"), "state");

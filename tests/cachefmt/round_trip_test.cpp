@@ -1,6 +1,6 @@
 #include "expect_error.hpp"
 #include "random_graph.hpp"
-#include "sample_entry.hpp"
+#include "sample_pair.hpp"
 #include "warmgraph/cachefmt/image_use.hpp"
 
 namespace warmgraph::cachefmt::test::round_trip_test {
@@ -32,6 +32,23 @@ TEST(RoundTrip, GivesBackEverythingThatCudaAdds)
         EXPECT_TRUE(*back == entry);
         EXPECT_EQ(graph_digest(back->graph), graph_digest(entry.graph));
     }
+}
+
+TEST(RoundTrip, GivesBackWhichRecordingAnEntryIsOf)
+{
+    const RecordingId id = new_recording_id();
+    EXPECT_NE(id, new_recording_id());
+    for (const Entry& entry : {forward_entry(id), backward_entry(id)}) {
+        const auto bytes = encode(entry);
+        ASSERT_TRUE(succeeded(bytes));
+        const auto back = decode_header(*bytes, entry.header.key);
+        ASSERT_TRUE(succeeded(back));
+        EXPECT_EQ(back->recording, entry.header.recording);
+        EXPECT_TRUE(succeeded(check_not_joined(*back)));
+    }
+    Entry entry = forward_entry();
+    entry.header.recording.reset();
+    EXPECT_TRUE(failed_with(check_not_joined(entry.header), ErrorCode::stale, "in one graph"));
 }
 
 TEST(RoundTrip, GivesBackATombstone)

@@ -1,15 +1,12 @@
-// The two halves of a small pair, and the entry that they make.
+// The two entries of a small pair.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "sample_entry.hpp"
-#include "warmgraph/cachefmt/halves.hpp"
 
 namespace warmgraph::cachefmt::test {
-
-inline const std::vector<std::string> k_saved_of_pair{"h"};
 
 inline Slot scalar_slot(std::uint32_t target) { return {SlotKind::scalar, target, 0, 4, 0}; }
 
@@ -40,9 +37,10 @@ inline KernelNode kernel(std::uint32_t image, const std::string& name, const std
     return node;
 }
 
-inline Entry forward_half()
+inline Entry forward_entry(const RecordingId& id = {1, 2})
 {
     Entry entry;
+    entry.header.recording = RecordingPart{id, Part::forward};
     entry.header.guards = guards_of({"x", "y", "h", "w"});
     entry.header.guards.tensors[3].alias_group = 0; // w overlaps x
     entry.header.guards.values = {{"mode", DType::i32, 1}};
@@ -62,13 +60,14 @@ inline Entry forward_half()
     return entry;
 }
 
-inline Entry backward_half(const Entry& forward)
+inline Entry backward_entry(const RecordingId& id = {1, 2})
 {
     Entry entry;
+    entry.header.recording = RecordingPart{id, Part::backward};
     entry.header.guards = guards_of({"dy", "x", "h", "dx"});
     entry.header.guards.tensors[3].alias_group = 0; // in place
-    entry.header.guards.facts.insert(entry.header.guards.facts.begin() + 1,
-                                     {k_forward_fact, to_hex(forward.header.key.guards_digest)});
+    entry.header.guards.values = {{"pair.recording.high", DType::u64, id.high},
+                                  {"pair.recording.low", DType::u64, id.low}};
     entry.graph.regions = {{"dy", RegionKind::input, 16, 64, {}},
                            {"x", RegionKind::input, 16, 64, {}},
                            {"h", RegionKind::input, 16, 256, {}},
@@ -82,12 +81,6 @@ inline Entry backward_half(const Entry& forward)
     entry.header.info.answer_ms = 7;
     give_key(entry);
     return entry;
-}
-
-inline Entry sample_pair()
-{
-    const Entry forward = forward_half();
-    return *join(forward, backward_half(forward), k_saved_of_pair);
 }
 
 } // namespace warmgraph::cachefmt::test

@@ -9,8 +9,11 @@ class LoadedVariantsTest : public CallTest {
 protected:
     [[nodiscard]] static LoadedVariant variant(char name)
     {
-        return {guards::CallGuard{{}, {}, 0}, nullptr, digest_of(name)};
+        LoadedVariant result{guards::CallGuard{{}, {}, 0}, nullptr, digest_of(name)};
+        result.recording = {recording(name), cachefmt::Part::forward};
+        return result;
     }
+    [[nodiscard]] static cachefmt::RecordingId recording(char name) { return {1, static_cast<std::uint64_t>(name)}; }
     [[nodiscard]] std::string names()
     {
         std::string result;
@@ -39,19 +42,23 @@ TEST_F(LoadedVariantsTest, WhatIsRestoredAheadIsLastAndTakesNobodysPlace)
     loaded.keep(variant('a'));
     for (const char c : {'b', 'c', 'd'}) loaded.keep_unused(variant(c));
     EXPECT_EQ(names(), "abcd");
-    EXPECT_EQ(loaded.served()->guards_digest, digest_of('a'));
+    EXPECT_EQ(loaded.served()->recording, recording('a'));
 }
 
-TEST_F(LoadedVariantsTest, TheOneThatAnsweredIsKnown)
+TEST_F(LoadedVariantsTest, AForwardWaitsForItsBackward)
 {
     EXPECT_FALSE(loaded.served());
     LoadedVariant forward = variant('a');
     forward.use = LoadedVariant::Use::waits;
-    loaded.keep(std::move(forward));
+    const auto kept = loaded.keep(std::move(forward));
     EXPECT_TRUE(loaded.served()->waits);
-    loaded.use(loaded.find(digest_of('a')));
+    loaded.end_wait(recording('a'));
+    EXPECT_EQ(kept->use, LoadedVariant::Use::replayed);
+    loaded.use(kept);
     EXPECT_FALSE(loaded.served()->waits);
-    loaded.set_served({});
+    loaded.give_up(recording('a'));
+    EXPECT_EQ(kept->use, LoadedVariant::Use::runs_as_it_is);
+    loaded.forget_served();
     EXPECT_FALSE(loaded.served());
 }
 

@@ -15,10 +15,11 @@ protected:
     }
     Counters counters;
     QuietCalls quiet;
+    Touched touched;
     int replays = 0;
     CallOutcomes outcomes{declare(),
-                          {nullptr, nullptr, std::make_shared<Programs>(nullptr, cachefmt::Trust{}, "it is off"),
-                           counters, quiet, [this] { ++replays; }, 2}};
+                          {nullptr, std::make_shared<Programs>(nullptr, cachefmt::Trust{}, "it is off"), counters,
+                           quiet, touched, [this] { ++replays; }, 2}};
 };
 
 TEST_F(OutcomesTest, AreInTheReport)

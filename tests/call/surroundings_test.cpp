@@ -24,7 +24,7 @@ protected:
     {
         Journey journey;
         read.read(args);
-        surroundings.describe(read.frame(), nullptr, journey);
+        surroundings.describe(read.frame(), journey);
         return journey;
     }
     int gathered = 0;

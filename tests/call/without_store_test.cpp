@@ -11,7 +11,7 @@ class WithoutStore : public CallTest {
 protected:
     std::shared_ptr<Declaration> declaration = declare([](Recorder&) {});
     Counters counters;
-    QuietCalls quiet;
+    Touched touched;
     PreparedGraphs prepared;
     KnownPlaces places;
     replay::ModuleCache modules;
@@ -20,8 +20,8 @@ protected:
         return fail(ErrorCode::not_found, "there is none");
     };
     Lookup lookup{declaration,
-                  {nullptr, nullptr, "the disk is full", true, {}, no_images, counters, prepared, places, modules}};
-    Publisher publisher{declaration, {nullptr, nullptr, "the disk is full", programs, counters}};
+                  {nullptr, "the disk is full", true, {}, no_images, {}, counters, prepared, places, modules}};
+    Publisher publisher{declaration, {nullptr, nullptr, {}, "the disk is full", programs, touched, counters}};
     RecordJobs jobs{declaration, publisher, programs, modules, counters, {}};
     Journey journey = new_journey();
 };

@@ -124,6 +124,22 @@ TEST_F(CudaAdoption, AWatchTellsOfWorkInAStreamThatDoesNotCapture)
     EXPECT_THAT(watch.stray(), testing::HasSubstr("in another stream"));
 }
 
+/// Backward is recorded anew under a new id, and so must forward be, though it is the same work.
+TEST_F(CudaAdoption, APartHasTheIdOfItsLastRecording)
+{
+    capture_again();
+    Cache cache{options()};
+    for (const std::uint64_t id : {std::uint64_t{0xab}, std::uint64_t{0xcd}}) {
+        adoption.part = AdoptedPart{1, id, PairHalf::backward};
+        static_cast<void>(cache.adopt("copy", device, spec(), adoption));
+        EXPECT_THAT(cache.readable("copy"),
+                    testing::HasSubstr(fmt::format("backward of 00000000000000010000000000{:06x}", id)));
+    }
+    adoption.part.reset();
+    static_cast<void>(cache.adopt("copy", device, spec(), adoption));
+    EXPECT_THAT(cache.readable("copy"), testing::Not(testing::HasSubstr("backward of")));
+}
+
 TEST_F(CudaAdoption, TheSameWorkTwiceIsNoDifferenceAndOtherWorkIsRecompiled)
 {
     capture_again();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <sstream>
 
 #include "facade_fixture.hpp"
 
@@ -92,6 +93,38 @@ protected:
         EXPECT_EQ(call.outcome, expected) << pair.report(PairHalf::forward).reason;
         EXPECT_EQ(backward(pair, call), expected) << pair.report(PairHalf::backward).reason;
         expect_results("in a new cache");
+    }
+
+    struct RecordedPart {
+        std::string part, recording;
+        std::string entry; ///< its digest
+    };
+    /// Of the pair's entries, backward first.
+    [[nodiscard]] static std::vector<RecordedPart> parts(Cache& cache)
+    {
+        std::vector<RecordedPart> result;
+        std::istringstream lines{cache.readable("step")};
+        std::string entry;
+        for (std::string line; std::getline(lines, line);) {
+            std::istringstream words{line};
+            std::string field, value, of, recording;
+            words >> field >> value >> of >> recording;
+            if (field == "entry") entry = value;
+            if (field == "recording") result.push_back({value, recording, entry});
+        }
+        std::ranges::sort(result, {}, &RecordedPart::part);
+        return result;
+    }
+    /// Of forward, or of the backward that belongs to it. REQUIRES: there is one forward.
+    [[nodiscard]] std::filesystem::path file_of(const std::string& part) const
+    {
+        Cache cache{options(Policy::read_only)};
+        const auto all = parts(cache);
+        const auto forward = std::ranges::find(all, "forward", &RecordedPart::part);
+        for (const auto& file : entries())
+            for (const RecordedPart& one : all)
+                if (one.part == part && one.recording == forward->recording && file.stem() == one.entry) return file;
+        return {};
     }
 
     Program kernels = device.program("pair", k_pair_kernels);

@@ -38,7 +38,7 @@ TEST_F(Training, AHundredStepsStartColdAndWarmWithTheSameLosses)
     EXPECT_THAT(cold.output, HasSubstr("forward recorded, backward recorded, update recorded"));
     EXPECT_THAT(cold.output, HasSubstr("0 hits, 2 misses"));
     EXPECT_LT(cold.loss(99), cold.loss(0) / 2) << "it learns";
-    EXPECT_EQ(entries_of("step").size(), 1U) << "both halves are one entry";
+    EXPECT_EQ(entries_of("step").size(), 2U) << "forward and backward";
 
     m_environment["WARMGRAPH_POLICY"] = "require_hit";
     const Run warm = train({});

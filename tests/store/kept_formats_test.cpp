@@ -67,6 +67,52 @@ TEST_P(KeptFormats, AreSetAsideByWhoWrites)
 
 INSTANTIATE_TEST_SUITE_P(Format, KeptFormats, testing::Values(1, 2, 3, 4));
 
+/// Forward and backward of a pair in one graph, of the format that is read.
+class KeptJoinedPair : public StoreTest {
+protected:
+    void SetUp() override
+    {
+        fs::remove_all(m_root);
+        static_cast<void>(open());
+        fs::copy(k_kept / "joined_pair", m_root, fs::copy_options::recursive);
+        const auto store = open();
+        m_function = store->functions().value().at(0);
+        m_key = {m_function, store->variants(m_function).value().at(0).guards_digest};
+    }
+    FunctionKey m_function;
+    EntryKey m_key;
+    static constexpr const char* k_why = "forward and backward of a pair in one graph";
+};
+
+TEST_F(KeptJoinedPair, IsStaleWithTheReasonAndStillReadable)
+{
+    const auto store = open({.access = store::StoreMode::read_only});
+    EXPECT_TRUE(failed_with(store->header(m_key), ErrorCode::stale, k_why));
+    EXPECT_TRUE(failed_with(store->entry(m_key), ErrorCode::stale, k_why));
+    const auto variants = store->variants(m_function).value();
+    ASSERT_FALSE(variants.at(0).header);
+    EXPECT_EQ(variants.at(0).header.error().code, ErrorCode::stale);
+    const auto damages = store->check().value();
+    ASSERT_EQ(damages.size(), 1U);
+    EXPECT_EQ(damages[0].error.code, ErrorCode::stale);
+    EXPECT_THAT(damages[0].error.message, HasSubstr(k_why));
+    const std::string bytes = text_of(path_of(m_key));
+    const auto entry = cachefmt::decode(as_bytes(bytes), m_key);
+    ASSERT_TRUE(succeeded(entry)) << "`warmgraph show` reads it";
+    EXPECT_GT(entry->graph.nodes.size(), 2U);
+}
+
+TEST_F(KeptJoinedPair, IsRemovedByPruneAndSetAsideByWhoAsksForIt)
+{
+    EXPECT_EQ(open()->prune().value().removed.entries.files, 1U);
+    EXPECT_FALSE(fs::exists(path_of(m_key)));
+    fs::copy(k_kept / "joined_pair", m_root, fs::copy_options::recursive);
+    const auto store = open();
+    EXPECT_TRUE(failed_with(store->entry(m_key), ErrorCode::stale, k_why));
+    EXPECT_FALSE(store->entry(m_key).value());
+    EXPECT_FALSE(quarantined().empty());
+}
+
 TEST(KeptFormatsFolder, HasEveryOlderFormat)
 {
     for (std::uint32_t format = 1; format < cachefmt::k_format_version; ++format)

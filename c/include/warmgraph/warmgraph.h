@@ -740,7 +740,7 @@ WARMGRAPH_API double wg_report_phase_ms(const wg_report* report, uint64_t index)
 typedef int32_t wg_pair_half;
 enum wg_pair_half_values { wg_pair_forward_half = 0, wg_pair_backward_half = 1 };
 
-/// Forward and backward of a training step: one entry under one set of guards. What both depend on (code, config,
+/// Forward and backward of a training step, recorded together and used together. What both depend on (code, config,
 /// environment, version, policy, metadata) may be said in either spec and counts for both.
 typedef struct wg_pair_spec {
     uint64_t size;                    ///< sizeof(wg_pair_spec)
@@ -817,6 +817,13 @@ typedef struct wg_native_capture {
 /// refused now and then. Takes 3 us. Thread-safe.
 WARMGRAPH_API void wg_clear_stack(void);
 
+/// Forward or backward of a pair whose graphs are adopted one by one, backward first. Who replays them uses both or none.
+typedef struct wg_adopted_part {
+    uint64_t high; ///< with `low` the recording id: 128 random bits, the same for both
+    uint64_t low;
+    wg_pair_half half;
+} wg_adopted_part;
+
 typedef struct wg_adoption {
     uint64_t size; ///< sizeof(wg_adoption)
     const wg_native_capture* first;
@@ -839,6 +846,8 @@ typedef struct wg_adoption {
     /// nothing proves that the graph does what the function does.
     int32_t (*answer)(void* user, int32_t is_last, char* text, uint64_t size);
     void* answer_user;
+    /// Then the cache keeps, evicts and removes the entry together with its other one. NULL: it is used alone.
+    const wg_adopted_part* part;
 } wg_adoption;
 
 /// The captured graph becomes an entry, under the guards that a call with the capture's memory and the declared shapes

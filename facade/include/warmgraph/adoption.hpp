@@ -10,6 +10,7 @@
 
 #include "warmgraph/arguments.hpp"
 #include "warmgraph/device.hpp"
+#include "warmgraph/pair.hpp"
 
 namespace warmgraph {
 
@@ -45,6 +46,12 @@ WARMGRAPH_API void clear_stack() noexcept;
 /// Words of parameters that lie in a region, where no second capture proved them to be addresses by moving them.
 enum class Unproven : std::uint8_t { refuse, allow };
 
+/// Forward or backward of a pair whose graphs are adopted one by one, backward first. Who replays them uses both or none.
+struct AdoptedPart {
+    std::uint64_t high = 0, low = 0; ///< the recording id: 128 random bits, the same for both
+    PairHalf half = PairHalf::forward;
+};
+
 struct Adoption {
     NativeCapture first;
     /// The same work captured with all of its regions and scratch elsewhere: it proves which words are addresses.
@@ -64,6 +71,8 @@ struct Adoption {
     /// known to touch declared memory alone. Empty: nothing proves that the graph does what the function does.
     std::function<void()> after_run{};
     std::function<std::string()> agreement{};
+    /// Then the cache keeps, evicts and removes the entry together with its other one. None: it is used alone.
+    std::optional<AdoptedPart> part{};
 };
 
 } // namespace warmgraph

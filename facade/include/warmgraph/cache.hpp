@@ -159,7 +159,7 @@ public:
     [[nodiscard]] Function wrap_code(std::string name, const Device& device, Spec spec, Callable callable,
                                      const void* code);
 
-    /// Wraps forward and backward of a training step, which are recorded as one entry under one set of guards
+    /// Wraps forward and backward of a training step, which are recorded together and used together
     /// (pair.hpp). `name` as wrap's; the halves are called NAME.forward and NAME.backward in reports and logs.
     /// invalid_argument: a name that is taken, a tensor that is saved twice or declared besides, saved memory without
     /// bytes, halves with other shapes, versions, policies or configurations. unsupported: events, semaphores or buckets.

@@ -1,4 +1,4 @@
-// Forward and backward of a training step: two callables, one entry.
+// Forward and backward of a training step: two callables, two entries of one recording.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,7 @@ enum class PairHalf : std::uint8_t { forward, backward };
 
 /// A cached pair of functions. Cheap to move; may outlive its Cache and its Device. Thread-safe: one call at a time.
 ///
-/// Both halves run as they are until both are recorded: then they are one entry, and from the next forward call on both
-/// are replayed. Where one half cannot be recorded, both run as they are. The callables share nothing but declared and
+/// Both halves run as they are until both are recorded: from the next forward call on both are replayed. Where one half cannot be recorded, both run as they are. The callables share nothing but declared and
 /// saved memory: what else backward uses of forward's (a variable of the host, memory that Recorder::alloc gave forward)
 /// is not there when forward is replayed.
 class WARMGRAPH_API Pair {

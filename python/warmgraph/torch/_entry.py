@@ -60,6 +60,7 @@ class Declaration:
     metadata: str = ""
     strict: bool = False
     keeps_undeclared: bool = True  # of libraries: as constants (docs/adoption.md)
+    part: tuple[int, int] | None = None  # of a pair that is adopted: (its recording id, 0 forward or 1 backward)
     raw_facts: list[Any] = dataclasses.field(default_factory=list, compare=False, repr=False)  # made once: a model has hundreds
 
 
@@ -268,6 +269,10 @@ class Entry(Handle):
         else:
             asked = _Asked(judge) if judge is not None else None
             adoption, kept = _raw_adoption(*captures, asked)
+            if given.part is not None:
+                recording, half = given.part
+                part = _c.wg_adopted_part(high=recording >> 64, low=recording % 2**64, half=half)
+                adoption.part = ctypes.pointer(part)
             try:
                 pointer = lib.made("wg_cache_adopt", cache.pointer, device.pointer, ctypes.byref(raw), ctypes.byref(adoption))
             except errors.Error as error:

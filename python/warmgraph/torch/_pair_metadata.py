@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 from typing import Any, Sequence
 
@@ -10,15 +9,16 @@ from .. import errors
 from . import _tensors
 from ._outputs import Metadata, Output
 
-BACKWARD_OF = "torch.pair.of"  # a fact of a backward half: digest() of its forward half
+BACKWARD_OF = "torch.pair.of"  # a fact of a backward half: the recording id, so that it is found for its own forward half alone
 
 
 @dataclasses.dataclass(frozen=True)
 class Description:
-    """results: how many of forward's outputs are the call's; the others are saved. differentiable: those of them for which backward is
-    given a gradient. used: inputs and states that backward reads. gradients: one for each tensor of the call that requires grad, None
-    where there is none."""
+    """recording: the id that both entries have. results: how many of forward's outputs are the call's; the others are saved.
+    differentiable: those of them for which backward is given a gradient. used: inputs and states that backward reads. gradients: one for
+    each tensor of the call that requires grad, None where there is none."""
 
+    recording: int
     results: int
     differentiable: tuple[int, ...]
     used: frozenset[str]
@@ -35,7 +35,7 @@ class Description:
 
 def with_pair(text: str, described: Description) -> str:
     """The metadata of a forward half."""
-    raw = {"results": described.results, "differentiable": list(described.differentiable), "used": sorted(described.used),
+    raw = {"recording": f"{described.recording:032x}", "results": described.results, "differentiable": list(described.differentiable), "used": sorted(described.used),
            "gradients": [None if one is None else [one.name, one.dtype, list(one.sizes), list(one.strides)] for one in described.gradients]}
     return json.dumps({**json.loads(text), "pair": raw}, separators=(",", ":"))
 
@@ -44,7 +44,7 @@ def description_of(metadata: Metadata) -> Description:
     """Corrupt for anything that with_pair does not write."""
     raw, count = metadata.pair, len(metadata.outputs)
     try:
-        found = Description(int(raw["results"]), tuple(map(int, raw["differentiable"])), frozenset(map(str, raw["used"])),
+        found = Description(int(raw["recording"], 16), int(raw["results"]), tuple(map(int, raw["differentiable"])), frozenset(map(str, raw["used"])),
                             tuple(None if one is None else _output(*one) for one in raw["gradients"]))
     except (ValueError, KeyError, TypeError) as error:
         raise errors.Corrupt(f"the pair's metadata cannot be read: {error}") from None
@@ -56,10 +56,3 @@ def description_of(metadata: Metadata) -> Description:
 def _output(name: Any, dtype: Any, sizes: Any, strides: Any) -> Output:
     _tensors.dtype_of(str(dtype))
     return Output(str(name), str(dtype), tuple(map(int, sizes)), tuple(map(int, strides)))
-
-
-def digest(metadata: Metadata) -> str:
-    """Of what forward leaves for backward, and what backward is to give. Two forward halves of one key are the same graph (the library
-    refuses another one), so that a backward of either follows both."""
-    outputs = [[one.name, one.dtype, one.sizes, one.strides] for one in metadata.outputs]
-    return hashlib.sha256(json.dumps([outputs, metadata.pair], sort_keys=True).encode()).hexdigest()

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import secrets
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 
 import torch
@@ -273,7 +274,7 @@ class PairRecording(Recording):
         saved = [self._saved[i] for i in self._first.filled]
         base = _outputs.to_text(_outputs.Described(described.tree, [*described.outputs, *saved], []), call.regions, self._draws,
                                 call.around.objects, _expecting.names_of(call.walker))
-        pair = _pair_metadata.Description(len(described.outputs), tuple(self._differentiable()), frozenset(self.saver.used), tuple(self._gradients))
+        pair = _pair_metadata.Description(secrets.randbits(128), len(described.outputs), tuple(self._differentiable()), frozenset(self.saver.used), tuple(self._gradients))
         made = _outputs.Described({"sequence": "builtins:list", "named": False, "of": [{"output": i} for i in range(len(pair.made()))]},
                                   pair.made(), [])
         inputs = [one for one in call.regions if one.name in pair.used and not one.is_state]
@@ -341,6 +342,7 @@ class PairRecording(Recording):
             declared = backward_declaration(given, self._wrapped._name(), metadata["forward"])
             inputs = [dataclasses.replace(one, pointer=self._first.where[one.name]) for one in declared.inputs]
             full = _declarations.completed(dataclasses.replace(declared, inputs=inputs), metadata[half], [], texts[half], self._memory.gradients)
+        full = dataclasses.replace(full, part=(_pair_metadata.description_of(metadata["forward"]).recording, HALVES.index(half)))
         judge = self._judge_of_half(half)
         device = _launching.device_of(self._call.device.index or 0)
         captures = (self._first.of(half, full), self._second.captures.of(half, full))
@@ -400,7 +402,7 @@ def backward_declaration(given: _entry.Declaration, name: str, forward: _outputs
     inputs += [one for one in given.inputs if one.name in pair.used]
     states = [one.with_access(False) for one in given.states if one.name in pair.used]
     return dataclasses.replace(given, name=half_of(name, "backward"), inputs=inputs, outputs=[], states=states, metadata="",
-                               facts={**given.facts, _pair_metadata.BACKWARD_OF: _pair_metadata.digest(forward)}, raw_facts=[])
+                               facts={**given.facts, _pair_metadata.BACKWARD_OF: f"{pair.recording:032x}"}, raw_facts=[])
 
 
 def _gradients(outputs: Sequence[torch.Tensor], copy: _Copy, given: Sequence[torch.Tensor]) -> Sequence[torch.Tensor | None]:

@@ -110,7 +110,7 @@ Result<Removal::Amount> remove_artifacts(const Disk& disk, ArtifactKind kind)
 Result<Removal> clear(LocalTier& tier, const ClearRequest& request)
 {
     const Disk& disk = tier.disk();
-    const auto functions = functions_to_clear(disk, request);
+    const auto functions = functions_to_clear(tier, request);
     if (!functions) return std::unexpected(functions.error());
     Removal removed{.functions = functions->size()};
     for (const FunctionKey& key : *functions) {

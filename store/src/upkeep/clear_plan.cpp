@@ -1,6 +1,10 @@
 #include "upkeep/clear_plan.hpp"
 
+#include <algorithm>
+#include <set>
+
 #include "tiers/local/own_names.hpp"
+#include "upkeep/inventory.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/cachefmt/key.hpp"
 
@@ -28,6 +32,30 @@ Result<Removal::Amount> add_entries(const Disk& disk, const FunctionKey& functio
         leaving.insert({function, digest});
     }
     return amount;
+}
+
+/// Forward and backward may be functions of their own.
+Result<void> add_others_of_pairs(LocalTier& tier, const std::vector<FunctionKey>& others,
+                                 std::vector<FunctionKey>& chosen)
+{
+    std::set<Pairs::Id> incomplete;
+    for (const FunctionKey& function : chosen) {
+        const auto entries = entries_with_recordings(tier, function);
+        if (!entries) return std::unexpected(entries.error());
+        const Pairs pairs{*entries};
+        for (const StoredEntry& entry : *entries)
+            if (!pairs.is_whole(entry)) incomplete.insert(Pairs::id_of(entry));
+    }
+    if (incomplete.empty()) return {};
+    for (const FunctionKey& function : others) {
+        const auto entries = entries_with_recordings(tier, function);
+        if (!entries) return std::unexpected(entries.error());
+        if (std::ranges::any_of(*entries, [&](const StoredEntry& entry) {
+                return entry.recording && incomplete.contains(Pairs::id_of(entry));
+            }))
+            chosen.push_back(function);
+    }
+    return {};
 }
 
 Result<Removal::Amount> count_quarantined(const Disk& disk)
@@ -71,20 +99,24 @@ Result<std::vector<std::pair<std::string, FileInfo>>> quarantined_files(const Di
     return files;
 }
 
-Result<std::vector<FunctionKey>> functions_to_clear(const Disk& disk, const ClearRequest& request)
+Result<std::vector<FunctionKey>> functions_to_clear(LocalTier& tier, const ClearRequest& request)
 {
     if (!request.kinds.contains(ArtifactKind::entries)) return std::vector<FunctionKey>{};
-    auto found = disk.list_functions();
+    auto found = tier.disk().list_functions();
     if (!found) return std::unexpected(found.error());
     if (found->left_out) log().warn("not all could be looked at: {}", found->left_out->message);
-    std::erase_if(found->keys, [&](const FunctionKey& key) { return !fits(key, request); });
-    return std::move(found->keys);
+    const auto others = std::ranges::stable_partition(found->keys, [&](const auto& key) { return fits(key, request); });
+    std::vector<FunctionKey> chosen(found->keys.begin(), others.begin());
+    if (request.function)
+        if (auto ok = add_others_of_pairs(tier, {others.begin(), others.end()}, chosen); !ok)
+            return std::unexpected(ok.error());
+    return chosen;
 }
 
 Result<Removal> plan_clear(LocalTier& tier, const ClearRequest& request)
 {
     const Disk& disk = tier.disk();
-    const auto functions = functions_to_clear(disk, request);
+    const auto functions = functions_to_clear(tier, request);
     if (!functions) return std::unexpected(functions.error());
     Removal removal{.functions = functions->size()};
     std::set<EntryKey> leaving;

@@ -5,8 +5,8 @@
 
 namespace warmgraph::store {
 
-/// The functions that fit; none for a kind that keeps entries.
-[[nodiscard]] Result<std::vector<FunctionKey>> functions_to_clear(const Disk& disk, const ClearRequest& request);
+/// The functions that fit, and those that have the other entries of their pairs; none for a kind that keeps entries.
+[[nodiscard]] Result<std::vector<FunctionKey>> functions_to_clear(LocalTier& tier, const ClearRequest& request);
 
 /// All that would go.
 [[nodiscard]] Result<Removal> plan_clear(LocalTier& tier, const ClearRequest& request);

@@ -2,39 +2,57 @@
 
 #include <algorithm>
 
+#include "upkeep/inventory.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/units.hpp"
 
 namespace warmgraph::store {
+namespace {
 
-Result<Removal::Amount> evict(const Disk& disk, const FunctionKey& function, const Digest& published)
+/// What goes together, and when any of it was used last.
+struct Group {
+    std::chrono::system_clock::time_point last_used;
+    std::vector<const StoredEntry*> entries;
+};
+
+/// The least recently used first.
+std::vector<Group> groups_of(const std::vector<StoredEntry>& entries)
 {
-    const auto digests = disk.entries_of(function);
+    const Pairs pairs{entries};
+    const auto used = [](const StoredEntry* entry) { return entry->stamp.used; };
+    std::vector<Group> groups;
+    for (const StoredEntry& entry : entries) {
+        auto beside = pairs.beside(entry);
+        if (beside.front() != &entry) continue;
+        groups.push_back({used(*std::ranges::max_element(beside, {}, used)), std::move(beside)});
+    }
+    std::ranges::sort(groups, {}, [](const Group& one) { return std::pair(one.last_used, one.entries.front()->key); });
+    return groups;
+}
+
+} // namespace
+
+Result<Removal::Amount> evict(LocalTier& tier, const EntryKey& published)
+{
+    const Disk& disk = tier.disk();
+    const auto digests = disk.entries_of(published.function);
     if (!digests) return std::unexpected(digests.error());
     const std::size_t limit = std::max<std::size_t>(disk.options.max_variants, 1);
     Removal::Amount evicted;
     if (digests->size() <= limit) return evicted;
-
-    struct Other {
-        std::chrono::system_clock::time_point last_used;
-        Digest digest;
-        std::uint64_t size;
-        auto operator<=>(const Other&) const = default;
-    };
-    std::vector<Other> others;
-    for (const Digest& digest : *digests) {
-        if (digest == published) continue;
-        const auto info = disk.files.info(disk.layout.entry({function, digest}));
-        if (!info) return std::unexpected(info.error());
-        if (*info) others.push_back({(*info)->modified, digest, (*info)->size});
-    }
-    std::ranges::sort(others);
-    for (std::size_t i = 0; i + limit <= others.size(); ++i) {
-        const Path path = disk.layout.entry({function, others[i].digest});
-        if (auto removed = disk.files.remove(path); !removed) return std::unexpected(removed.error());
-        evicted += {1, others[i].size};
-        log().info("evicted {}: more than {}", path.string(), plural(limit, "variant"));
-    }
+    const auto entries = entries_with_recordings(tier, published.function);
+    if (!entries) return std::unexpected(entries.error());
+    auto others = groups_of(*entries);
+    std::erase_if(others, [&](const Group& one) {
+        return std::ranges::find(one.entries, published, &StoredEntry::key) != one.entries.end();
+    });
+    for (std::size_t i = 0; i + limit <= others.size(); ++i)
+        for (const StoredEntry* const entry : others[i].entries) {
+            const Path path = disk.layout.entry(entry->key);
+            if (auto removed = disk.files.remove(path); !removed) return std::unexpected(removed.error());
+            evicted += {1, entry->stamp.size};
+            log().info("evicted {}: more than {}", path.string(), plural(limit, "variant"));
+        }
     return evicted;
 }
 

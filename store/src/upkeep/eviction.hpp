@@ -1,12 +1,13 @@
 // Keeps a function's variants under their limit.
 #pragma once
 
-#include "tiers/local/disk.hpp"
+#include "tiers/local/local_tier.hpp"
 
 namespace warmgraph::store {
 
-/// Removes the least recently used entries of a function (by modification time, which a hit renews) while there are
-/// more than `max_variants`; never `published`. Readers that hold one open are not disturbed.
-[[nodiscard]] Result<Removal::Amount> evict(const Disk& disk, const FunctionKey& function, const Digest& published);
+/// Removes the least recently used variants of a function (by modification time, which a hit renews) while there are more
+/// than `max_variants`; never `published`. What a pair has under one recording id is one variant. Readers that hold a file
+/// open are not disturbed.
+[[nodiscard]] Result<Removal::Amount> evict(LocalTier& tier, const EntryKey& published);
 
 } // namespace warmgraph::store

@@ -141,12 +141,66 @@ Result<void> read_images(LocalTier& tier, Inventory& inventory, const TimeLimit&
         const auto read = read_entry(tier, entry.key, caps_of(disk.options), Asked::by_name);
         if (!read && read.error().code != ErrorCode::permission_denied) return std::unexpected(read.error());
         if (read && !*read) continue;
-        if (read && (*read)->content)
-            entry.images = distinct(cachefmt::blobs_of((*read)->content->graph));
-        else if (!read || (*read)->fate == Fate::leave)
+        if (read && (*read)->content) {
+            const auto& [header, graph] = *(*read)->content;
+            entry.images = distinct(cachefmt::blobs_of(graph));
+            if (is_part(header)) entry.recording = header.recording;
+            entry.is_joined = !cachefmt::check_not_joined(header);
+        } else if (!read || (*read)->fate == Fate::leave)
             inventory.knows_images = false;
     }
     return {};
+}
+
+bool is_part(const EntryHeader& header) noexcept
+{
+    return header.kind == cachefmt::EntryKind::graph && header.recording &&
+           header.recording->part != cachefmt::Part::whole;
+}
+
+Result<std::vector<StoredEntry>> entries_with_recordings(LocalTier& tier, const FunctionKey& function)
+{
+    const Disk& disk = tier.disk();
+    const auto digests = disk.entries_of(function);
+    if (!digests) return std::unexpected(digests.error());
+    std::vector<StoredEntry> entries;
+    for (const Digest& digest : *digests) {
+        const EntryKey key{function, digest};
+        const auto info = disk.files.info(disk.layout.entry(key));
+        if (!info) return std::unexpected(info.error());
+        if (!*info) continue;
+        StoredEntry& entry = entries.emplace_back(StoredEntry{key, stamp_of(**info)});
+        const auto read = read_header(tier, key, caps_of(disk.options), Asked::by_name);
+        if (read && *read && (*read)->content && is_part(*(*read)->content))
+            entry.recording = (*read)->content->recording;
+    }
+    return entries;
+}
+
+Pairs::Pairs(const std::vector<StoredEntry>& entries)
+{
+    for (const StoredEntry& entry : entries)
+        if (entry.recording) m_parts[id_of(entry)].push_back(&entry);
+    for (auto& [id, parts] : m_parts)
+        std::ranges::stable_sort(parts, {}, [](const StoredEntry* entry) { return entry->recording->part; });
+}
+
+Pairs::Id Pairs::id_of(const StoredEntry& entry)
+{
+    return {entry.key.function.model_info, entry.key.function.rank, entry.recording->id};
+}
+
+bool Pairs::is_whole(const StoredEntry& entry) const
+{
+    if (!entry.recording) return true;
+    const auto& parts = m_parts.at(id_of(entry));
+    return parts.front()->recording->part != parts.back()->recording->part;
+}
+
+std::vector<const StoredEntry*> Pairs::beside(const StoredEntry& entry) const
+{
+    if (!entry.recording) return {&entry};
+    return m_parts.at(id_of(entry));
 }
 
 } // namespace warmgraph::store

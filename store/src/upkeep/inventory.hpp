@@ -4,6 +4,8 @@
 #include <chrono>
 #include <map>
 #include <optional>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "tiers/local/local_tier.hpp"
@@ -13,7 +15,34 @@ namespace warmgraph::store {
 struct StoredEntry {
     EntryKey key;
     Stamp stamp;
-    std::vector<Digest> images{}; ///< that it names; empty before read_images()
+    std::vector<Digest> images{};                       ///< that it names; empty before read_images()
+    std::optional<cachefmt::RecordingPart> recording{}; ///< of one of a pair's; likewise
+    bool is_joined = false;                             ///< check_not_joined(); likewise
+};
+
+/// Whether the entry is one of a pair's, which is used with another one or not at all.
+[[nodiscard]] bool is_part(const EntryHeader& header) noexcept;
+
+/// A function's entries, with what their headers say of recordings. Images are not read.
+[[nodiscard]] Result<std::vector<StoredEntry>> entries_with_recordings(LocalTier& tier, const FunctionKey& function);
+
+/// Which entries belong to each other: those of one model and rank with one recording id.
+class Pairs {
+public:
+    /// `entries` must outlive it and stay where they are.
+    explicit Pairs(const std::vector<StoredEntry>& entries);
+
+    /// Is there a forward, and a backward? True for what is none of a pair's.
+    [[nodiscard]] bool is_whole(const StoredEntry& entry) const;
+    /// Forwards first. The entry alone where it is none of a pair's.
+    [[nodiscard]] std::vector<const StoredEntry*> beside(const StoredEntry& entry) const;
+
+    using Id = std::tuple<std::string, std::string, cachefmt::RecordingId>;
+    /// REQUIRES: it is one of a pair's.
+    [[nodiscard]] static Id id_of(const StoredEntry& entry);
+
+private:
+    std::map<Id, std::vector<const StoredEntry*>> m_parts;
 };
 
 struct StoredFile {

@@ -33,14 +33,17 @@ public:
 
     Pruned run()
     {
-        if (m_inventory.knows_images && is_asked(ArtifactKind::entries)) drop_unused_images();
+        if (m_inventory.knows_images && is_asked(ArtifactKind::entries)) {
+            drop_unused_entries();
+            drop_unused_images();
+        }
         // By their last use, whatever they are: first what is over its own kind's part, then what all are over.
         std::vector<Candidate> candidates = this->candidates();
         for (Candidate& candidate : candidates)
-            if (is_too_old(*candidate.stamp) || is_over(candidate.kind)) try_drop(candidate);
+            if (is_too_old(candidate.used) || is_over(candidate.kind)) try_drop(candidate);
         if (!m_goal.only)
             for (const StoredFile& file : m_inventory.quarantined)
-                if (is_too_old(file.stamp) || is_over()) drop_quarantined(file);
+                if (is_too_old(file.stamp.used) || is_over()) drop_quarantined(file);
         for (Candidate& candidate : candidates)
             if (!candidate.was_tried && is_over()) try_drop(candidate);
         m_result.left = m_left;
@@ -48,11 +51,12 @@ public:
     }
 
 private:
-    /// What may go: an entry or an artifact.
+    using Time = std::chrono::system_clock::time_point;
+    /// What may go: an entry, all of a pair's, or an artifact.
     struct Candidate {
         ArtifactKind kind;
-        const Stamp* stamp;
-        const StoredEntry* entry = nullptr;
+        Time used; ///< the last use of any
+        std::vector<const StoredEntry*> entries{};
         const StoredFile* artifact = nullptr;
         bool was_tried = false;
     };
@@ -62,22 +66,28 @@ private:
     {
         std::vector<Candidate> candidates;
         if (is_asked(ArtifactKind::entries))
-            for (const StoredEntry& entry : m_inventory.entries)
-                candidates.push_back({ArtifactKind::entries, &entry.stamp, &entry});
+            for (const StoredEntry& entry : m_inventory.entries) {
+                auto beside = m_pairs.beside(entry);
+                if (beside.front() != &entry) continue; // they go with the first one
+                const auto used = [](const StoredEntry* one) { return one->stamp.used; };
+                candidates.push_back({ArtifactKind::entries, used(*std::ranges::max_element(beside, {}, used)), beside});
+            }
         for (const auto& [kind, file] : m_inventory.artifacts)
-            if (is_asked(kind)) candidates.push_back({kind, &file.stamp, nullptr, &file});
+            if (is_asked(kind)) candidates.push_back({kind, file.stamp.used, {}, &file});
         std::ranges::stable_sort(candidates, {}, [](const Candidate& candidate) {
-            return std::pair(row_of(candidate.kind).goes_last, candidate.stamp->used);
+            return std::pair(row_of(candidate.kind).goes_last, candidate.used);
         });
         return candidates;
     }
     void try_drop(Candidate& candidate)
     {
         candidate.was_tried = true;
-        if (candidate.entry != nullptr)
-            drop(*candidate.entry);
-        else
-            remove(candidate.kind, candidate.artifact->path, *candidate.stamp, m_result.removed.of(candidate.kind));
+        if (candidate.artifact != nullptr)
+            remove(candidate.kind, candidate.artifact->path, candidate.artifact->stamp,
+                   m_result.removed.of(candidate.kind));
+        else // a process that uses backward uses forward: where that stays, all do
+            for (const StoredEntry* const entry : candidate.entries)
+                if (!drop(*entry)) return;
     }
     /// Where images cannot go, entries do not make up for them: else all would go, and nothing be gained.
     [[nodiscard]] Removal::Amount fixed() const noexcept
@@ -95,10 +105,7 @@ private:
         if (most == m_goal.most.kinds.end()) return false;
         return m_left.at(kind) - (kind == ArtifactKind::entries ? fixed().bytes : 0) > most->second;
     }
-    [[nodiscard]] bool is_too_old(const Stamp& stamp) const noexcept
-    {
-        return m_goal.used_before && stamp.used < *m_goal.used_before;
-    }
+    [[nodiscard]] bool is_too_old(Time used) const noexcept { return m_goal.used_before && used < *m_goal.used_before; }
     /// False where it stays: it was used or replaced since, or cannot be removed.
     bool remove(std::optional<ArtifactKind> kind, const Path& path, const Stamp& stamp, Removal::Amount& counted)
     {
@@ -123,6 +130,14 @@ private:
         remove(ArtifactKind::entries, m_disk.layout.image(digest), image->second,
                m_result.removed.of(ArtifactKind::images));
     }
+    /// Forward and backward in one graph, and one without the other. Not those of a writer that is about to publish the
+    /// other one.
+    void drop_unused_entries()
+    {
+        for (const StoredEntry& entry : m_inventory.entries)
+            if (entry.is_joined || (!m_pairs.is_whole(entry) && entry.stamp.used < m_grace_began))
+                static_cast<void>(drop(entry));
+    }
     void drop_unused_images()
     {
         for (const auto& [digest, stamp] : m_inventory.images)
@@ -135,7 +150,8 @@ private:
         if (!remove(std::nullopt, file.path, file.stamp, is_reason_of ? reasons : m_result.removed.quarantined)) return;
         m_result.removed.quarantined.bytes += reasons.bytes;
     }
-    void drop(const StoredEntry& entry)
+    /// False where it stays.
+    bool drop(const StoredEntry& entry)
     {
         bool is_gone = false;
         const bool is_free = m_tier.leases().unless_taken(entry.key, [&] {
@@ -143,15 +159,16 @@ private:
                              m_result.removed.of(ArtifactKind::entries));
         });
         if (!is_free) ++m_result.in_use;
-        if (!is_gone) return;
-        if (!m_inventory.knows_images) return;
+        if (!is_gone || !m_inventory.knows_images) return is_gone;
         for (const Digest& image : entry.images)
             if (--m_users[image] == 0) drop_image(image, std::max(entry.stamp.used, m_grace_began));
+        return true;
     }
 
     LocalTier& m_tier;
     const Disk& m_disk;
     Inventory m_inventory;
+    const Pairs m_pairs{m_inventory.entries};
     PruneGoal m_goal;
     const std::chrono::system_clock::time_point m_grace_began = m_inventory.taken - k_prune_grace;
     std::map<Digest, std::uint64_t> m_users; ///< how many entries name an image

@@ -7,6 +7,7 @@
 #include "tiers/local/mark.hpp"
 #include "tiers/local/own_names.hpp"
 #include "tiers/local/temporary.hpp"
+#include "upkeep/prune.hpp"
 #include "usage/miss_file.hpp"
 #include "usage/usage_file.hpp"
 #include "warmgraph/cachefmt/image_use.hpp"
@@ -30,6 +31,7 @@ Result<void> Scan::run()
     for (const ArtifactKind kind : kinds_with_files())
         if (auto ok = scan_artifacts(kind); !ok) return ok;
     scan_missing_images();
+    scan_lone_parts();
     std::ranges::stable_sort(m_findings, {}, [](const Finding& finding) { return finding.damage.path.native(); });
     return {};
 }
@@ -173,7 +175,11 @@ void Scan::scan_entry(const EntryKey& key)
     if (!entry) return add(path, entry.error(), Finding::Cure::leave);
     if (!*entry) return; // evicted meanwhile
     if ((*entry)->content) {
-        for (const Digest& blob : cachefmt::blobs_of((*entry)->content->graph)) m_named.emplace_back(key, blob);
+        const auto& [header, graph] = *(*entry)->content;
+        if (const auto ok = cachefmt::check_not_joined(header); !ok)
+            return add(path, ok.error(), Finding::Cure::set_aside, (*entry)->stamp);
+        for (const Digest& blob : cachefmt::blobs_of(graph)) m_named.emplace_back(key, blob);
+        if (is_part(header)) m_parts.push_back({key, (*entry)->stamp, {}, header.recording});
     } else if ((*entry)->fate == Fate::refuse) {
         add(path, (*entry)->content.error(), Finding::Cure::set_aside, (*entry)->stamp);
     }
@@ -229,6 +235,19 @@ void Scan::scan_missing_images()
              fmt::format("image {} is missing: the function is recorded again at its next call", to_hex(digest))},
             Finding::Cure::set_aside, stamp_of(**entry));
     }
+}
+
+void Scan::scan_lone_parts()
+{
+    const auto began = m_disk.clock.wall() - k_prune_grace; // what is younger may be about to be whole
+    const Pairs pairs{m_parts};
+    for (const StoredEntry& entry : m_parts)
+        if (!pairs.is_whole(entry) && entry.stamp.used < began)
+            add(m_disk.layout.entry(entry.key),
+                {ErrorCode::not_found,
+                 fmt::format("the {} that it belongs to is missing: it is not used without",
+                             entry.recording->part == cachefmt::Part::forward ? "backward" : "forward")},
+                Finding::Cure::set_aside, entry.stamp);
 }
 
 void Scan::scan_other(const Path& folder, const DirectoryItem& item)

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tiers/local/local_tier.hpp"
+#include "upkeep/inventory.hpp"
 
 namespace warmgraph::store {
 
@@ -44,6 +45,7 @@ private:
     [[nodiscard]] bool scan_beside_shards(const Path& top, const DirectoryItem& item);
     void scan_usage(const Path& path);
     void scan_missing_images();
+    void scan_lone_parts();
     /// A temporary, or a file that is none of ours.
     void scan_other(const Path& folder, const DirectoryItem& item);
     void add(const Path& path, Error error, Finding::Cure cure, const Stamp& stamp = {});
@@ -54,6 +56,7 @@ private:
     std::vector<Finding> m_findings;
     std::vector<Path> m_record_locks;
     std::vector<std::pair<EntryKey, Digest>> m_named; ///< the images that intact entries name
+    std::vector<StoredEntry> m_parts;                 ///< intact entries of pairs
 };
 
 } // namespace warmgraph::store

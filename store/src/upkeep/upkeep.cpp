@@ -75,7 +75,7 @@ Result<Removal> Upkeep::clear(const ClearRequest& request)
 Removal::Amount Upkeep::after_publish(const EntryKey& key, const BudgetKeeper::OnEvicted& for_the_budget) noexcept
 try {
     sweep_once();
-    const auto evicted = evict(m_tier.disk(), key.function, key.guards_digest);
+    const auto evicted = evict(m_tier, key);
     if (!evicted) log().debug("eviction: {}", evicted.error().message);
     if (evicted && evicted->files > 0) m_has_evicted = true;
     m_budget.keep(for_the_budget);

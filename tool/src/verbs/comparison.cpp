@@ -6,7 +6,6 @@
 #include "warmgraph/backends/built.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/cachefmt/fact_names.hpp"
-#include "warmgraph/cachefmt/halves.hpp"
 
 namespace warmgraph::tool {
 
@@ -83,15 +82,6 @@ Comparison compare(const EntryHeader& header, const Guards& recorded, const Guar
     return comparison;
 }
 
-/// A miss of a pair's half is compared with that half's guards.
-Guards guards_for(const Guards& call, const EntryHeader& header)
-{
-    if (!cachefmt::is_pair(call)) return header.guards;
-    const bool is_backward = find(call, cachefmt::k_forward_fact) != nullptr;
-    auto half = cachefmt::half_header(header, is_backward ? cachefmt::Half::backward : cachefmt::Half::forward);
-    return half ? std::move(half->guards) : header.guards;
-}
-
 template <class Compare>
 Comparison fewest(const std::vector<EntryHeader>& recorded, Compare compare_one)
 {
@@ -145,8 +135,7 @@ Comparison nearest_here(const std::vector<EntryHeader>& recorded, const LocalFac
 
 Comparison nearest(const std::vector<EntryHeader>& recorded, const Guards& now, const guards::Relaxation& relaxation)
 {
-    return fewest(recorded,
-                  [&](const EntryHeader& header) { return compare(header, guards_for(now, header), now, relaxation); });
+    return fewest(recorded, [&](const EntryHeader& header) { return compare(header, header.guards, now, relaxation); });
 }
 
 } // namespace warmgraph::tool

@@ -1,5 +1,6 @@
 // `warmgraph ls`: one line a function.
 #include <algorithm>
+#include <set>
 
 #include "commands.hpp"
 #include "miss_json.hpp"
@@ -25,8 +26,10 @@ Result<Row> row_of(const store::LocalStore& store, const cachefmt::FunctionKey& 
     if (!variants) return std::unexpected(variants.error());
     Row row{.key = key};
     row.usage = store.usage(key);
+    std::set<cachefmt::RecordingId> recordings; // forward and backward are one variant
     for (const store::Variant& variant : *variants) {
-        ++row.variants;
+        const auto recording = variant.header ? variant.header->recording : std::nullopt;
+        if (!recording || recordings.insert(recording->id).second) ++row.variants;
         row.size += variant.size;
         if (variant.header) environments.add(variant.header->guards);
         if (!variant.header)

@@ -1,10 +1,14 @@
 // One entry: what is stored for a function under one set of guards.
 #pragma once
 
+#include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "warmgraph/base/error.hpp"
 #include "warmgraph/cachefmt/graph.hpp"
 #include "warmgraph/cachefmt/guard_data.hpp"
 #include "warmgraph/cachefmt/key.hpp"
@@ -47,13 +51,34 @@ struct EntryInfo {
     bool operator==(const EntryInfo&) const = default;
 };
 
+/// 128 random bits. All entries that were recorded together have the same ones.
+struct RecordingId {
+    std::uint64_t high = 0, low = 0;
+    auto operator<=>(const RecordingId&) const = default;
+};
+[[nodiscard]] RecordingId new_recording_id();
+[[nodiscard]] std::string to_hex(const RecordingId& id); ///< 32 digits
+
+/// What an entry is of its recording.
+enum class Part : std::uint8_t { whole = 0, forward = 1, backward = 2 };
+/// "whole", "forward", "backward"
+[[nodiscard]] std::string_view to_string(Part part) noexcept;
+
+/// The entries of one recording are used together or not at all.
+struct RecordingPart {
+    RecordingId id;
+    Part part = Part::whole;
+    bool operator==(const RecordingPart&) const = default;
+};
+
 /// The part that is read and judged before any payload.
 struct EntryHeader {
     EntryKey key;
     EntryKind kind = EntryKind::graph;
     Guards guards;
     EntryInfo info;
-    std::string signed_by{}; ///< of a decoded one: id of the known key that signed it. Not encoded
+    std::string signed_by{};                  ///< of a decoded one: id of the known key that signed it. Not encoded
+    std::optional<RecordingPart> recording{}; ///< none: the entry is used alone
     bool operator==(const EntryHeader&) const = default;
 };
 
@@ -62,6 +87,13 @@ struct Entry {
     Graph graph; ///< empty for a tombstone
     bool operator==(const Entry&) const = default;
 };
+
+/// The fact that both entries of a pair of the C++ interface have: what forward saves for backward, as text.
+inline constexpr const char* k_saved_fact = "pair.saved";
+/// Whether the entry is one of such a pair's two.
+[[nodiscard]] bool is_of_pair(const EntryHeader& header) noexcept;
+/// `stale` for an entry that has forward and backward of a pair in one graph: nothing uses it any more.
+[[nodiscard]] Result<void> check_not_joined(const EntryHeader& header);
 
 /// SHA-256 over the must_match facts, tensors and values in a canonical form (names and lengths included).
 [[nodiscard]] Digest guards_digest(const Guards& guards);

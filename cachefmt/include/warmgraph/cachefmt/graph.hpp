@@ -271,8 +271,6 @@ struct Graph {
     std::vector<Node> nodes;               ///< in a topological order: every edge goes from a lower to a higher index
     std::vector<Edge> edges;               ///< sorted, unique by (from, to)
     std::vector<std::string> semaphores{}; ///< names, unique: what nobody but the process's own code can make anew
-    /// Of a pair's graph: the first node of its backward half, to which no edge leads from before it (halves.hpp).
-    std::optional<std::uint32_t> second_half{};
     bool operator==(const Graph&) const = default;
 };
 
