@@ -4,6 +4,7 @@ from __future__ import annotations
 import copy
 import ctypes
 import dataclasses
+import json
 import pickle
 import struct
 import threading
@@ -62,6 +63,16 @@ def test_a_miss_answers_and_is_captured_on_the_callers_memory_and_on_a_copy():
     assert dict((name, at) for name, at, _ in first.regions)["linear.weight"] == net.linear.weight.data_ptr()
     assert not {at for _, at, _ in first.regions} & {at for _, at, _ in second.regions}
     assert [one.name for one in entry.given.states if one.is_written] == ["count"]
+
+
+def test_an_entry_that_says_what_its_call_met_is_replayed_as_without():
+    net, x = Net(), at_alignment(0)
+    net.step(x)
+    for key, text in host.kept.items():
+        host.kept[key] = json.dumps({**json.loads(text), "met": {"classes": [["no.such.module", "Net", True]], "functions": 1}})
+    again = wrap(net.work)
+    again(x)
+    assert again.report().outcome == "replayed" and len(host.entries) == 2 and host.entries[-1].captures is None
 
 
 def test_the_copy_is_captured_and_the_callers_objects_are_never_touched():

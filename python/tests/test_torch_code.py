@@ -12,6 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
+from warmgraph import _code as _plain_code  # noqa: E402
 from warmgraph.torch import _code  # noqa: E402
 
 SITE, STDLIB = (sysconfig.get_paths()[name] for name in ("purelib", "stdlib"))
@@ -66,3 +67,25 @@ def test_code_that_is_met_again_is_followed_once() -> None:
     reached.add_class(Shape, is_constructed=True)
     assert (len(reached._references), reached.digest()) == before
     assert [one.key for one in reached.items() if one.key == "__repr__"] == ["__repr__"], "though more functions named more since"
+
+
+def test_installed_classes_are_read_once_and_anew_where_they_changed(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "wg_installed.py").write_text("import torch\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(_plain_code, "_INSTALLED", (*_plain_code._INSTALLED, str(tmp_path)))
+    import wg_installed  # type: ignore[import-not-found]
+
+    kind, anew = wg_installed.Net, _code._digests_anew
+    read: list[type] = []
+    monkeypatch.setattr(_code, "_digests_anew", lambda kind, functions: (read.append(kind), anew(kind, functions))[1])
+    assert _code.Reached(step, {kind: False}).packages == {"wg_installed": None} and read == [kind]
+    before = _code._digests_of(kind)
+    assert read == [kind]
+    kind.forward.__code__ = (lambda self, x: x + 1).__code__
+    assert _code._digests_of(kind) != before and read == [kind] * 2
+    changed = _code._digests_of(kind)
+    kind.forward = lambda self, x: x + 2
+    assert _code._digests_of(kind) not in (before, changed) and read == [kind] * 3
+    kind.more = lambda self: None
+    _code._digests_of(kind)
+    assert read == [kind] * 4

@@ -182,24 +182,6 @@ def test_the_library_is_told_what_a_walk_of_each_graph_would_tell_it(make: Calla
     assert {one.outcome for one in shared} == {"replayed"} and told() == expected
 
 
-MODEL = Model()
-
-
-def of_a_global() -> Made:
-    return None, lambda x: lambda: MODEL(x)
-
-
-@pytest.mark.parametrize("make", [closed_over, in_an_object, of_a_method, tied, of_a_global])
-def test_a_model_is_walked_once_where_what_it_meets_can_be_guessed(make: Callable[[], Made], monkeypatch: pytest.MonkeyPatch) -> None:
-    kept, of = make()
-    reached, owner = _code.Reached(of(torch.ones(2, 4))), getattr(of(torch.ones(2, 4)), "__self__", None)
-    walked: list[Any] = []
-    surroundings = _walking.Walker.surroundings
-    monkeypatch.setattr(_walking.Walker, "surroundings", lambda self, *given: (walked.append(self), surroundings(self, *given))[1])
-    _walking.read(reached, {}, owner)
-    assert len(walked) == 1
-
-
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Paths of the modules that are read from now on."""
     found: list[str] = []

@@ -19,7 +19,6 @@ from warmgraph.torch import _capture, _constants, _entry, _launching, _operators
 
 entries: list[FakeEntry] = []
 kept: dict[str, str] = {}  # metadata by facts
-latest: dict[str, str] = {}  # the last entry's, by function
 captures: list[_capture.Capture] = []
 plain: list[FakeGraph] = []  # graphs that PyTorch alone has
 written: list[tuple[Any, str]] = []  # (what was captured, the folder) for other processes
@@ -56,7 +55,7 @@ class FakeEntry:
         self.agreement = _judged(captures[0], judge) if captures is not None and judge is not None else ""
         entries.append(self)
         if captures is not None:
-            kept[_key(given)] = latest[given.name] = given.metadata
+            kept[_key(given)] = given.metadata
 
     def __call__(self, stream: int, pointers: Any, states: Any) -> str:
         if states != self.bound_states:
@@ -203,11 +202,6 @@ def _key(given: Any) -> str:
     return repr((given.name, sorted(each_fact(given.facts).items()), given.version, inputs))
 
 
-def _of_those(name: str) -> str | None:
-    """Of functions that begin so."""
-    return next((text for one, text in latest.items() if name.endswith("*") and one.startswith(name[:-1])), None)
-
-
 class FakeShadows:
     """Memory with the contents of the originals, because captures run here."""
 
@@ -234,7 +228,6 @@ def _captured(device: Any, work: Any, draws: bool) -> Any:
 def use(monkeypatch: Any) -> None:
     entries.clear()
     kept.clear()
-    latest.clear()
     captures.clear()
     plain.clear()
     written.clear()
@@ -245,7 +238,6 @@ def use(monkeypatch: Any) -> None:
     monkeypatch.setattr(_entry, "Entry", FakeEntry)
     monkeypatch.setattr(_entry, "write_capture", _write_capture)
     monkeypatch.setattr(_entry, "found", lambda cache, device, given: kept.get(_key(given)))
-    monkeypatch.setattr(_entry, "latest", lambda cache, device, name: latest.get(name) or _of_those(name))
     monkeypatch.setattr(_launching, "native_stream", lambda index: 0)
     monkeypatch.setattr(_launching, "view_of", lambda device, native: 0)
     monkeypatch.setattr(_recording, "Shadows", FakeShadows)
@@ -271,4 +263,4 @@ class FakeGenerator:
         return 0
 
 
-__all__ = ["captures", "entries", "errors", "kept", "latest", "others", "plain", "use", "written"]
+__all__ = ["captures", "entries", "errors", "kept", "others", "plain", "use", "written"]

@@ -6,13 +6,12 @@ that is to use another device would have two. What goes wrong costs the gain alo
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import logging
 import sys
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import TYPE_CHECKING, Any
 
 from . import _fork
 
@@ -36,7 +35,6 @@ _lock = threading.Lock()
 _waiting: list[Expected] = []
 _thread: threading.Thread | None = None
 _made_in = 0  # the process that has the thread
-_is_called = False  # since it began
 _PERIOD = 0.005  # seconds between two looks: a context takes a hundred times as long
 _LONGEST = 300.0  # seconds without a context, after which the first calls are left to themselves
 
@@ -44,7 +42,7 @@ _LONGEST = 300.0  # seconds without a context, after which the first calls are l
 def expect(wrapped: CachedFunction, name: str = "", patience: float = 0.0) -> Expected | None:
     """It will be called, on whichever device the process uses. None where PyTorch is not imported yet. patience: seconds in which its first
     call may come, and ends this (forget())."""
-    global _thread, _made_in, _is_called
+    global _thread, _made_in
     if "torch" not in sys.modules or not wrapped.options.config.prefetch:
         return None
     with _lock:
@@ -54,7 +52,6 @@ def expect(wrapped: CachedFunction, name: str = "", patience: float = 0.0) -> Ex
         expected = Expected(weakref.ref(wrapped), name, time.monotonic() + patience)
         _waiting.append(expected)
         if _thread is None:
-            _is_called = False
             _thread = threading.Thread(target=_wait, name="warmgraph prefetch", daemon=True)
             _thread.start()
         return expected
@@ -67,7 +64,7 @@ def forget(wrapped: CachedFunction) -> None:
 
 
 def _wait() -> None:
-    end, reading = time.monotonic() + _LONGEST, _Reading()
+    end = time.monotonic() + _LONGEST
     while True:
         index, now = _device_in_use(), time.monotonic()
         if index is not None:
@@ -75,74 +72,11 @@ def _wait() -> None:
                 wrapped = one.wrapped()
                 if wrapped is not None:
                     begin(wrapped, index, one.name)
-                    reading.go_on_with(one, index)
         elif now >= end:
             _taken(now, None)
-        reading.go_on(now + _PERIOD)
-        if not reading.is_under_way and _is_done():
+        if _is_done():
             return
-        time.sleep(max(0.0, now + _PERIOD - time.monotonic()))
-
-
-class _Reading:
-    """What any first call needs: versions, classes, and a rehearsal. Done while PyTorch makes a context, which leaves Python to others, and
-    given up once somebody calls, who would wait for it."""
-
-    def __init__(self) -> None:
-        self._pieces = _pieces()
-        self.is_under_way = False
-
-    def go_on_with(self, expected: Expected, index: int) -> None:
-        """And what the first call of this one needs."""
-        self._pieces = itertools.chain(self._pieces, _pieces_of(expected, index))
-
-    def go_on(self, end: float) -> None:
-        """Until then, of time.monotonic(). It begins with CUDA."""
-        self.is_under_way = self._pieces is not _NOTHING and (self.is_under_way or _is_cuda_initialized())
-        try:
-            while self.is_under_way and not _is_called and time.monotonic() < end:
-                next(self._pieces)
-                time.sleep(0)  # the program goes on between two pieces
-        except StopIteration:
-            self._leave()
-        except Exception:  # who needs it reads it again
-            self._leave()
-            _log.debug("versions and classes are not read ahead", exc_info=True)
-        if _is_called:
-            self._leave()
-
-    def _leave(self) -> None:
-        self._pieces, self.is_under_way = _NOTHING, False
-
-
-_NOTHING: Iterator[None] = iter(())
-
-
-def _pieces() -> Iterator[None]:
-    import torch
-
-    from .torch import _code, _modes, _rehearsal
-
-    yield from _modes.ask_ahead()
-    yield from _rehearsal.rehearse()
-    yield from _code.read_ahead(torch.nn.Module)
-
-
-def _pieces_of(expected: Expected, index: int) -> Iterator[None]:
-    from .torch import _expecting
-
-    wrapped = expected.wrapped()
-    try:
-        if wrapped is not None:
-            yield from _expecting.prepared(wrapped, index, expected.name)
-    except Exception:  # the first call reads it
-        _log.debug("the code of '%s' is not read ahead", wrapped._name() if wrapped is not None else "", exc_info=True)
-
-
-def leave_reading() -> None:
-    """Somebody calls."""
-    global _is_called
-    _is_called = True
+        time.sleep(_PERIOD)
 
 
 def _taken(now: float, index: int | None) -> list[Expected]:
@@ -162,13 +96,6 @@ def _is_done() -> bool:
         if not _waiting:
             _thread = None
         return _thread is None
-
-
-def _is_cuda_initialized() -> bool:
-    try:
-        return bool(sys.modules["torch"].cuda.is_initialized())
-    except Exception:  # a PyTorch without CUDA, or half imported
-        return False
 
 
 def _device_in_use() -> int | None:

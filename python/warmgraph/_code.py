@@ -76,9 +76,7 @@ class Reached:
     What a call brings along (functions as values, objects) gives a larger one (`with_met`)."""
 
     def __init__(self, function: Callable[..., Any], classes: Mapping[type, bool] = types.MappingProxyType({}),
-                 functions: Iterable[types.FunctionType] = (), imports: bool = True) -> None:
-        """imports: modules that its code would import are imported now (_imported_in), and not left out."""
-        self.imports, self.is_whole = imports, True  # false: one was left out
+                 functions: Iterable[types.FunctionType] = ()) -> None:
         self.functions: list[types.FunctionType] = []  # the user's own; of libraries only the digest counts
         self.globals: list[list[str]] = []  # names, for each of the functions
         self.names: set[str] = set()  # attributes that any of them names
@@ -123,7 +121,7 @@ class Reached:
         key = (tuple(classes.items()), tuple(map(id, functions)))
         found = self._larger.pop(key, None)
         if found is None or not found.is_current() or not found._has_same_classes():
-            found = type(self)(self._function, classes, functions, self.imports)
+            found = type(self)(self._function, classes, functions)
         self._larger[key] = found
         if len(self._larger) > _KEPT:
             self._larger.popitem(last=False)
@@ -474,9 +472,6 @@ def _module_named(name: str, reached: Reached) -> types.ModuleType | None:
         module = sys.modules[name]
         return None if reached.is_library(name, getattr(module, "__file__", None)) else module
     if name.split(".")[0] in sys.stdlib_module_names:
-        return None
-    if not reached.imports:
-        reached.is_whole = False
         return None
     spec = importlib.util.find_spec(name)
     if spec is None or reached.is_library(name, spec.origin):

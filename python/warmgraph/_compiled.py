@@ -61,8 +61,6 @@ class _Shared:
         self.variants: collections.OrderedDict[tuple[Any, ...], Variant] = collections.OrderedDict()
         self.reached: _code.Reached | None = None
         self.begun_on: int | None = None  # the device that its entries were prefetched for (_ahead.py)
-        self.reached_ahead: Any = None  # a torch._code.Reached, from before the first call (torch/_expecting.py)
-        self.met_ahead: Any = None  # of a table: what its functions met, by the same
         self.refused: set[str] = set()  # reasons that were logged
         self.changes = Changes()
         self.changing: set[str] = set()  # facts that the function itself changes each time
@@ -203,12 +201,6 @@ class CachedFunction:
                 raise
             assert self._function is not None
             self._signature, self._defaults = inspect.signature(self._function), _defaults_of(self._function)
-
-    def sign_ahead(self) -> None:
-        """What objects' methods have as their signature is read before the first of them is called."""
-        if self._shared.signature is None and isinstance(self._function, types.FunctionType) and self.module is None:
-            with contextlib.suppress(ValueError):  # no first argument: it is called as it is
-                self._shared.signature = inspect.signature(types.MethodType(self._function, self))
 
     def _signed(self) -> Callable[..., Any]:
         """What has the signature."""

@@ -8,7 +8,6 @@ import dataclasses
 import enum
 import hashlib
 import importlib.metadata
-import itertools
 import operator
 import platform
 import sys
@@ -17,7 +16,6 @@ from typing import Any, Iterable, Iterator, Mapping
 
 from .. import _attributes, _code, _code_objects, _watch
 
-_MOST_AHEAD = 500  # classes, of each kind
 _ALWAYS_LIBRARY = {"torch", "warmgraph", "triton", "numpy"}
 _SITES = {"site-packages", "dist-packages"}  # of another environment's, below the standard library
 
@@ -84,10 +82,10 @@ class Reached(_code.Reached):
     meets all methods count."""
 
     def __init__(self, function: Any, classes: Mapping[type, bool] = types.MappingProxyType({}),
-                 functions: Iterable[types.FunctionType] = (), imports: bool = True) -> None:
+                 functions: Iterable[types.FunctionType] = ()) -> None:
         self.packages: dict[str, None] = {}  # installed ones that code or classes come from
         self._hashed: dict[type, None] = {}
-        super().__init__(function, classes, functions, imports)
+        super().__init__(function, classes, functions)
 
     def add_class(self, kind: type, is_constructed: bool = False) -> None:
         for one in kind.__mro__:
@@ -196,49 +194,3 @@ _versions: dict[str, str] = {}
 
 def python_version() -> str:
     return f"{sys.implementation.name} {platform.python_version()}"
-
-
-def read_ahead(base: type) -> Iterator[None]:
-    """What a walk asks of installed classes, in pieces: their code, what they store, their packages' versions. Of those below `base`, then
-    of those that their modules name (configurations, caches). In any thread."""
-    found: dict[int, type] = {}  # by id: a class may have no hash
-    for kind in itertools.chain(_below(base), _named_beside(found)):
-        if len(found) > _MOST_AHEAD:
-            return
-        package = package_of(kind.__module__)
-        if not _is_always_library(package) and is_library(kind.__module__, None):
-            found[id(kind)] = kind
-            leave_slot_names(kind)
-            _attributes.stored_by(kind)
-            _digests_of(kind)
-            version_of(package)
-            yield
-
-
-def _below(base: type) -> Iterator[type]:
-    """The last defined ones first: a program imports its models last."""
-    waiting, seen = [base], {base}
-    while waiting and len(seen) < _MOST_AHEAD:
-        kind = waiting.pop()
-        yield kind
-        below = kind.__subclasses__() if issubclass(kind, base) else []
-        for one in (one for child in below for one in reversed(child.__mro__)):
-            if one not in seen:
-                seen.add(one)
-                waiting.append(one)
-
-
-def _named_beside(found: Mapping[int, type]) -> Iterator[type]:
-    """What the modules of these classes name of their packages, and what the modules of that name, with what is above it."""
-    seen, looked, packages = set(found), set(), {package_of(kind.__module__) for kind in found.values()}
-    for _ in range(2):
-        for name in dict.fromkeys(kind.__module__ for kind in list(found.values())):
-            if name in looked:
-                continue
-            looked.add(name)
-            held = getattr(sys.modules.get(name), "__dict__", {})
-            named = [one for one in list(held.values()) if issubclass(type(one), type)]  # a proxy would be asked by isinstance
-            for one in (one for kind in named for one in kind.__mro__):
-                if id(one) not in seen and package_of(one.__module__) in packages:
-                    seen.add(id(one))
-                    yield one

@@ -29,26 +29,13 @@ def has_elements(output: _outputs.Output) -> bool:
 
 
 def output_decl(output: _outputs.Output, pointer: int) -> _entry.Decl:
-    dtype, sizes, strides, nbytes = _declared(output)
-    return _entry.Decl(output.name, dtype, sizes, strides, pointer, nbytes)
-
-
-def expect(metadata: _outputs.Metadata) -> None:
-    """Outputs of this entry are declared soon: PyTorch takes a tenth of a millisecond for the first of them."""
-    for one in filter(has_elements, metadata.outputs):
-        _declared(one)
-
-
-@functools.lru_cache(maxsize=256)
-def _declared(output: _outputs.Output) -> tuple[str, tuple[int, ...], tuple[int, ...] | None, int]:
-    """(element type, sizes, strides, bytes)"""
     dtype = _tensors.dtype_of(output.dtype)
     like = torch.empty_strided(output.sizes, output.strides, dtype=dtype, device="meta")
     nbytes = _tensors.extent(like)
     if _tensors.own_type(dtype) and like.dim() <= _tensors.MOST_DIMENSIONS:
-        return _tensors.own_type(dtype), output.sizes, None if like.is_contiguous() else output.strides, nbytes
+        return _entry.Decl(output.name, _tensors.own_type(dtype), output.sizes, None if like.is_contiguous() else output.strides, pointer, nbytes)
     short, count = _tensors.flat_type(dtype, nbytes)
-    return short, (count,), None, nbytes
+    return _entry.Decl(output.name, short, (count,), None, pointer, nbytes)
 
 
 def decls(regions: Sequence[Region]) -> list[_entry.Decl]:

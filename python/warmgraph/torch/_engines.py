@@ -120,9 +120,6 @@ class GraphCache:
         if self._are_others_begun:
             return True
         _ahead.forget(self._table)
-        _ahead.leave_reading()
-        if self._table._shared.met_ahead is not None:
-            self._known.expected = self._table._shared.met_ahead
         if self._expected is None or self._expected.device is None:
             return False
         _ahead.pause(self._table)

@@ -150,11 +150,6 @@ def found(cache: Cache, device: Device, given: Declaration) -> str | None:
     return text
 
 
-def latest(cache: Cache, device: Device, name: str) -> str | None:
-    """The metadata of the entry that a first call most likely finds; None: there is none."""
-    return cache.latest_metadata(name, device)
-
-
 @dataclasses.dataclass(frozen=True)
 class Captured:
     """A graph and where everything was: (name, pointer, bytes)."""

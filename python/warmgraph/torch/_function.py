@@ -18,7 +18,7 @@ from .._compiled import CachedFunction
 from .._facts import difference
 from .._pools import pool_of
 from .._steady_calls import OTHERWISE, Tests
-from . import _bound, _code, _collection, _compiler, _declarations, _entry, _expecting, _gate, _given_up, _launching, _listing, _loans, _mega_cache, _modes, \
+from . import _bound, _code, _collection, _compiler, _declarations, _entry, _gate, _given_up, _launching, _listing, _loans, _mega_cache, _modes, \
     _modules, _operators, _outputs, _outside, _pausing, _recording, _regions, _registered, _steady, _walking
 from ._bound import Bound, Variant
 from ._call import Call, Surroundings, common_device
@@ -48,12 +48,12 @@ class TorchFunction:
         self._is_compiled_function = hasattr(function, "_torchdynamo_orig_callable")
         self._module = wrapped.module
         self.how = wrapped.options.compile
-        self._plain = _expecting.plain_of(function)
+        self._plain = function.__func__ if isinstance(function, types.MethodType) else function
         # The object of a method that the caller compiled: its code has it, and takes no other.
         self.held = None if self._plain is not function else getattr(_plain_code.compiled_from(function), "__self__", None)
         self._compiled: Callable[..., Any] | None = None
         self._traces = _compiler.Traces()
-        self.reached = _expecting.taken(wrapped)
+        self.reached = _code.Reached(self._plain)
         self._around: collections.OrderedDict[int, Surroundings] = collections.OrderedDict()
         self._quick: dict[Any, Variant] = {}
         self._frozen = wrapped._shared.frozen
@@ -209,7 +209,6 @@ class TorchFunction:
 
     def begin(self, wrapped: CachedFunction) -> None:
         """Device code is loaded while the model is read. Which entry it will be is not known yet: mostly the last one's."""
-        _ahead.leave_reading()
         if torch.cuda.is_initialized() and not _ahead.was_begun(wrapped, index := torch.cuda.current_device()):
             _ahead.begin(wrapped, index)
 

@@ -6,7 +6,7 @@ import functools
 import os
 import platform
 import sys
-from typing import Any, Callable, Iterator, NamedTuple, Sequence
+from typing import Any, Callable, NamedTuple, Sequence
 
 import torch
 
@@ -86,8 +86,7 @@ _QUICKER: dict[tuple[str, Any], tuple[Any, ...]] = {
 @functools.cache
 def settle(index: int) -> None:
     """PyTorch orders its attention kernels for the device when the first of them is chosen: the order would be another one in a process that
-    calls a function before, and in one that calls it after. Nothing is launched, and no memory is taken. Before the first modes() of a process, in any
-    thread."""
+    calls a function before, and in one that calls it after. Nothing is launched, and no memory is taken. Before the first modes() of a process."""
     try:
         one = torch.empty(1, 1, 0, 64, dtype=torch.float16, device=f"cuda:{index}")
         torch._fused_sdp_choice(one, one, one)
@@ -323,13 +322,6 @@ def _has_own_function_mode() -> bool:
 @functools.cache
 def _cudnn_version() -> str:
     return str(_ask(torch.backends.cudnn.version))
-
-
-def ask_ahead() -> Iterator[None]:
-    """What facts() says of the installation, which takes a millisecond to find out, in pieces. In any thread."""
-    _cudnn_version()
-    yield
-    _code.version_of("triton")
 
 
 def facts(now: tuple[Any, ...], packages: Any, how: str) -> dict[str, str]:

@@ -3,11 +3,9 @@ call, and plain values."""
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 import math
 import sys
-import types
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import torch
@@ -158,16 +156,15 @@ def described(value: Any, objects: dict[str, Any], regions: Sequence[Region], ta
 # --- metadata
 
 
-def to_text(described: Described, regions: Sequence[Region], draws: int, objects: Mapping[str, Any],
-            met: Mapping[str, Any] = types.MappingProxyType({})) -> str:
-    """What an entry carries. `objects`: what the paths name that surround the call. `met`: for who prepares for a call like it (_expecting.py).
-    Aliases and contents are for processes without PyTorch (_stored.py). Older entries have none of these."""
+def to_text(described: Described, regions: Sequence[Region], draws: int, objects: Mapping[str, Any]) -> str:
+    """What an entry carries. `objects`: what the paths name that surround the call. Aliases and contents are for processes
+    without PyTorch (_stored.py). Older entries lack these, or have "met", which nothing reads."""
     return json.dumps({
         "warmgraph.torch": VERSION, "result": described.tree, "draws": draws,
         "outputs": [[one.name, one.dtype, list(one.sizes), list(one.strides)] for one in described.outputs],
         "written": [region.name for region in regions if region.is_state and region.is_written],
         "aligned": {region.name: alignment_of(region.pointer) for region in regions if not region.is_state and not region.is_written},
-        "aliases": _carried.aliases(regions, objects), "contents": _carried.contents(regions, objects), "met": dict(met),
+        "aliases": _carried.aliases(regions, objects), "contents": _carried.contents(regions, objects),
     }, separators=(",", ":"))
 
 
@@ -185,9 +182,8 @@ class Metadata:
     pair: Any = None  # of a forward half: what _pair_metadata reads
 
 
-@functools.lru_cache(maxsize=64)  # of what a first call most likely finds, which is read before it
 def from_text(text: str) -> Metadata:
-    """Corrupt for anything that to_text does not write. Nobody writes into what it gives."""
+    """Corrupt for anything that to_text does not write."""
     try:
         found = json.loads(text)
         if found["warmgraph.torch"] != VERSION:

@@ -11,7 +11,7 @@ import torch
 from .. import errors
 from .._compiled import HALVES, half_of
 from .._pools import pool_of
-from . import _answers, _bound, _capture, _copies, _declarations, _entry, _expecting, _launching, _outputs, _pair_metadata, _tensors
+from . import _answers, _bound, _capture, _copies, _declarations, _entry, _launching, _outputs, _pair_metadata, _tensors
 from ._call import Call
 from ._outputs import Output
 from ._recording import _MOST_TRIES, Recording, version_of
@@ -272,8 +272,7 @@ class PairRecording(Recording):
         """The metadata of both halves."""
         call, described = self._call, self._described
         saved = [self._saved[i] for i in self._first.filled]
-        base = _outputs.to_text(_outputs.Described(described.tree, [*described.outputs, *saved], []), call.regions, self._draws,
-                                call.around.objects, _expecting.names_of(call.walker))
+        base = _outputs.to_text(_outputs.Described(described.tree, [*described.outputs, *saved], []), call.regions, self._draws, call.around.objects)
         pair = _pair_metadata.Description(secrets.randbits(128), len(described.outputs), tuple(self._differentiable()), frozenset(self.saver.used), tuple(self._gradients))
         made = _outputs.Described({"sequence": "builtins:list", "named": False, "of": [{"output": i} for i in range(len(pair.made()))]},
                                   pair.made(), [])

@@ -11,7 +11,7 @@ import torch
 from .. import errors
 from .._compiled import CachedFunction
 from .._pools import pool_of
-from . import _answers, _bound, _capture, _constants, _copies, _declarations, _entry, _expecting, _launching, _operators, _outputs, _strays, _tensors
+from . import _answers, _bound, _capture, _constants, _copies, _declarations, _entry, _launching, _operators, _outputs, _strays, _tensors
 from ._call import Call
 from ._regions import Region, storage_key
 from ._shadows import Shadows
@@ -107,7 +107,7 @@ class Recording:
         call = self._call
         self._notice()
         described = _outputs.described(self._result, call.objects(), call.regions, takes_parts=True)
-        text = _outputs.to_text(described, call.regions, self._draws, call.around.objects, _expecting.names_of(call.walker))
+        text = _outputs.to_text(described, call.regions, self._draws, call.around.objects)
         metadata = _outputs.from_text(text)
         why = _outputs.why_not_rebuilt(metadata, call.object)
         if why:

@@ -46,7 +46,6 @@ class Known:
         # By path, module, and the attributes that the code names, which say what is read.
         self._parts: weakref.WeakValueDictionary[tuple[str, int, frozenset[str]], Part] = weakref.WeakValueDictionary()
         self._entangled: set[tuple[str, int]] = set()  # modules that share objects with what lies around them, or that could not be read
-        self.expected: tuple[dict[type, bool], list[types.FunctionType]] | None = None  # what the first of them will meet (_expecting.py)
         # By a function's code: the classes that it met, and what it reached, where that can be of another one.
         self._met: weakref.WeakKeyDictionary[types.CodeType, tuple[dict[type, bool], weakref.ref[_plain_code.Around] | None]] = weakref.WeakKeyDictionary()
 

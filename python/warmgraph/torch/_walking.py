@@ -13,7 +13,7 @@ import torch
 
 from .. import _attributes, _code as _plain_code, _code_objects, _plain, _walk, _watch, errors
 from .._compiled import CachedFunction
-from . import _code, _guessing, _modules, _native_walk, _sharing, _tensors
+from . import _code, _modules, _native_walk, _sharing, _tensors
 
 _MOST_FACTS = 100_000
 _LONGEST_MODULE = 2000  # letters of the plain values of one module
@@ -477,10 +477,9 @@ def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any, named: M
     """A call, as often as it takes until nothing new was met on the way; with the code that it may run. known: what calls of other functions
     found. is_tolerant: what cannot be compared is left out."""
     now: Any = reached.latest()
-    if now is reached:  # the first: what a module's code names need not be found by a walk of its own
-        classes = known.met(reached) if known is not None else None
-        expected = known.expected if known is not None else None
-        now = reached.with_met(classes, ()) if classes is not None else reached.with_met(*(expected or _guessing.guessed(reached, [*arguments.values(), owner])))
+    classes = known.met(reached) if now is reached and known is not None else None
+    if classes is not None:
+        now = reached.with_met(classes, ())
     parts: list[_sharing.Part] = []  # of all walks: the next call takes as many
     for _ in range(_walk._MOST_WALKS):
         walker = Walker(now, is_tolerant, known)
