@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
-from warmgraph import _ahead, _native, errors  # noqa: E402
+from warmgraph import _native, _preload, errors  # noqa: E402
 from warmgraph.torch import GraphCache, _engines, _outside, _sharing, _walking  # noqa: E402
 
 
@@ -320,7 +320,7 @@ def test_device_code_is_loaded_and_no_garbage_collected_while_the_model_is_read(
         return read(function, *given)
 
     monkeypatch.setattr(_engines.EngineFunction, "_read_all", watched)
-    monkeypatch.setattr(_ahead, "begin", lambda wrapped, index, name="": seen.append(name or wrapped._name()))
+    monkeypatch.setattr(_preload, "begin", lambda wrapped, index, name="": seen.append(name or wrapped._name()))
     monkeypatch.setattr(_outside, "is_captured", lambda: False)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
@@ -336,14 +336,14 @@ def test_device_code_is_loaded_and_no_garbage_collected_while_the_model_is_read(
 @pytest.mark.parametrize("device, own", [(0, []), (1, ["graphs-2"])])
 def test_a_table_that_is_expected_is_restored_before_its_first_graph_is_asked_for(monkeypatch, device, own):
     begun: list[Any] = []
-    _ahead._waiting.clear()  # of modules of other tests
-    monkeypatch.setattr(_ahead, "begin", lambda wrapped, index, name="": begun.append((name or wrapped._name(), wrapped._where().model, index)))
-    monkeypatch.setattr(_ahead, "_device_in_use", lambda: device)
+    _preload._waiting.clear()  # of modules of other tests
+    monkeypatch.setattr(_preload, "begin", lambda wrapped, index, name="": begun.append((name or wrapped._name(), wrapped._where().model, index)))
+    monkeypatch.setattr(_preload, "_device_in_use", lambda: device)
     monkeypatch.setattr(_outside, "is_captured", lambda: False)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     runner = Runner()
-    thread = _ahead._thread
+    thread = _preload._thread
     assert thread is not None and begun == [], "who captures at once begins with the first graph"
     thread.join(10)
     assert begun == [("graphs-*", "engine", device)]
@@ -358,7 +358,7 @@ def test_a_table_that_is_expected_is_restored_before_its_first_graph_is_asked_fo
 
 def test_a_cache_of_no_model_is_begun_by_its_first_graph():
     GraphCache()
-    assert not [one for one in _ahead._waiting if one.name == "graphs-*" and one.wrapped() is not None and not one.wrapped().options.config.model]
+    assert not [one for one in _preload._waiting if one.name == "graphs-*" and one.wrapped() is not None and not one.wrapped().options.config.model]
 
 
 def test_the_first_process_captures_once_replays_that_and_leaves_it_for_others(tmp_path):

@@ -15,7 +15,7 @@ import threading
 import types
 from typing import Any, Callable, Dict, Mapping
 
-from . import _ahead, _code, _fork, _plain, _refusals, _run, _walk, errors
+from . import _code, _fork, _plain, _preload, _refusals, _run, _walk, errors
 from ._array import Array, Tensor, like
 from ._device import Device, Program
 from ._facts import Changed, Changes
@@ -60,7 +60,7 @@ class _Shared:
         self.lock = threading.RLock()
         self.variants: collections.OrderedDict[tuple[Any, ...], Variant] = collections.OrderedDict()
         self.reached: _code.Reached | None = None
-        self.begun_on: int | None = None  # the device that its entries were prefetched for (_ahead.py)
+        self.preloaded_on: int | None = None  # the device that its graphs are restored on ahead of calls (_preload.py)
         self.refused: set[str] = set()  # reasons that were logged
         self.changes = Changes()
         self.changing: set[str] = set()  # facts that the function itself changes each time
@@ -117,7 +117,7 @@ class CachedFunction:
 
     def __set_name__(self, owner: type, name: str) -> None:
         if not self.options.config.model:
-            _ahead.forget(self)  # its model is named after an object's class
+            _preload.forget(self)  # its model is named after an object's class
 
     def __get__(self, instance: Any, owner: type | None = None) -> CachedFunction:
         if instance is None or self._function is None or self.module is not None:
@@ -567,10 +567,10 @@ def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any
     if module is not None:
         from . import torch as torchs
 
-        return _expected(CachedFunction(torchs.method_of(module), Options(**options), module=module))
+        return _requested(CachedFunction(torchs.method_of(module), Options(**options), module=module))
     if _code.function_of(func) is None:
         raise errors.InvalidArgument(f"{func!r} is no Python function or method: wrap the method that it calls")
-    return _expected(CachedFunction(func, Options(**options)))
+    return _requested(CachedFunction(func, Options(**options)))
 
 
 def _check_pair(options: dict[str, Any]) -> None:
@@ -587,8 +587,8 @@ def _check_pair(options: dict[str, Any]) -> None:
     options["compile"] = False
 
 
-def _expected(wrapped: CachedFunction) -> CachedFunction:
-    _ahead.expect(wrapped)
+def _requested(wrapped: CachedFunction) -> CachedFunction:
+    _preload.request(wrapped)
     return wrapped
 
 

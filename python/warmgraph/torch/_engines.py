@@ -11,7 +11,7 @@ from typing import Any, Callable, Mapping, Sequence, Tuple, Union
 
 import torch
 
-from .. import _ahead, _code as _plain_code, _refusals, _walk, errors
+from .. import _code as _plain_code, _preload, _refusals, _walk, errors
 from .._compiled import CachedFunction, Options
 from .._facts import difference
 from ..config import Config, unknown_option
@@ -77,7 +77,7 @@ class GraphCache:
         self._are_others_begun = False
         self._known = _sharing.Known()
         self._table = self._function_of(f"{name}-table", _nothing)  # stands for all of them
-        self._expected = _ahead.expect(self._table, self._all(), _PATIENCE) if self._table.options.config.model else None
+        self._request = _preload.request(self._table, self._all(), _PATIENCE) if self._table.options.config.model else None
 
     def capture_one(self, key: Key, forward_fn: Callable[[], Any], *, pool: Any = None, stream: Any = None, inputs: Any = None,
                     states: Any = None) -> tuple[Graph, Any]:
@@ -119,17 +119,17 @@ class GraphCache:
         """The graphs are restored ahead, those that are asked for first before the others."""
         if self._are_others_begun:
             return True
-        _ahead.forget(self._table)
-        if self._expected is None or self._expected.device is None:
+        _preload.forget(self._table)
+        if self._request is None or self._request.device is None:
             return False
-        _ahead.pause(self._table)
-        return self._expected.device == torch.cuda.current_device()
+        _preload.pause(self._table)
+        return self._request.device == torch.cuda.current_device()
 
     def _begin_others(self, wrapped: CachedFunction) -> None:
         """The other graphs of the table are restored from now on, and not beside the first."""
         if not self._are_others_begun and torch.cuda.is_initialized():
             self._are_others_begun = True
-            _ahead.begin(wrapped, torch.cuda.current_device(), self._all())
+            _preload.begin(wrapped, torch.cuda.current_device(), self._all())
 
     def _all(self) -> str:
         return f"{_walk.folder_name(self.name)}-*"

@@ -13,7 +13,7 @@ from typing import Any, Callable, Mapping
 
 import torch
 
-from .. import _ahead, _code as _plain_code, _fork, _plain, _refusals, errors
+from .. import _code as _plain_code, _fork, _plain, _preload, _refusals, errors
 from .._compiled import CachedFunction
 from .._facts import difference
 from .._pools import pool_of
@@ -209,8 +209,8 @@ class TorchFunction:
 
     def begin(self, wrapped: CachedFunction) -> None:
         """Device code is loaded while the model is read. Which entry it will be is not known yet: mostly the last one's."""
-        if torch.cuda.is_initialized() and not _ahead.was_begun(wrapped, index := torch.cuda.current_device()):
-            _ahead.begin(wrapped, index)
+        if torch.cuda.is_initialized() and not _preload.was_begun(wrapped, index := torch.cuda.current_device()):
+            _preload.begin(wrapped, index)
 
     def _answered(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         try:

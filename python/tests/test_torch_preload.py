@@ -1,4 +1,4 @@
-"""Functions are prefetched when a context is there, and not before."""
+"""Graphs are restored ahead of calls when a context is there, and not before."""
 from __future__ import annotations
 
 import threading
@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import warmgraph  # noqa: E402
-from warmgraph import _ahead, _fork, _pools  # noqa: E402
+from warmgraph import _fork, _pools, _preload  # noqa: E402
 from warmgraph.torch import _launching  # noqa: E402
 
 
@@ -23,16 +23,16 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> Any:
     """(names and devices that were begun, the device in use from now on)"""
     names: list[tuple[str, int]] = []
     device: list[int] = []
-    _ahead._waiting.clear()  # of modules of other tests
-    monkeypatch.setattr(_ahead, "begin", lambda wrapped, index, name: names.append((name or wrapped._name(), index)))
-    monkeypatch.setattr(_ahead, "_device_in_use", lambda: device[0] if device else None)
+    _preload._waiting.clear()  # of modules of other tests
+    monkeypatch.setattr(_preload, "begin", lambda wrapped, index, name: names.append((name or wrapped._name(), index)))
+    monkeypatch.setattr(_preload, "_device_in_use", lambda: device[0] if device else None)
     yield names, device
     device.append(0)
     _ended()
 
 
 def _ended() -> None:
-    thread = _ahead._thread
+    thread = _preload._thread
     if thread is not None:
         thread.join(10)
 
@@ -78,10 +78,10 @@ def test_who_calls_at_once_is_waited_for(begun: Any) -> None:
     device.append(0)
     kept = warmgraph.cache_compile(doubled, config=warmgraph.Config(prefetch=False))
     kept.options.config.prefetch = True
-    called = _ahead.expect(kept, "table-*", patience=5.0)
+    called = _preload.request(kept, "table-*", patience=5.0)
     assert called is not None
-    _ahead.forget(kept)
-    left = _ahead.expect(kept, "table-*", patience=0.03)
+    _preload.forget(kept)
+    left = _preload.request(kept, "table-*", patience=0.03)
     assert left is not None and left.device is None
     _ended()
     assert names == [("table-*", 0)] and left.device == 0 and called.device is None
@@ -89,21 +89,21 @@ def test_who_calls_at_once_is_waited_for(begun: Any) -> None:
 
 def test_it_ends_where_nothing_is_ever_used(begun: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     names, _ = begun
-    monkeypatch.setattr(_ahead, "_LONGEST", 0.02)
+    monkeypatch.setattr(_preload, "_LONGEST", 0.02)
     kept = warmgraph.cache_compile(doubled)
     _ended()
-    assert _ahead._thread is None and names == []
+    assert _preload._thread is None and names == []
     del kept
 
 
 def test_a_child_has_a_thread_of_its_own(begun: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     names, device = begun
     kept = warmgraph.cache_compile(doubled)
-    parents = _ahead._thread
+    parents = _preload._thread
     monkeypatch.setattr(_fork, "_generation", _fork.generation() + 1)
     monkeypatch.setattr(_pools, "_pools", {})  # its caches are not the parent's, which other tests ask
     childs = warmgraph.cache_compile(doubled, name="childs")
-    assert _ahead._thread is not parents and isinstance(_ahead._thread, threading.Thread)
+    assert _preload._thread is not parents and isinstance(_preload._thread, threading.Thread)
     device.append(0)
     _ended()
     assert names == [("childs", 0)]
@@ -115,7 +115,7 @@ def test_a_child_has_a_thread_of_its_own(begun: Any, monkeypatch: pytest.MonkeyP
 def test_without_cuda_nothing_is_in_use() -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a device")
-    assert _ahead._device_in_use() is None
+    assert _preload._device_in_use() is None
 
 
 def test_it_is_begun_in_the_background_once_for_each_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
@@ -123,16 +123,16 @@ def test_it_is_begun_in_the_background_once_for_each_device(monkeypatch: pytest.
     monkeypatch.setenv("WARMGRAPH_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(warmgraph.Cache, "prefetch", lambda self, name, device: fetched.append(name))
     monkeypatch.setattr(_launching, "device_of", lambda index: index)
-    monkeypatch.setattr(_ahead, "_device_in_use", lambda: 0)
-    _ahead._waiting.clear()
-    wrapped = warmgraph.cache_compile(doubled, compile=False, config=warmgraph.Config(model="ahead"))
+    monkeypatch.setattr(_preload, "_device_in_use", lambda: 0)
+    _preload._waiting.clear()
+    wrapped = warmgraph.cache_compile(doubled, compile=False, config=warmgraph.Config(model="preload"))
     _ended()
     assert fetched == ["doubled"]
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     function = warmgraph.torch.TorchFunction(wrapped)
     function.begin(wrapped)
-    assert fetched == ["doubled"] and _ahead.was_begun(wrapped, 0)
+    assert fetched == ["doubled"] and _preload.was_begun(wrapped, 0)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
     function.begin(wrapped)
     assert fetched == ["doubled", "doubled"], "on another device"

@@ -1,7 +1,7 @@
-"""Functions of PyTorch's are prefetched as soon as CUDA runs: while the program still reads its weights, and before the first call.
+"""Restores the graphs of PyTorch functions as soon as CUDA runs: while the program still reads its weights, and before the first call.
 
 Wrapping itself opens nothing. A thread waits until some device has a context, which PyTorch makes; it makes none itself, since a process
-that is to use another device would have two. What goes wrong costs the gain alone: the first call does what was not done by then.
+that is to use another device would have two. A failure costs no more than the gain: the first call restores what the thread did not.
 """
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ _log = logging.getLogger("warmgraph")
 
 
 @dataclasses.dataclass(eq=False)
-class Expected:
-    """What will be called."""
+class Request:
+    """A wrapped function whose graphs are wanted once a device has a context."""
 
     wrapped: weakref.ref[Any]
-    name: str  # of other functions of its cache, as begin() has it
-    earliest: float  # time.monotonic() before which it is not begun
-    device: int | None = None  # on which it was begun
+    name: str  # as begin() takes it
+    earliest: float  # time.monotonic() before which nothing begins
+    device: int | None = None  # where it began
 
 
 _lock = threading.Lock()
-_waiting: list[Expected] = []
+_waiting: list[Request] = []
 _thread: threading.Thread | None = None
 _made_in = 0  # the process that has the thread
-_PERIOD = 0.005  # seconds between two looks: a context takes a hundred times as long
-_LONGEST = 300.0  # seconds without a context, after which the first calls are left to themselves
+_PERIOD = 0.005  # seconds between two polls: a context takes a hundred times as long
+_LONGEST = 300.0  # seconds without a context, after which the thread ends
 
 
-def expect(wrapped: CachedFunction, name: str = "", patience: float = 0.0) -> Expected | None:
-    """It will be called, on whichever device the process uses. None where PyTorch is not imported yet. patience: seconds in which its first
-    call may come, and ends this (forget())."""
+def request(wrapped: CachedFunction, name: str = "", patience: float = 0.0) -> Request | None:
+    """Has the thread begin() for the first device that gets a context, after `patience` seconds at the earliest. None where PyTorch is not
+    imported yet, or `Config.prefetch` is off."""
     global _thread, _made_in
     if "torch" not in sys.modules or not wrapped.options.config.prefetch:
         return None
@@ -49,16 +49,16 @@ def expect(wrapped: CachedFunction, name: str = "", patience: float = 0.0) -> Ex
         if _made_in != _fork.generation():
             _waiting.clear()
             _thread, _made_in = None, _fork.generation()
-        expected = Expected(weakref.ref(wrapped), name, time.monotonic() + patience)
-        _waiting.append(expected)
+        made = Request(weakref.ref(wrapped), name, time.monotonic() + patience)
+        _waiting.append(made)
         if _thread is None:
-            _thread = threading.Thread(target=_wait, name="warmgraph prefetch", daemon=True)
+            _thread = threading.Thread(target=_wait, name="warmgraph preload", daemon=True)
             _thread.start()
-        return expected
+        return made
 
 
 def forget(wrapped: CachedFunction) -> None:
-    """It is not begun from now on: it is a class's, of which each object has its own, or it is called."""
+    """Takes its request back, which its first call needs no more; or it is a method, of which each object has entries of its own."""
     with _lock:
         _waiting[:] = [one for one in _waiting if one.wrapped() is not wrapped]
 
@@ -79,8 +79,8 @@ def _wait() -> None:
         time.sleep(_PERIOD)
 
 
-def _taken(now: float, index: int | None) -> list[Expected]:
-    """What is begun on a device now; without one, what is given up."""
+def _taken(now: float, index: int | None) -> list[Request]:
+    """Takes the requests that begin on this device now. Without a device: all of them, which end unanswered."""
     with _lock:
         taken = [one for one in _waiting if index is None or one.earliest <= now]
         for one in taken:
@@ -110,7 +110,8 @@ def _device_in_use() -> int | None:
 
 
 def begin(wrapped: CachedFunction, index: int, name: str = "") -> None:
-    """Now, in the background, on this device of CUDA's. name: of other functions of its cache; "graphs-*" for all that begin so."""
+    """Begins to restore its graphs, in the background, on this CUDA device. name: restores those of another function of its cache; "graphs-*":
+    of all functions whose names begin so."""
     try:
         from ._pools import pool_of
         from .torch._function import _policy
@@ -121,21 +122,21 @@ def begin(wrapped: CachedFunction, index: int, name: str = "") -> None:
             for one in [name] if name else wrapped._names():
                 cache.prefetch(one, device_of(index))
         if not name:
-            wrapped._shared.begun_on = index
-    except Exception:  # who needs it hears of it
-        _log.debug("nothing of '%s' is loaded ahead", name or wrapped._name(), exc_info=True)
+            wrapped._shared.preloaded_on = index
+    except Exception:  # the first call says it
+        _log.debug("nothing of '%s' is preloaded", name or wrapped._name(), exc_info=True)
 
 
 def pause(wrapped: CachedFunction) -> None:
-    """What begin() has restored of a table waits until it is called again: a first call is on its way. REQUIRES: it was begun."""
+    """Has the graphs of a table wait until begin() is called again: a first call is on its way. REQUIRES: begin() was called."""
     try:
         from ._pools import pool_of
 
         pool_of(wrapped._where()).caches[0].pause_prefetch()
     except Exception:
-        _log.debug("nothing is paused", exc_info=True)
+        _log.debug("preloading is not paused", exc_info=True)
 
 
 def was_begun(wrapped: CachedFunction, index: int) -> bool:
-    """By itself, on this device."""
-    return wrapped._shared.begun_on == index
+    """Whether begin() was called for the function itself on this device."""
+    return wrapped._shared.preloaded_on == index
