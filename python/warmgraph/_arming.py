@@ -18,7 +18,6 @@ from . import errors
 _log = logging.getLogger("warmgraph")
 _RECORDS_NOTHING = ("read_only", "require_hit", "off")
 _is_armed = False
-why_not = ""  # of the last attempt to keep device code
 
 
 def arm() -> None:
@@ -38,16 +37,13 @@ def _follow(torch: Any) -> None:
 
 
 def keep_device_code() -> None:
-    global why_not
     if os.environ.get("WARMGRAPH_POLICY") in _RECORDS_NOTHING:
         return
     try:
         from ._library import library
 
         library().wg_prepare_recording_early()
-        why_not = ""
     except (errors.Error, OSError) as error:
-        why_not = str(error)
         _log.debug("device code is not kept: %s", error)
 
 

@@ -255,7 +255,7 @@ class _Seen:
     """A graph that was captured, with what it reads and writes as far as the program's variables tell."""
 
     def __init__(self, name: str, wrapped: CachedFunction, variables: dict[str, Any], graph: Any, begun: _Begun) -> None:
-        self._name, self._wrapped, self._graph, self._begun = name, wrapped, graph, begun
+        self._name, self._wrapped, self._graph = name, wrapped, graph
         self._function = _Function(wrapped, name)
         self.scratch, self.free_blocks = _capture.memory_of(graph.pool(), begun.free)
         given, around = _frames.split(variables)

@@ -26,8 +26,7 @@ class Steady:
     def __init__(self, bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature, outside: Outside) -> None:
         call, variant = bound.call, bound.variant
         framework = _tensor_reader.framework()
-        if framework is None or bound._staged or bound.loan is not variant.loan \
-                or not _defaults_are_fixed(call, args, kwargs, signature):
+        if framework is None or bound._staged or bound.loan is not variant.loan or not _defaults_are_fixed(args, kwargs, signature):
             raise NotSteady
         self._device, self._entry = call.device, variant.function
         self._words, self._draws, self._loan = variant.words, variant.metadata.draws, bound.loan
@@ -135,7 +134,7 @@ def _makers_of(outputs: Sequence[_outputs.Output], device: torch.device, tests: 
     return [(functools.partial(torch.empty_strided, dtype=dtype, device=device), (sizes, strides)) for sizes, strides, dtype in rows]
 
 
-def _defaults_are_fixed(call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature) -> bool:
+def _defaults_are_fixed(args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature) -> bool:
     """Those of parameters that the call leaves out."""
     given = signature.bind(*args, **kwargs).arguments
     return all(_structure.is_fixed(one.default) for name, one in signature.parameters.items()
