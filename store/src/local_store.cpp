@@ -127,18 +127,7 @@ struct LocalStore::Impl {
     std::string why_read_only;
     LoadMarks load_marks{tier.disk()};
     Usage usage{tier.disk(), [this]() noexcept { return load_marks.settle(); }};
-    /// Who opened the folder counts what is untrusted: each entry once, and not at every look.
-    Store store{tier, caps_of(tier.disk().options),
-                [this](const EntryKey& key, const Stamp& stamp, const Error& error) {
-                    if (error.code == ErrorCode::untrusted) return;
-                    count(key, EventKind::damaged, to_string(error.code), {1, stamp.size});
-                }};
     Upkeep upkeep{tier};
-    struct Layer {
-        std::shared_ptr<Tier> tier;
-        Store store;
-    };
-    std::vector<std::unique_ptr<Layer>> layers{};
     pid_t process = ::getpid(); ///< that opened the store
 
     void count(const EntryKey& key, EventKind kind, std::string_view reason, const Tally& tally)
@@ -148,25 +137,32 @@ struct LocalStore::Impl {
         if (check_key(key.function)) usage.add(tier.disk().layout.function(key.function), more);
     }
 
-    /// What the folder has; else, and where that cannot be used, what the first layer has whose own can.
-    template <class T, class Ask>
-    Result<T> ask_all(Ask ask)
+    /// Who opened the folder counts what is untrusted: each entry once, and not at every look.
+    void count_refused(const EntryKey& key, const Stamp& stamp, const Error& error)
     {
-        Result<T> found = ask(store);
-        for (const auto& layer : layers) {
-            if (found && *found) return found;
-            Result<T> below = ask(layer->store);
-            if (below ? static_cast<bool>(*below) : found.has_value()) found = std::move(below);
-        }
-        return found;
+        if (error.code != ErrorCode::untrusted) count(key, EventKind::damaged, to_string(error.code), {1, stamp.size});
     }
-    void refuse_in_layers(const EntryKey& key, const Error& reason) noexcept
+    void after_publish(const EntryKey& key)
     {
-        for (const auto& layer : layers) layer->tier->refuse(key, {}, reason);
+        load_marks.forget(key);
+        const auto count_evicted = [this, key](std::string_view why, const Removal::Amount& gone) {
+            if (gone.files != 0) count(key, EventKind::evicted, why, {gone.files, gone.bytes});
+        };
+        count_evicted("variants",
+                      upkeep.after_publish(key, [=](const Removal::Amount& gone) { count_evicted("budget", gone); }));
+    }
+    [[nodiscard]] StoreEvents events()
+    {
+        return {[this](const auto& key, const auto& stamp, const auto& error) { count_refused(key, stamp, error); },
+                [this](const EntryKey& key) { after_publish(key); },
+                [this](const EntryKey& key) { load_marks.forget(key); }};
     }
 };
 
-LocalStore::LocalStore(std::unique_ptr<Impl> impl) : m_impl(std::move(impl)) {}
+LocalStore::LocalStore(std::unique_ptr<Impl> impl)
+    : Store(impl->tier, caps_of(impl->tier.disk().options), impl->events()), m_impl(std::move(impl))
+{
+}
 
 Result<std::unique_ptr<LocalStore>> LocalStore::open(const std::filesystem::path& given, const StoreOptions& options,
                                                      FileSystem& files, Clock& clock)
@@ -207,41 +203,6 @@ std::unique_ptr<LocalStore> LocalStore::without_folder(std::string why, const St
     return std::unique_ptr<LocalStore>(new LocalStore(std::move(impl)));
 }
 
-void LocalStore::add_layer(std::shared_ptr<Tier> layer, const cachefmt::Trust& trust)
-{
-    Caps caps = caps_of(m_impl->tier.disk().options);
-    caps.trust = trust;
-    Impl& impl = *m_impl;
-    Store store{*layer, caps, [&impl](const EntryKey& key, const Stamp& stamp, const Error& error) {
-                    if (error.code != ErrorCode::untrusted)
-                        impl.count(key, EventKind::damaged, to_string(error.code), {1, stamp.size});
-                }};
-    m_impl->layers.push_back(std::make_unique<Impl::Layer>(std::move(layer), std::move(store)));
-}
-
-Result<std::optional<Bytes>> LocalStore::object(const Name& name)
-{
-    const auto bytes_in = [&](Tier& tier) -> Result<std::optional<Bytes>> {
-        const StoreOptions& options = m_impl->tier.disk().options;
-        const ArtifactKind kind = kind_of(name);
-        const std::uint64_t most =
-            kind == ArtifactKind::images ? options.image_bytes
-            : kind == ArtifactKind::entries
-                ? cachefmt::k_envelope_bytes + options.limits.header_bytes + options.limits.payload_stored_bytes
-                : row_of(kind).most_bytes;
-        auto found = tier.get(name, {most});
-        if (!found) return std::unexpected(found.error());
-        if (!*found) return std::nullopt;
-        if (!(*found)->bytes) return std::unexpected((*found)->bytes.error());
-        const auto* const image = std::get_if<ImageName>(&name);
-        return image != nullptr ? unpack(std::move(*(*found)->bytes), image->digest, most) : std::move((*found)->bytes);
-    };
-    auto bytes = bytes_in(m_impl->tier);
-    for (const auto& layer : m_impl->layers)
-        if (!bytes || !*bytes) bytes = bytes_in(*layer->tier);
-    return bytes;
-}
-
 LocalStore::~LocalStore()
 {
     // A forked child has no thread of the store's to end, and what is pending is its parent's to write.
@@ -253,21 +214,15 @@ LocalStore::~LocalStore()
 
 const std::string& LocalStore::why_read_only() const noexcept { return m_impl->why_read_only; }
 const std::filesystem::path& LocalStore::root() const noexcept { return m_impl->tier.disk().layout.root(); }
-Tier& LocalStore::tier() noexcept { return m_impl->tier; }
-Tiers LocalStore::tiers() noexcept
-{
-    Tiers tiers{&m_impl->tier};
-    for (const auto& layer : m_impl->layers) tiers.push_back(layer->tier.get());
-    return tiers;
-}
 
 Result<std::vector<FunctionKey>> LocalStore::functions() const
 {
     auto functions = m_impl->tier.disk().functions();
-    if (!functions || m_impl->layers.empty()) return functions;
+    const Tiers tiers = this->tiers();
+    if (!functions || tiers.size() == 1) return functions;
     std::set<FunctionKey> all(functions->begin(), functions->end());
-    for (const auto& layer : m_impl->layers) {
-        const auto names = layer->tier->list({});
+    for (std::size_t i = 1; i < tiers.size(); ++i) {
+        const auto names = tiers[i]->list({});
         if (!names) return std::unexpected(names.error());
         for (const Name& name : *names)
             if (const auto* const key = std::get_if<EntryKey>(&name)) all.insert(key->function);
@@ -275,69 +230,6 @@ Result<std::vector<FunctionKey>> LocalStore::functions() const
     return std::vector(all.begin(), all.end());
 }
 
-Result<std::vector<Variant>> LocalStore::variants(const FunctionKey& function) const
-{
-    auto variants = m_impl->store.variants(function);
-    for (const auto& layer : m_impl->layers) {
-        auto below = layer->store.variants(function);
-        if (!variants || !below) return variants ? below : variants;
-        for (Variant& variant : *below) {
-            const auto above = std::ranges::find(*variants, variant.guards_digest, &Variant::guards_digest);
-            if (above == variants->end())
-                variants->push_back(std::move(variant));
-            else if (!above->header && variant.header)
-                *above = std::move(variant);
-        }
-        std::ranges::sort(*variants, {}, &Variant::guards_digest);
-    }
-    return variants;
-}
-
-Result<Header> LocalStore::header(const EntryKey& key) const
-{
-    return m_impl->ask_all<Header>([&](Store& store) { return store.header(key); });
-}
-Result<std::optional<Entry>> LocalStore::entry(const EntryKey& key, Reading reading, Stamp* stamp)
-{
-    return m_impl->ask_all<std::optional<Entry>>(
-        [&](Store& store) { return store.entry(key, reading, &store == &m_impl->store ? stamp : nullptr); });
-}
-bool LocalStore::is_still(const EntryKey& key, const Stamp& stamp) noexcept
-{
-    return m_impl->store.is_still(key, stamp);
-}
-void LocalStore::note_use(const EntryKey& key) noexcept { m_impl->store.note_use(key); }
-
-Result<void> LocalStore::publish(const Entry& entry)
-{
-    auto done = m_impl->store.publish(entry);
-    if (!done) return done;
-    m_impl->load_marks.forget(entry.header.key);
-    const auto count = [impl = m_impl.get(), key = entry.header.key](std::string_view why,
-                                                                     const Removal::Amount& gone) {
-        if (gone.files != 0) impl->count(key, EventKind::evicted, why, {gone.files, gone.bytes});
-    };
-    const auto variants =
-        m_impl->upkeep.after_publish(entry.header.key, [count](const Removal::Amount& gone) { count("budget", gone); });
-    count("variants", variants);
-    return done;
-}
-
-Result<void> LocalStore::remove(const EntryKey& key)
-{
-    m_impl->refuse_in_layers(key, {ErrorCode::stale, "this process removed it"});
-    return m_impl->store.remove(key);
-}
-Result<std::optional<Bytes>> LocalStore::image(const Digest& digest, std::uint64_t size)
-{
-    return m_impl->ask_all<std::optional<Bytes>>([&](Store& store) { return store.image(digest, size); });
-}
-void LocalStore::set_aside(const EntryHeader& header, const Error& reason) noexcept
-{
-    m_impl->store.set_aside(header, reason);
-    for (const auto& layer : m_impl->layers) layer->store.set_aside(header, reason);
-    m_impl->load_marks.forget(header.key);
-}
 Result<std::unique_ptr<LoadMark>> LocalStore::begin_load(const EntryKey& key, const LoadTarget& target)
 {
     if (auto ok = check_key(key.function); !ok) return std::unexpected(ok.error());
@@ -350,10 +242,6 @@ void LocalStore::end_load_behind(std::unique_ptr<LoadMark> mark, IsDone is_done)
     if (m_impl->load_marks.settle()) m_impl->usage.look_soon();
 }
 void LocalStore::settle_loads() noexcept { static_cast<void>(m_impl->load_marks.settle()); }
-Result<bool> LocalStore::publish_image(ByteView blob, ArtifactKind kind)
-{
-    return m_impl->store.publish_image(blob, kind);
-}
 Result<std::vector<std::pair<Digest, std::uint64_t>>> LocalStore::images() const
 {
     return m_impl->tier.disk().images();

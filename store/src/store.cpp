@@ -26,45 +26,125 @@ Variant variant_of(FoundHeader&& found)
     return {digest, judged.stamp.size, judged.stamp.used, std::move(judged.content)};
 }
 
+void note_use_in(Tier& tier, const EntryKey& key)
+{
+    if (const auto noted = tier.note_use(key); !noted) log().debug("last use not noted: {}", noted.error().message);
+}
+
+Result<std::optional<Bytes>> image_in(Tier& tier, const Digest& digest, std::uint64_t size, std::uint64_t most)
+{
+    auto found = read_image(tier, digest, std::min(most, size));
+    if (!found) return std::unexpected(found.error());
+    if (!*found) return std::nullopt;
+    if ((*found)->content) return std::move(*(*found)->content);
+    if (size < most) {
+        // It may be larger than the entry says, and whole: then the entry is wrong, and others need the image.
+        const auto whole = read_image(tier, digest, most);
+        if (whole && *whole && (*whole)->content) return std::nullopt;
+    }
+    refuse(tier, ImageName{digest}, **found);
+    return std::nullopt;
+}
+
+Result<std::optional<Bytes>> object_in(Tier& tier, const Name& name, const Caps& caps)
+{
+    const ArtifactKind kind = kind_of(name);
+    const std::uint64_t most = kind == ArtifactKind::images    ? caps.image_bytes
+                               : kind == ArtifactKind::entries ? cachefmt::k_envelope_bytes + caps.entry.header_bytes +
+                                                                     caps.entry.payload_stored_bytes
+                                                               : row_of(kind).most_bytes;
+    auto found = tier.get(name, {most});
+    if (!found) return std::unexpected(found.error());
+    if (!*found) return std::nullopt;
+    if (!(*found)->bytes) return std::unexpected((*found)->bytes.error());
+    const auto* const image = std::get_if<ImageName>(&name);
+    return image != nullptr ? unpack(std::move(*(*found)->bytes), image->digest, most) : std::move((*found)->bytes);
+}
+
 } // namespace
 
-Store::Store(Tier& tier, const Caps& caps, Refused refused)
-    : m_tier(tier), m_caps(caps), m_refused(std::move(refused)), m_memo(std::make_shared<HeaderMemo>())
+Store::Store(Tier& tier, const Caps& caps, StoreEvents events)
+    : m_levels{{.tier = &tier, .caps = caps, .memo = std::make_shared<HeaderMemo>()}}, m_events(std::move(events))
 {
+}
+
+void Store::add_layer(std::shared_ptr<Tier> layer, const cachefmt::Trust& trust)
+{
+    Caps caps = m_levels.front().caps;
+    caps.trust = trust;
+    Tier* const tier = layer.get();
+    m_levels.push_back({tier, std::move(caps), std::move(layer), std::make_shared<HeaderMemo>()});
+}
+
+Tiers Store::tiers() const
+{
+    Tiers tiers;
+    for (const Level& level : m_levels) tiers.push_back(level.tier);
+    return tiers;
+}
+
+template <class T, class Ask>
+Result<T> Store::ask_all(Ask ask) const
+{
+    Result<T> found = ask(m_levels.front());
+    for (std::size_t i = 1; i < m_levels.size() && !(found && *found); ++i) {
+        Result<T> below = ask(m_levels[i]);
+        if (below ? static_cast<bool>(*below) : found.has_value()) found = std::move(below);
+    }
+    return found;
 }
 
 Result<std::vector<Variant>> Store::variants(const FunctionKey& function) const
 {
     if (auto ok = check_key(function); !ok) return std::unexpected(ok.error());
-    auto headers = read_headers(m_tier, function, m_caps, *m_memo);
-    if (!headers) return std::unexpected(headers.error());
     std::vector<Variant> variants;
-    for (FoundHeader& found : *headers) variants.push_back(variant_of(std::move(found)));
+    for (const Level& level : m_levels) {
+        auto headers = read_headers(*level.tier, function, level.caps, *level.memo);
+        if (!headers) return std::unexpected(headers.error());
+        for (FoundHeader& found : *headers) {
+            Variant variant = variant_of(std::move(found));
+            const auto above = std::ranges::find(variants, variant.guards_digest, &Variant::guards_digest);
+            if (above == variants.end())
+                variants.push_back(std::move(variant));
+            else if (!above->header && variant.header)
+                *above = std::move(variant);
+        }
+    }
+    std::ranges::sort(variants, {}, &Variant::guards_digest);
     return variants;
 }
 
 Result<Header> Store::header(const EntryKey& key) const
 {
     if (auto ok = check_key(key.function); !ok) return std::unexpected(ok.error());
-    auto found = known_header(m_tier, key, m_caps, *m_memo);
-    if (!found) return std::unexpected(found.error());
-    if (!*found) return nullptr;
-    return named(key, std::move(**found));
+    return ask_all<Header>([&](const Level& level) -> Result<Header> {
+        auto found = known_header(*level.tier, key, level.caps, *level.memo);
+        if (!found) return std::unexpected(found.error());
+        if (!*found) return nullptr;
+        return named(key, std::move(**found));
+    });
 }
 
 Result<std::optional<Entry>> Store::entry(const EntryKey& key, Reading reading, Stamp* stamp)
 {
     if (auto ok = check_key(key.function); !ok) return std::unexpected(ok.error());
-    auto found = read_entry(m_tier, key, m_caps, Asked::by_key);
+    return ask_all<std::optional<Entry>>(
+        [&](const Level& level) { return entry_in(level, key, reading, level.layer ? nullptr : stamp); });
+}
+
+Result<std::optional<Entry>> Store::entry_in(const Level& level, const EntryKey& key, Reading reading,
+                                             Stamp* stamp) const
+{
+    auto found = read_entry(*level.tier, key, level.caps, Asked::by_key);
     if (!found) return std::unexpected(found.error());
     if (!*found) return std::nullopt;
     if (!(*found)->content) {
-        refuse(m_tier, key, **found);
-        if (m_refused) m_refused(key, (*found)->stamp, (*found)->content.error());
+        refuse(*level.tier, key, **found);
+        if (m_events.refused) m_events.refused(key, (*found)->stamp, (*found)->content.error());
     } else {
         if (stamp != nullptr) *stamp = (*found)->stamp;
-        m_memo->keep((*found)->stamp, std::make_shared<const EntryHeader>((*found)->content->header));
-        if (reading == Reading::use) note_use(key);
+        level.memo->keep((*found)->stamp, std::make_shared<const EntryHeader>((*found)->content->header));
+        if (reading == Reading::use) note_use_in(*level.tier, key);
     }
     return named(key, std::move(**found));
 }
@@ -72,7 +152,7 @@ Result<std::optional<Entry>> Store::entry(const EntryKey& key, Reading reading, 
 bool Store::is_still(const EntryKey& key, const Stamp& stamp) noexcept
 try {
     if (!check_key(key.function)) return false;
-    const auto found = m_tier.get(key, {0, false});
+    const auto found = tier().get(key, {0, false});
     // A tier that cannot tell one state of an object from the next leaves out what it does not know.
     return found && *found && stamp.version != 0 && (*found)->bytes && (*found)->stamp == stamp;
 } catch (const std::exception&) { // memory
@@ -81,8 +161,7 @@ try {
 
 void Store::note_use(const EntryKey& key) noexcept
 try {
-    if (!check_key(key.function)) return;
-    if (const auto noted = m_tier.note_use(key); !noted) log().debug("last use not noted: {}", noted.error().message);
+    if (check_key(key.function)) note_use_in(tier(), key);
 } catch (const std::exception& error) {
     log().debug("last use not noted: {}", error.what());
 }
@@ -92,66 +171,73 @@ Result<void> Store::publish(const Entry& entry)
     const EntryKey& key = entry.header.key;
     if (auto ok = check_key(key.function); !ok) return ok;
     const std::string doing = fmt::format("publish {}", key.function.function);
-    const Packing& packing = m_caps.packings.payloads;
+    const Caps& caps = m_levels.front().caps;
+    const Packing& packing = caps.packings.payloads;
     const auto bytes = cachefmt::encode(entry, {.compress_above = packing.level == 0 ? UINT64_MAX : packing.above,
                                                 .zstd_level = packing.level,
-                                                .sign_with = m_caps.trust.sign_with.get()});
+                                                .sign_with = caps.trust.sign_with.get()});
     if (!bytes) return within(doing, bytes.error());
-    if (auto done = m_tier.put(key, *bytes); !done) return within(doing, done.error());
+    if (auto done = tier().put(key, *bytes); !done) return within(doing, done.error());
+    if (m_events.published) m_events.published(key);
     return {};
 }
 
 Result<void> Store::remove(const EntryKey& key)
 {
     if (auto ok = check_key(key.function); !ok) return ok;
-    return m_tier.remove(key);
+    for (const Level& level : m_levels)
+        if (level.layer) level.tier->refuse(key, {}, {ErrorCode::stale, "this process removed it"});
+    return tier().remove(key);
 }
 
 void Store::set_aside(const EntryHeader& header, const Error& reason) noexcept
 try {
     if (!check_key(header.key.function)) return;
-    const auto found = read_header(m_tier, header.key, m_caps, Asked::by_key);
-    if (!found || !*found || !(*found)->content || *(*found)->content != header) return;
-    m_tier.refuse(header.key, (*found)->stamp, reason);
-    if (m_refused) m_refused(header.key, (*found)->stamp, reason);
+    for (const Level& level : m_levels) {
+        const auto found = read_header(*level.tier, header.key, level.caps, Asked::by_key);
+        if (!found || !*found || !(*found)->content || *(*found)->content != header) continue;
+        level.tier->refuse(header.key, (*found)->stamp, reason);
+        if (m_events.refused) m_events.refused(header.key, (*found)->stamp, reason);
+    }
+    if (m_events.set_aside) m_events.set_aside(header.key);
 } catch (const std::exception& error) {
     log().debug("not set aside: {}", error.what());
 }
 
 Result<std::optional<Bytes>> Store::image(const Digest& digest, std::uint64_t size)
 {
-    auto found = read_image(m_tier, digest, std::min(m_caps.image_bytes, size));
-    if (!found) return std::unexpected(found.error());
-    if (!*found) return std::nullopt;
-    if ((*found)->content) return std::move(*(*found)->content);
-    if (size < m_caps.image_bytes) {
-        // It may be larger than the entry says, and whole: then the entry is wrong, and others need the image.
-        const auto whole = read_image(m_tier, digest, m_caps.image_bytes);
-        if (whole && *whole && (*whole)->content) return std::nullopt;
-    }
-    refuse(m_tier, ImageName{digest}, **found);
-    return std::nullopt;
+    return ask_all<std::optional<Bytes>>(
+        [&](const Level& level) { return image_in(*level.tier, digest, size, level.caps.image_bytes); });
+}
+
+Result<std::optional<Bytes>> Store::object(const Name& name)
+{
+    Result<std::optional<Bytes>> bytes = std::nullopt;
+    for (const Level& level : m_levels)
+        if (!bytes || !*bytes) bytes = object_in(*level.tier, name, level.caps);
+    return bytes;
 }
 
 Result<bool> Store::publish_image(ByteView blob, ArtifactKind kind)
 {
-    if (blob.size() > m_caps.image_bytes) {
+    const Caps& caps = m_levels.front().caps;
+    if (blob.size() > caps.image_bytes) {
         return fail(ErrorCode::unsupported,
                     "image has {} bytes, at most {} are cached: split the program into smaller modules", blob.size(),
-                    m_caps.image_bytes);
+                    caps.image_bytes);
     }
     const ImageName name{sha256(blob)};
     // A damaged one must be replaced, and only reading it tells. Where reading fails, writing decides.
-    if (auto present = read_image(m_tier, name.digest, m_caps.image_bytes); present && *present) {
+    if (auto present = read_image(tier(), name.digest, caps.image_bytes); present && *present) {
         if (!(*present)->content) {
-            refuse(m_tier, name, **present);
-        } else if (m_tier.note_use(name)) { // else it was removed as unused just now
+            refuse(tier(), name, **present);
+        } else if (tier().note_use(name)) { // else it was removed as unused just now
             return false;
         }
     }
-    const auto& packings = m_caps.packings;
+    const auto& packings = caps.packings;
     const auto packed = pack(blob, kind == ArtifactKind::images ? packings.images : packings.constants);
-    if (auto done = m_tier.put(name, packed && !packed->empty() ? ByteView{*packed} : blob); !done)
+    if (auto done = tier().put(name, packed && !packed->empty() ? ByteView{*packed} : blob); !done)
         return within(fmt::format("publish image {}", short_hex(name.digest)), done.error());
     return true;
 }

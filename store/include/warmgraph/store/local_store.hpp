@@ -65,8 +65,8 @@ struct StoreOptions {
     Packings packings{}; ///< what is compressed; all is read, however it was stored
 };
 
-/// The folder as one object: a tier, the Store over it, usage and upkeep.
-class LocalStore {
+/// The folder as one object: the Store over its tier, usage and upkeep.
+class LocalStore : public Store {
 public:
     /// Opens the folder, making and marking it when it is missing or empty; `root` is made absolute now. Errors:
     /// permission_denied (not writable; somebody else could have written it, see below; or read_write and neither marked
@@ -86,40 +86,13 @@ public:
     /// Why it was opened read_only and not as asked; empty where it was not.
     [[nodiscard]] const std::string& why_read_only() const noexcept;
 
-    /// The folder as bytes, for whoever fills one tier from another. Lives as long as this store.
-    [[nodiscard]] Tier& tier() noexcept;
-    /// The folder and its layers, in the order in which they are read; only the folder is written. Live as long.
-    [[nodiscard]] Tiers tiers() noexcept;
-
     /// A store on no folder at all: it has what its layers have, and writes nothing. `why`: for why_read_only.
     [[nodiscard]] static std::unique_ptr<LocalStore> without_folder(std::string why, const StoreOptions& options = {});
-    /// A layer below the folder, which is only read: what the folder does not have, or not whole, is looked for there, in
-    /// the order of these calls. `trust` is the layer's own. Before other threads use the store.
-    void add_layer(std::shared_ptr<Tier> layer, const cachefmt::Trust& trust);
-    /// An object's bytes, of the folder or the first layer that has it: of an image its own, verified, however they are
-    /// stored; of others those that are there, which are not verified.
-    [[nodiscard]] Result<std::optional<Bytes>> object(const Name& name);
+    // --- entries and images: Store's, of the folder and its layers. What cannot be used goes to quarantine, where the store
+    // may write; a variant that is published evicts those over the limit.
 
-    // --- entries and images, as in Store, of the folder and its layers
     /// All functions on disk, sorted: those whose folder holds anything.
     [[nodiscard]] Result<std::vector<FunctionKey>> functions() const;
-    [[nodiscard]] Result<std::vector<Variant>> variants(const FunctionKey& function) const;
-    /// A file of another format, newer or not, is damage here: the key has the format in its guards.
-    [[nodiscard]] Result<Header> header(const EntryKey& key) const;
-    /// What cannot be used goes to quarantine; what is `untrusted` stays. `stamp`: of what the folder gave, for is_still();
-    /// left as it is where a layer gave it.
-    [[nodiscard]] Result<std::optional<Entry>> entry(const EntryKey& key, Reading reading = Reading::use,
-                                                     Stamp* stamp = nullptr);
-    /// Whether the folder still has the very file that entry() read: by its inode, size and time of use. False in doubt,
-    /// and for a Stamp of nothing. Opens the file, and reads nothing.
-    [[nodiscard]] bool is_still(const EntryKey& key, const Stamp& stamp) noexcept;
-    void note_use(const EntryKey& key) noexcept;
-    /// Then evicts variants over the limit.
-    [[nodiscard]] Result<void> publish(const Entry& entry);
-    /// From the folder. Layers are not written: this process is not given it from there any more.
-    [[nodiscard]] Result<void> remove(const EntryKey& key);
-    /// To quarantine, where the store may write.
-    void set_aside(const EntryHeader& header, const Error& reason) noexcept;
     /// Right before a driver is given the entry's code; what is given lasts until that is over, and not longer than this
     /// store. driver_failed: the last two processes in a row that did so on this driver and device died over it. Null where
     /// nothing is noted, as in a folder that is not written; then nothing is judged either. Costs one look into the
@@ -130,8 +103,6 @@ public:
     void end_load_behind(std::unique_ptr<LoadMark> mark, IsDone is_done) noexcept;
     /// Ends the loads whose work is done. Costs nothing where none waits.
     void settle_loads() noexcept;
-    [[nodiscard]] Result<std::optional<Bytes>> image(const Digest& digest, std::uint64_t size = ~0ULL);
-    [[nodiscard]] Result<bool> publish_image(ByteView blob, ArtifactKind kind = ArtifactKind::images);
     /// Digests and sizes of all images in the folder.
     [[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> images() const;
 

@@ -1,6 +1,6 @@
-// Entries and images over a tier of bytes: encoded, decoded, and verified at every read.
+// Entries and images over tiers of bytes: encoded, decoded, and verified at every read.
 //
-// Thread-safe where the tier is. A failure is an Error for the caller to count, never an exception.
+// Thread-safe where the tiers are. A failure is an Error for the caller to count, never an exception.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "warmgraph/cachefmt/codec.hpp"
+#include "warmgraph/store/layered.hpp"
 #include "warmgraph/store/packing.hpp"
-#include "warmgraph/store/tier.hpp"
 
 namespace warmgraph::store {
 
@@ -62,13 +62,27 @@ struct Caps {
 
 class HeaderMemo; // src/header_memo.hpp
 
+/// What happens to entries, for those who count it. Called in the thread of the verb.
+struct StoreEvents {
+    /// entry() or set_aside(): what was read, and why it is not given.
+    std::function<void(const EntryKey&, const Stamp&, const Error&)> refused{};
+    std::function<void(const EntryKey&)> published{}, set_aside{};
+};
+
+/// Over one tier, and layers below it that are only read: what the tier does not have, or not whole, is looked for there.
 class Store {
 public:
-    /// Told of each entry that entry() does not give: what was read, and why. Called in entry()'s thread.
-    using Refused = std::function<void(const EntryKey&, const Stamp&, const Error&)>;
-
     /// `tier` must outlive the store.
-    explicit Store(Tier& tier, const Caps& caps = {}, Refused refused = {});
+    explicit Store(Tier& tier, const Caps& caps = {}, StoreEvents events = {});
+    Store(const Store&) = delete;
+    Store& operator=(const Store&) = delete;
+
+    /// In the order of these calls. `trust` is the layer's own. Before other threads use the store.
+    void add_layer(std::shared_ptr<Tier> layer, const cachefmt::Trust& trust);
+    /// The bytes, for whoever fills one tier from another. Lives as long as this store, as tiers().
+    [[nodiscard]] Tier& tier() noexcept { return *m_levels.front().tier; }
+    /// The tier and its layers, in the order in which they are read; only the first is written.
+    [[nodiscard]] Tiers tiers() const;
 
     // Every key is checked (check_key, invalid_argument) before a tier sees it.
 
@@ -81,17 +95,20 @@ public:
     [[nodiscard]] Result<Header> header(const EntryKey& key) const;
     /// One entry, fully verified and (Reading::use) counted as used now. nullopt: there is none. Corrupt and stale ones
     /// are refused to the tier, whatever format they claim, and the error is returned; untrusted ones stay, and are not
-    /// read beyond their header. `stamp`: set where an entry is given, for is_still().
+    /// read beyond their header. `stamp`: set where the first tier gives an entry, for is_still(); left as it is where a
+    /// layer gives it.
     [[nodiscard]] Result<std::optional<Entry>> entry(const EntryKey& key, Reading reading = Reading::use,
                                                      Stamp* stamp = nullptr);
-    /// Whether what the tier has under the key is what entry() read: then it need not be read again. False in doubt.
+    /// Whether the first tier still has the very object that entry() read: then it need not be read again. False in doubt,
+    /// and for a Stamp of nothing. Reads nothing.
     [[nodiscard]] bool is_still(const EntryKey& key, const Stamp& stamp) noexcept;
     /// Counts an entry as used now. Best effort.
     void note_use(const EntryKey& key) noexcept;
     /// Encodes, signs and puts. Replaces an entry of the same key.
     [[nodiscard]] Result<void> publish(const Entry& entry);
+    /// From the first tier. This process is not given it from a layer any more.
     [[nodiscard]] Result<void> remove(const EntryKey& key);
-    /// An entry that is whole and still could not be used, for `reason`: refused to the tier, unless it was replaced since
+    /// An entry that is whole and still could not be used, for `reason`: refused to every tier, unless it was replaced since
     /// this header was read. Best effort.
     void set_aside(const EntryHeader& header, const Error& reason) noexcept;
 
@@ -101,12 +118,25 @@ public:
     /// Puts unless it is there already (then it is used now). Returns true when put. unsupported: over the cap. REQUIRES:
     /// is_blob(kind).
     [[nodiscard]] Result<bool> publish_image(ByteView blob, ArtifactKind kind = ArtifactKind::images);
+    /// An object's bytes, of the first that has it: of an image its own, verified, however they are stored; of others those
+    /// that are there, which are not verified.
+    [[nodiscard]] Result<std::optional<Bytes>> object(const Name& name);
 
 private:
-    Tier& m_tier;
-    Caps m_caps;
-    Refused m_refused;
-    std::shared_ptr<HeaderMemo> m_memo;
+    struct Level {
+        Tier* tier;
+        Caps caps;
+        std::shared_ptr<Tier> layer{}; ///< the same tier; null: it is the first
+        std::shared_ptr<HeaderMemo> memo{};
+    };
+    /// What the first has; else, and where that cannot be used, what the first layer has whose own can.
+    template <class T, class Ask>
+    [[nodiscard]] Result<T> ask_all(Ask ask) const;
+    [[nodiscard]] Result<std::optional<Entry>> entry_in(const Level& level, const EntryKey& key, Reading reading,
+                                                        Stamp* stamp) const;
+
+    std::vector<Level> m_levels; ///< the first is written
+    StoreEvents m_events;
 };
 
 } // namespace warmgraph::store
