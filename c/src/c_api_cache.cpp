@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "c_api.hpp"
+#include "warmgraph/base/cache_folder.hpp"
 #include "warmgraph/base/signing_key.hpp"
 
 using namespace warmgraph;        // NOLINT: the functions of the C interface are in no namespace
@@ -131,6 +132,15 @@ wg_status wg_cache_open(const wg_cache_options* options, wg_cache** out)
         Cache cache{given.options};
         std::string directory = cache.directory(), reason = cache.disabled_reason();
         handle = new wg_cache{std::move(cache), std::move(directory), std::move(reason)};
+    });
+}
+
+const char* wg_cache_folder(const char* cache_dir)
+{
+    thread_local std::string t_folder;
+    return guarded_get<const char*>(nullptr, [&] {
+        t_folder = cache_folder(or_empty(cache_dir)).string();
+        return t_folder.c_str();
     });
 }
 

@@ -5,6 +5,7 @@
 
 #include "cache_impl.hpp"
 #include "throwing.hpp"
+#include "warmgraph/base/cache_folder.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/printable.hpp"
 #include "warmgraph/base/process.hpp"
@@ -14,8 +15,6 @@
 namespace warmgraph {
 
 namespace {
-
-constexpr std::string_view k_default_directory = ".warmgraph_cache";
 
 Policy parse_policy(const std::string& text)
 {
@@ -101,13 +100,6 @@ void resolve_trust(Cache::Impl& impl, const SigningOptions& given)
     impl.trust = value_or_raise(store::resolve_signing(source, environment));
     if (!impl.may_publish())
         log().info("the cache is read and not written: signatures are required, and there is no key to sign with");
-}
-
-std::string resolve_directory(const CacheOptions& options)
-{
-    if (!options.cache_dir.empty()) return options.cache_dir;
-    const auto from_environment = environment("WARMGRAPH_CACHE_DIR");
-    return from_environment && !from_environment->empty() ? *from_environment : std::string{k_default_directory};
 }
 
 std::vector<std::uint32_t> resolve_owners(const CacheOptions& options)
@@ -206,10 +198,7 @@ std::shared_ptr<Cache::Impl> Cache::Impl::open(const CacheOptions& options, File
     resolve_verification(*impl);
     impl->relaxation.driver =
         options.accept_newer_driver ? guards::VersionRule::same_or_newer : guards::VersionRule::exact;
-    const std::filesystem::path directory = resolve_directory(options);
-    std::error_code nowhere; // the working directory is gone: open_store says what follows
-    const auto absolute = std::filesystem::absolute(directory, nowhere);
-    impl->directory = (nowhere ? directory : absolute).lexically_normal().string();
+    impl->directory = cache_folder(options.cache_dir).string();
     open_store(*impl, files);
     const bool keeps_programs = impl->store && impl->kinds.contains(store::ArtifactKind::compiled);
     impl->programs = std::make_shared<Programs>(keeps_programs ? impl->store : nullptr, impl->trust,

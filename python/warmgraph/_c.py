@@ -822,6 +822,7 @@ FUNCTIONS = {
     "wg_copy": (ctypes.c_int32, [ctypes.c_void_p, wg_address, wg_address, ctypes.c_uint64]),
     "wg_fill": (ctypes.c_int32, [ctypes.c_void_p, wg_address, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64]),
     "wg_cache_options_init": (ctypes.c_int32, [ctypes.POINTER(wg_cache_options), ctypes.c_uint64]),
+    "wg_cache_folder": (ctypes.c_char_p, [ctypes.c_char_p]),
     "wg_cache_open": (ctypes.c_int32, [ctypes.POINTER(wg_cache_options), ctypes.POINTER(ctypes.c_void_p)]),
     "wg_cache_close": (ctypes.c_int32, [ctypes.c_void_p]),
     "wg_cache_directory": (ctypes.c_char_p, [ctypes.c_void_p]),

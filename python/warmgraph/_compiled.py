@@ -21,7 +21,7 @@ from ._device import Device, Program
 from ._facts import Changed, Changes
 from ._leaves import OfTorch, expect_apart
 from ._native import Report, Scalar, Spec
-from ._pools import Where, pool_of
+from ._pools import Where, folder_of, pool_of
 from ._run import Run
 from ._steady_calls import OTHERWISE
 from ._variant import RESULT, Call, Taken, Variant, flat
@@ -400,8 +400,7 @@ class CachedFunction:
 
     def _where(self) -> Where:
         options = self.options
-        folder = options.cache_dir or os.environ.get("WARMGRAPH_CACHE_DIR") or ".warmgraph_cache"
-        return Where(options.config.model or self._model(), os.path.abspath(folder), options.dynamic,
+        return Where(options.config.model or self._model(), folder_of(options.cache_dir), options.dynamic,
                       (options.global_rank, options.tp_rank, options.pp_rank), options.config.copy())
 
     def _model(self) -> str:

@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 from . import _fork
+from ._library import library, text_or_none
 from ._native import Cache, Statistics
 from .config import Config
 
@@ -29,6 +30,11 @@ class Where:
         rank, tp_rank, pp_rank = self.ranks
         return Cache(self.model, config=self.config, cache_dir=self.cache_dir, dynamic=self.dynamic, global_rank=rank, tp_rank=tp_rank,
                      pp_rank=pp_rank)
+
+
+def folder_of(cache_dir: Any) -> str:
+    """The absolute folder that an option `cache_dir` means now."""
+    return str(library().wg_cache_folder(text_or_none(str(cache_dir) if cache_dir else None)).decode())
 
 
 class Pool:

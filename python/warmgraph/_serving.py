@@ -4,7 +4,6 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
-import os
 import threading
 from typing import Any, Iterable, Mapping, Sequence
 
@@ -14,7 +13,7 @@ from ._device import Device, stream_view
 from ._leaves import expect_apart, leaf_of
 from ._library import library
 from ._native import Function, Report, Spec
-from ._pools import Pool, Where, pool_of
+from ._pools import Pool, Where, folder_of, pool_of
 from ._states import States, expect_fits, lay_out, placed, room
 from ._stored import WORDS, Layout, State, StoredEntry, each_fact, stored_entry
 from .config import Config
@@ -39,10 +38,9 @@ class Server:
         options.model = model or options.model
         if not options.model:
             raise errors.InvalidArgument("a server has the model of its cache: give model=, or a Config with one")
-        folder = cache_dir or os.environ.get("WARMGRAPH_CACHE_DIR") or ".warmgraph_cache"
         self.device = device if isinstance(device, Device) else Device(device)
         self.seed, self.offset = seed, 0  # as torch.cuda.manual_seed leaves them
-        self._pool: Pool = pool_of(Where(options.model, os.path.abspath(folder), dynamic, (global_rank, tp_rank, pp_rank), options))
+        self._pool: Pool = pool_of(Where(options.model, folder_of(cache_dir), dynamic, (global_rank, tp_rank, pp_rank), options))
         self._states = States(self.device, dict(weights or {}))
         self._functions: dict[tuple[str, str], ServedFunction] = {}
         self._lock = threading.RLock()

@@ -16,6 +16,7 @@
 #include "upkeep/upkeep.hpp"
 #include "usage/misses.hpp"
 #include "usage/usage.hpp"
+#include "warmgraph/base/cache_folder.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/cachefmt/key.hpp"
 
@@ -30,11 +31,11 @@ Result<Path> resolve(const Path& root)
     if (root.native().find('\0') != std::string::npos) {
         return fail(ErrorCode::invalid_argument, "cache folder has a NUL byte: {}", k_other_folder);
     }
-    std::error_code error;
-    const Path absolute = std::filesystem::absolute(root, error).lexically_normal();
-    if (error)
-        return fail(ErrorCode::io_failed, "cannot resolve cache folder '{}': {}", root.string(), error.message());
-    return absolute.has_filename() ? absolute : absolute.parent_path();
+    Path absolute = absolute_folder(root);
+    if (!absolute.is_absolute())
+        return fail(ErrorCode::io_failed, "cannot resolve cache folder '{}': the working directory is gone",
+                    root.string());
+    return absolute;
 }
 
 /// What info() says about the folder; a link is followed, for people who keep caches on another disk.

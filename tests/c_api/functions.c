@@ -98,6 +98,8 @@ void a_second_cache_replays_what_the_first_recorded(void)
     wg_cache* cache = open_cache("replay", wg_policy_read_write);
     CHECK(wg_cache_disabled_reason(cache)[0] == '\0');
     CHECK(wg_cache_directory(cache)[0] == '/');
+    CHECK(wg_cache_folder(NULL)[0] == '/' && wg_cache_folder("a/../b/")[0] == '/');
+    CHECK(contains(wg_cache_folder("a/../b/"), "/b") && !contains(wg_cache_folder("a/../b/"), ".."));
     OK(wg_wrap(cache, g_device, &spec, add_one, &runs, &function));
     OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
     CHECK(outcome == wg_outcome_recorded && runs > 1);

@@ -12,14 +12,6 @@
 
 namespace warmgraph::tool {
 
-std::filesystem::path resolve_cache_dir(const std::string& option)
-{
-    std::string folder = option;
-    if (folder.empty()) folder = environment("WARMGRAPH_CACHE_DIR").value_or("");
-    if (folder.empty()) folder = ".warmgraph_cache";
-    return std::filesystem::absolute(folder).lexically_normal();
-}
-
 namespace {
 
 /// Follows a link. What cannot be listed is not known to be empty: opening it says what is wrong.

@@ -35,9 +35,6 @@ struct Context {
     Clock& clock;
 };
 
-/// --cache-dir, else $WARMGRAPH_CACHE_DIR, else .warmgraph_cache under the working directory.
-[[nodiscard]] std::filesystem::path resolve_cache_dir(const std::string& option);
-
 /// As it was made (CacheOptions::share_with_group): its group may write it. Of one that all may write, the set-group-id
 /// bit tells.
 [[nodiscard]] bool is_shared(const FileInfo& folder) noexcept;

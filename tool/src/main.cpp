@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "line/command_line.hpp"
+#include "warmgraph/base/cache_folder.hpp"
 
 namespace {
 
@@ -33,8 +34,8 @@ int run(const CLI::App& chosen, const Arguments& arguments)
     const auto verb = std::ranges::find(verbs(), chosen.get_name(), &Verb::name);
     const Output output = arguments.json ? Output::json : Output::text;
     try {
-        const Context context{resolve_cache_dir(arguments.cache_dir), output, style_of(arguments.color),
-                              posix_file_system(), system_clock()};
+        const Context context{cache_folder(arguments.cache_dir), output, style_of(arguments.color), posix_file_system(),
+                              system_clock()};
         const Result<int> status = verb->run(context, arguments);
         return status ? *status : report_failure(output, status.error());
     } catch (const std::exception& error) {

@@ -349,6 +349,9 @@ typedef struct wg_cache_options {
 /// Fills in the defaults. `size` is the caller's sizeof(wg_cache_options); invalid_argument when it is too small.
 WARMGRAPH_API wg_status wg_cache_options_init(wg_cache_options* options, uint64_t size);
 
+/// The folder that wg_cache_options.cache_dir means now, absolute. Valid until the thread's next call of this.
+WARMGRAPH_API const char* wg_cache_folder(const char* cache_dir);
+
 /// The cache of one model in one process. Wrong options (a bad name, a bad rank) are invalid_argument; a folder that
 /// cannot be used is no failure: caching is then off, and wg_cache_disabled_reason and one warning in the log say why.
 WARMGRAPH_API wg_status wg_cache_open(const wg_cache_options* options, wg_cache** out);
