@@ -74,7 +74,7 @@ TEST_F(BundleCommand, LeavesADeviceOrAPipeWhatItIsAndWritesToIt)
         reader.join();
         EXPECT_EQ(done.status, 0) << action << done.error;
         EXPECT_TRUE(std::filesystem::is_fifo(pipe)) << action;
-        EXPECT_EQ(run("bundle verify got.wgb").status, 0) << action;
+        EXPECT_EQ(run("check got.wgb").status, 0) << action;
     }
     const CommandResult full = run("bundle create /dev/full");
     EXPECT_EQ(full.status, 3) << full.error;
@@ -88,7 +88,7 @@ TEST_F(BundleCommand, WritesToStandardOutputOnRequest)
     const CommandResult done = run("bundle create -");
     EXPECT_EQ(done.status, 0) << done.error;
     std::ofstream(dir() / "got.wgb", std::ios::binary) << done.out;
-    EXPECT_EQ(run("bundle verify got.wgb").status, 0);
+    EXPECT_EQ(run("check got.wgb").status, 0);
     EXPECT_THAT(run("bundle create - --json").error, HasSubstr("'-' is standard output, where --json writes"));
 }
 
@@ -99,13 +99,14 @@ TEST_F(BundleCommand, IsReadFromAPipe)
     std::filesystem::create_directories(dir() / "temporary");
     const std::map<std::string, std::string> environment{{"WG_TEST", "4"}, {"TMPDIR", (dir() / "temporary").string()}};
     for (const std::string file : {"/dev/stdin", "-"}) {
-        for (const std::string action : {"ls ", "show ", "check ", "verify ", "load --cache-dir to-be-filled ",
-                                         "diff cache.wgb ", "merge again.wgb ", "strip again.wgb --arch unknown "}) {
+        for (const std::string action : {"ls ", "show ", "check ", "load --cache-dir to-be-filled ", "diff cache.wgb ",
+                                         "merge again.wgb ", "strip again.wgb --arch unknown "}) {
             std::string words = "bundle " + action + file;
             if (action.starts_with("strip")) words = "bundle strip " + file + " again.wgb --arch unknown";
             const CommandResult result = run_behind("cat cache.wgb", words, environment);
             EXPECT_EQ(result.status, 0) << words << ": " << result.out << result.error;
         }
+        EXPECT_EQ(run_behind("cat cache.wgb", "check " + file, environment).status, 0);
         EXPECT_EQ(run("bundle diff cache.wgb again.wgb").status, 0);
         std::filesystem::remove_all(dir() / "to-be-filled");
     }
@@ -117,7 +118,7 @@ TEST_F(BundleCommand, IsReadFromAPipe)
     });
     EXPECT_EQ(run("bundle load pipe --cache-dir filled", environment).status, 0);
     writer.join();
-    EXPECT_EQ(run_behind("true", "bundle verify - <cache.wgb").status, 0) << "a file is read where it lies";
+    EXPECT_EQ(run_behind("true", "check - <cache.wgb").status, 0) << "a file is read where it lies";
     EXPECT_TRUE(std::filesystem::is_empty(dir() / "temporary")) << "nothing is left over";
 }
 
@@ -145,7 +146,7 @@ TEST_F(BundleCommand, CarriesACacheToAnotherFolder)
     ASSERT_EQ(loaded.status, 0) << loaded.error;
     EXPECT_EQ(loaded.json()["loaded"][0]["count"], 2);
     EXPECT_THAT(loaded.json()["skipped"], IsEmpty());
-    EXPECT_EQ(run("verify --cache-dir elsewhere --accept-file none").status, 1) << "no such key file";
+    EXPECT_EQ(run("check --cache-dir elsewhere --accept-file none").status, 1) << "no such key file";
     EXPECT_EQ(run("check --cache-dir elsewhere").status, 0);
     EXPECT_THAT(run("ls --cache-dir elsewhere").out, HasSubstr("2 functions, 2 variants"));
     const auto again = run("bundle load cache.wgb --cache-dir elsewhere", m_fits);
@@ -190,7 +191,7 @@ TEST_F(BundleCommand, IsMadeOfACompressedFolderToo)
     }
     EXPECT_EQ(run("check").status, 0);
     ASSERT_EQ(run("bundle create cache.wgb").status, 0);
-    EXPECT_EQ(run("bundle verify cache.wgb").status, 0);
+    EXPECT_EQ(run("check cache.wgb").status, 0);
     EXPECT_EQ(run("bundle load cache.wgb --cache-dir elsewhere", m_fits).status, 0);
     EXPECT_EQ(run("check --cache-dir elsewhere").status, 0);
     EXPECT_EQ(run("ls --json --cache-dir elsewhere").json()["image_bytes"], image.size());
@@ -235,7 +236,7 @@ TEST_F(BundleCommand, ShowsWhatItHolds)
     EXPECT_EQ(run("bundle ls cache.wgb --json").json()["members"].size(), 2U);
     EXPECT_THAT(run("bundle show cache.wgb").out, HasSubstr("env.WG_TEST = 4"));
     EXPECT_EQ(run("bundle show cache.wgb --json").json()["entries"][0]["facts"]["config.dtype"], "f32");
-    EXPECT_EQ(run("bundle verify cache.wgb").status, 0);
+    EXPECT_EQ(run("check cache.wgb").status, 0);
     EXPECT_EQ(run("bundle create other.wgb --func prom").status, 1) << "no such function";
     EXPECT_FALSE(std::filesystem::exists(dir() / "other.wgb"));
 }
@@ -248,14 +249,21 @@ TEST_F(BundleCommand, FindsWhatIsDamaged)
     file.seekp(300);
     file.put('\x7f');
     file.close();
-    const auto verify = run("bundle verify cache.wgb");
-    EXPECT_EQ(verify.status, 1);
-    EXPECT_THAT(verify.out, HasSubstr("digest does not match"));
+    const auto check = run("check cache.wgb");
+    EXPECT_EQ(check.status, 1);
+    EXPECT_THAT(check.out, HasSubstr("digest does not match"));
+    EXPECT_THAT(check.out, HasSubstr("cache.wgb: 1 member with something wrong (3 members); not signed\n"));
+    const auto json = run("check cache.wgb --json").json();
+    EXPECT_EQ(json["damage"][0]["path"], "cache.wgb");
+    EXPECT_EQ(json["damage"][0]["code"], "corrupt");
+    EXPECT_EQ(json["bundles"][0]["members"], 3);
+    EXPECT_EQ(json["left"], 1);
     const auto loaded = run("bundle load cache.wgb --cache-dir elsewhere", m_fits);
     EXPECT_EQ(loaded.status, 0) << "the rest works";
     EXPECT_THAT(loaded.out, HasSubstr("loaded 1 entry"));
     std::filesystem::resize_file(dir() / "cache.wgb", 100);
-    for (const char* action : {"ls", "show", "check", "verify", "load"})
+    EXPECT_THAT(run("check cache.wgb").out, HasSubstr("its header alone takes"));
+    for (const char* action : {"ls", "show", "check", "load"})
         EXPECT_THAT(run(std::string("bundle ") + action + " cache.wgb").error, HasSubstr("its header alone takes"))
             << action;
 }
@@ -278,6 +286,13 @@ TEST_F(BundleCommand, IsSignedAndHeldToIt)
     const auto loaded = run("bundle load cache.wgb --cache-dir elsewhere", strict);
     EXPECT_EQ(loaded.status, 0) << loaded.out << loaded.error;
     EXPECT_THAT(loaded.out, HasSubstr("loaded 2 entries"));
+    const auto check = run("check --json unsigned.wgb cache.wgb --accept-file release.key.pub");
+    EXPECT_EQ(check.status, 1) << "as it is loaded where signatures are required";
+    EXPECT_EQ(check.json()["damage"][0]["code"], "untrusted");
+    EXPECT_EQ(check.json()["bundles"][0]["signed_by"], nullptr);
+    EXPECT_EQ(check.json()["bundles"][1]["signed_by"], "release");
+    EXPECT_THAT(run("check unsigned.wgb cache.wgb --accept-file release.key.pub").out,
+                HasSubstr("cache.wgb: no damage found (3 members); signed with 'release'\n"));
 }
 
 TEST_F(BundleCommand, CarriesWhatPyTorchCompiledOnlyWhereItIsAskedForAndSigned)
@@ -308,7 +323,7 @@ TEST_F(BundleCommand, CarriesWhatPyTorchCompiledOnlyWhereItIsAskedForAndSigned)
     ASSERT_EQ(run("bundle create one.wgb --kind entries,torch --model tiny-llama --key-file release.key").status, 0);
     EXPECT_THAT(run("bundle show cache.wgb").out, HasSubstr("torch = 2.11.0"));
     EXPECT_THAT(run("bundle show one.wgb").out, Not(HasSubstr("model = other")));
-    EXPECT_EQ(run("bundle verify cache.wgb").status, 0);
+    EXPECT_EQ(run("check cache.wgb").status, 0);
     EXPECT_THAT(run("bundle diff plain.wgb one.wgb").out, HasSubstr(".mega_cache  only in the second"));
     const auto check = run("bundle check cache.wgb --accept-file release.key.pub", m_fits);
     EXPECT_EQ(check.status, 0) << check.out;
@@ -346,7 +361,7 @@ TEST_F(BundleCommand, IsMergedComparedAndStripped)
     EXPECT_EQ(run("bundle diff small.wgb a.wgb").status, 0);
     EXPECT_EQ(run("bundle strip both.wgb none.wgb --arch sm_70").status, 1);
     EXPECT_FALSE(std::filesystem::exists(dir() / "none.wgb"));
-    EXPECT_EQ(run("bundle verify both.wgb").status, 0);
+    EXPECT_EQ(run("check both.wgb").status, 0);
 }
 
 /// H19: what `load` refuses is not vouched for by the key that signs the new bundle.
@@ -366,6 +381,7 @@ TEST_F(BundleCommand, MergesAndStripsOnlyWhatItWouldLoad)
         EXPECT_EQ(refused.status, 3) << action;
         EXPECT_THAT(refused.error, HasSubstr("may be written by others")) << action;
     }
+    EXPECT_THAT(run("check theirs.wgb").out, HasSubstr("may be written by others"));
     const auto none = run("bundle merge new.wgb theirs.wgb --key-file mine.key");
     EXPECT_EQ(none.status, 1);
     EXPECT_THAT(none.error, HasSubstr("is not signed"));
@@ -385,7 +401,7 @@ TEST_F(BundleCommand, CarriesProgramsTunedConfigurationsAndProfiles)
     EXPECT_THAT(made.out, HasSubstr("1 compiled program"));
     EXPECT_THAT(made.out, HasSubstr("2 tuned configurations"));
     EXPECT_THAT(made.out, HasSubstr("1 shape profile"));
-    EXPECT_EQ(run("bundle verify cache.wgb").status, 0);
+    EXPECT_EQ(run("check cache.wgb").status, 0);
     EXPECT_THAT(run("bundle ls cache.wgb").out, HasSubstr("compiled/"));
     const auto show = run("bundle show cache.wgb");
     EXPECT_THAT(show.out, HasSubstr("matmul for sm_90, by NVRTC 13.0"));

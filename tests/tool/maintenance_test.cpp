@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include "command_fixture.hpp"
 
 namespace warmgraph::test::maintenance_test {
@@ -13,7 +15,18 @@ TEST_F(Check, FindsNothingInASoundCache)
     publish(*store, sample_entry(k_decode));
     const CommandResult result = run("check");
     EXPECT_EQ(result.status, 0) << result.out;
-    EXPECT_THAT(result.out, HasSubstr("no damage found"));
+    EXPECT_EQ(result.out, cache().string() + ": no damage found (1 entry, 0 images, 0 other objects)\n");
+    EXPECT_EQ(run("check tiny-llama/decode").out, "tiny-llama/decode: no damage found (1 entry)\n");
+    EXPECT_EQ(run("check --json").json()["folder"]["entries"], 1);
+}
+
+TEST_F(Check, TakesOneNameAndMendsOnlyTheWholeFolder)
+{
+    publish(*open_store(), sample_entry(k_decode));
+    EXPECT_THAT(run("check a b").error, HasSubstr("'a' and 'b' are two names"));
+    EXPECT_EQ(run("check --repair tiny-llama").status, 2);
+    EXPECT_THAT(run("check nothing.wgb").out, HasSubstr("nothing.wgb  not_found"));
+    EXPECT_EQ(run("check tiny-llama nothing.wgb").status, 1);
 }
 
 TEST_F(Check, ReportsDamageAndRepairsOnlyWhenAsked)
@@ -37,7 +50,23 @@ TEST_F(Check, ReportsDamageAndRepairsOnlyWhenAsked)
     EXPECT_EQ(repair.status, 0) << repair.out << repair.error;
     EXPECT_THAT(repair.out, HasSubstr("repaired"));
     EXPECT_FALSE(std::filesystem::exists(path_of(entry)));
-    EXPECT_EQ(run("check").status, 0);
+    const CommandResult after = run("check");
+    EXPECT_EQ(after.status, 0);
+    EXPECT_THAT(after.out, HasSubstr("1 file in quarantine"));
+}
+
+TEST_F(Check, ReportsAFolderThatMayNotBeUsedAndTheRest)
+{
+    auto store = open_store();
+    const auto entry = sample_entry(k_decode);
+    publish(*store, entry);
+    ASSERT_TRUE(store->publish_image(Bytes(100)));
+    damage(path_of(entry));
+    ASSERT_EQ(::chmod((cache() / "images").c_str(), 0777), 0);
+    const CommandResult look = run("check");
+    EXPECT_EQ(look.status, 1) << look.error;
+    EXPECT_THAT(look.out, HasSubstr("permission_denied  cache folder " + cache().string() + "/images may be"));
+    EXPECT_THAT(look.out, HasSubstr("corrupt"));
 }
 
 /// F1: the command finds it, whichever field it is in. Each bit is the store's test.

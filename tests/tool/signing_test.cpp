@@ -1,4 +1,4 @@
-// `warmgraph sign` and `warmgraph verify`, as an operator uses them.
+// `warmgraph sign`, and signatures in `warmgraph check`, as an operator uses them.
 #include <sys/stat.h>
 
 #include "command_fixture.hpp"
@@ -59,15 +59,20 @@ protected:
         source.require = true;
         return store::resolve_signing(source, [](const char*) { return std::nullopt; }).value();
     }
-    /// "name: state" of each artifact, by the folders of their names.
+    /// The state of each artifact that `sign` saw; of what `check` saw the key or the error's code; by the names' folders.
     static std::map<std::string, std::string> states(const CommandResult& result)
     {
         std::map<std::string, std::string> states;
         const auto json = result.json();
-        for (const auto& artifact : json["artifacts"]) {
-            const auto name = artifact["name"].get<std::string>();
-            states[name.substr(0, name.find('/'))] = artifact["state"].get<std::string>();
-        }
+        const auto take = [&](const char* list, const char* name, const char* state) {
+            for (const auto& one : json.value(list, nlohmann::json::array())) {
+                const auto text = one[name].get<std::string>();
+                if (!text.starts_with("tiny-llama")) states[text.substr(0, text.find('/'))] = one[state];
+            }
+        };
+        take("artifacts", "name", "state");
+        take("signatures", "path", "signed_by");
+        take("damage", "path", "code");
         return states;
     }
 
@@ -76,7 +81,7 @@ protected:
     using States = std::map<std::string, std::string>;
 };
 
-TEST_F(Signing, OfAFolderWithANewKeyIsVerifiedByItsPublicHalf)
+TEST_F(Signing, OfAFolderWithANewKeyIsCheckedByItsPublicHalf)
 {
     publish_two();
     const std::string key = make_key("release", "ed25519");
@@ -84,20 +89,23 @@ TEST_F(Signing, OfAFolderWithANewKeyIsVerifiedByItsPublicHalf)
     ASSERT_EQ(::stat(key.c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 0777U, 0600U);
 
-    const CommandResult before = run("verify --accept-file " + key + ".pub");
+    const CommandResult before = run("check --accept-file " + key + ".pub");
     EXPECT_EQ(before.status, 1);
     EXPECT_THAT(before.out, HasSubstr("is not signed"));
+    EXPECT_THAT(before.out, Not(HasSubstr("--repair"))) << "nothing is damaged";
+    EXPECT_EQ(run("check", {{"WARMGRAPH_ACCEPT_KEYS_FILE", key + ".pub"}}).status, 0) << "nobody asks for signatures";
     const CommandResult sign = run("sign --key-file " + key);
     EXPECT_EQ(sign.status, 0) << sign.out << sign.error;
     EXPECT_THAT(sign.out, HasSubstr("2 variants, 0 with something wrong"));
-    const CommandResult verify = run("verify --json --accept-file " + key + ".pub");
-    EXPECT_EQ(verify.status, 0) << verify.out;
-    const auto verified = verify.json();
-    ASSERT_EQ(verified["entries"].size(), 2U);
-    for (const auto& entry : verified["entries"]) {
-        EXPECT_EQ(entry["state"], "ok");
-        EXPECT_EQ(entry["detail"], "signed with 'release'");
+    const CommandResult check = run("check --json --accept-file " + key + ".pub");
+    EXPECT_EQ(check.status, 0) << check.out;
+    const auto signatures = check.json()["signatures"];
+    ASSERT_EQ(signatures.size(), 2U);
+    for (const auto& signature : signatures) {
+        EXPECT_THAT(signature["path"].get<std::string>(), testing::EndsWith(".wg"));
+        EXPECT_EQ(signature["signed_by"], "release");
     }
+    EXPECT_THAT(run("check --accept-file " + key + ".pub").out, HasSubstr("; 2 signed with 'release'\n"));
     EXPECT_EQ(run("check").status, 0);
     EXPECT_THAT(run("sign --key-file " + key).out, HasSubstr("signed already"));
 }
@@ -128,32 +136,30 @@ TEST_F(Signing, AgainRotatesTheKeyAndLetsNothingElseIn)
     EXPECT_EQ(rotated.status, 1) << "one entry is nobody's";
     EXPECT_THAT(rotated.out, HasSubstr("untrusted"));
     EXPECT_THAT(rotated.out, HasSubstr("3 variants, 1 with something wrong"));
-    const CommandResult verify = run("verify --json --accept-file " + new_key);
-    EXPECT_EQ(verify.status, 1);
-    const auto verified = verify.json();
-    int ok = 0;
-    for (const auto& entry : verified["entries"]) ok += entry["detail"] == "signed with 'new'" ? 1 : 0;
-    EXPECT_EQ(ok, 2);
-    EXPECT_EQ(run("verify --accept-file " + old_key).status, 1);
+    const CommandResult check = run("check --accept-file " + new_key);
+    EXPECT_EQ(check.status, 1);
+    EXPECT_THAT(check.out,
+                HasSubstr("1 file with something wrong (3 entries, 0 images, 0 other objects); 2 signed with 'new'\n"));
+    EXPECT_EQ(run("check --accept-file " + old_key).status, 1);
 }
 
 /// H17: a start under `no_compile` found the program under the old key alone.
-TEST_F(Signing, OfEveryKindIsRotatedAndVerified)
+TEST_F(Signing, OfEveryKindIsRotatedAndChecked)
 {
     const std::string old_key = make_key("old", "ed25519"), new_key = make_key("new", "ed25519");
     publish(*open_store(), sample_entry(k_decode));
     put_artifacts(old_key);
-    EXPECT_EQ(states(run("verify --json --accept-file " + old_key + ".pub")),
-              (States{{"compiled", "ok"}, {"autotune", "ok"}, {"profile", "ok"}, {"torch", "ok"}}));
-    EXPECT_EQ(states(run("verify --json --accept-file " + new_key + ".pub")),
-              (States{{"compiled", "untrusted"}, {"autotune", "ok"}, {"profile", "ok"}, {"torch", "untrusted"}}));
+    EXPECT_EQ(states(run("check --json --accept-file " + old_key + ".pub")),
+              (States{{"compiled", "old"}, {"torch", "old"}}));
+    EXPECT_EQ(states(run("check --json --accept-file " + new_key + ".pub")),
+              (States{{"compiled", "untrusted"}, {"torch", "untrusted"}}));
 
     const CommandResult rotated = run("sign --json --key-file " + new_key + " --accept-file " + old_key + ".pub");
     EXPECT_EQ(rotated.status, 0) << rotated.out << rotated.error;
     EXPECT_EQ(states(rotated), (States{{"compiled", "signed"}, {"torch", "signed"}}));
-    const CommandResult verified = run("verify --accept-file " + new_key + ".pub");
-    EXPECT_EQ(verified.status, 0) << verified.out;
-    EXPECT_THAT(verified.out, HasSubstr("1 variant and 4 artifacts, 0 with something wrong"));
+    const CommandResult checked = run("check --accept-file " + new_key + ".pub");
+    EXPECT_EQ(checked.status, 0) << checked.out;
+    EXPECT_THAT(checked.out, HasSubstr("no damage found (1 entry, 0 images, 4 other objects); 3 signed with 'new'\n"));
     EXPECT_EQ(states(run("sign --json --key-file " + new_key)),
               (States{{"compiled", "signed already"}, {"torch", "signed already"}}));
 
@@ -186,11 +192,11 @@ TEST_F(Signing, FindsDamageOfEveryKind)
         if (item.is_regular_file() && item.path().has_extension() && item.path().filename() != "CACHEDIR.TAG")
             std::filesystem::resize_file(item.path(), item.file_size() - 10);
     const auto before = snapshot(cache());
-    const CommandResult verify = run("verify --json --accept-file " + key);
-    EXPECT_EQ(verify.status, 1);
+    const CommandResult check = run("check --json --accept-file " + key);
+    EXPECT_EQ(check.status, 1);
     const States all_wrong{
         {"compiled", "corrupt"}, {"autotune", "corrupt"}, {"profile", "corrupt"}, {"torch", "corrupt"}};
-    EXPECT_EQ(states(verify), all_wrong);
+    EXPECT_EQ(states(check), all_wrong);
     EXPECT_EQ(states(run("sign --json --key-file " + key)), all_wrong);
     EXPECT_EQ(run("check --json").json()["damage"].size(), 4U);
     EXPECT_EQ(snapshot(cache()), before);
@@ -241,12 +247,12 @@ TEST_F(Signing, FindsDamageAndMissingImages)
     entry.header.info.image_count = 1;
     publish(*open_store(), entry);
     ASSERT_EQ(run("sign --key-file " + key).status, 0);
-    const CommandResult missing = run("verify --accept-file " + key);
+    const CommandResult missing = run("check --accept-file " + key);
     EXPECT_EQ(missing.status, 1);
-    EXPECT_THAT(missing.out, HasSubstr("is missing or damaged"));
+    EXPECT_THAT(missing.out, HasSubstr(" is missing"));
     damage(path_of(entry));
-    EXPECT_THAT(run("verify --accept-file " + key).out, HasSubstr("corrupt"));
-    EXPECT_TRUE(std::filesystem::exists(path_of(entry))) << "verify changes nothing";
+    EXPECT_THAT(run("check --accept-file " + key).out, HasSubstr("corrupt"));
+    EXPECT_TRUE(std::filesystem::exists(path_of(entry))) << "check changes nothing";
     EXPECT_EQ(run("sign --key-file " + key).status, 1);
 }
 
@@ -255,13 +261,13 @@ TEST_F(Signing, SaysWhatIsWrongWithItsKeys)
     publish_two();
     EXPECT_EQ(run("sign").status, 2);
     EXPECT_THAT(run("sign").error, HasSubstr("no key to sign with"));
-    EXPECT_THAT(run("verify").error, HasSubstr("no key is accepted"));
+    EXPECT_THAT(run("check", {{"WARMGRAPH_REQUIRE_SIGNED", "1"}}).error, HasSubstr("no key is accepted"));
     EXPECT_THAT(run("sign --key-file /nonexistent").error, HasSubstr("/nonexistent"));
     const std::string key = make_key("k", "hmac-sha256");
     EXPECT_THAT(run("sign --new-key " + key + " --id k").error, HasSubstr("cannot make key file")) << "not overwritten";
     EXPECT_EQ(run("sign --new-key " + key + "2 --id 'not an id'").status, 2);
     EXPECT_EQ(run("sign --id k").status, 2);
-    EXPECT_EQ(run("--cache-dir " + (dir() / "nothing").string() + " verify --accept-file " + key).status, 3);
+    EXPECT_EQ(run("--cache-dir " + (dir() / "nothing").string() + " check --accept-file " + key).status, 3);
 }
 
 /// S2: doctor lists the environment.
@@ -272,7 +278,7 @@ TEST_F(Signing, DoesNotShowSecretsOfTheEnvironment)
     const std::map<std::string, std::string> environment{{"WARMGRAPH_SIGN_KEY", "k:hmac-sha256:" + canary},
                                                          {"WARMGRAPH_ACCEPT_KEYS", "j:hmac-sha256:" + canary}};
     for (const char* arguments :
-         {"doctor", "doctor --json", "show tiny-llama/decode", "stats", "ls --json", "check", "sign", "verify",
+         {"doctor", "doctor --json", "show tiny-llama/decode", "stats", "ls --json", "check", "sign",
           "explain tiny-llama/decode", "sign --json", "show tiny-llama/decode --json"}) {
         const CommandResult result = run(arguments, environment);
         EXPECT_THAT(result.out + result.error, Not(HasSubstr(canary.substr(0, 16)))) << arguments;

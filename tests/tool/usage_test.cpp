@@ -25,7 +25,7 @@ TEST_F(Usage, PrintsItsVersionAndExitCodes)
     const CommandResult help = run("--help");
     EXPECT_EQ(help.status, 0);
     for (const char* text : {"Exit status", "ls", "show", "explain", "check", "stats", "report", "clear", "prune",
-                             "sign", "verify", "doctor", "--cache-dir", "--json"})
+                             "sign", "doctor", "--cache-dir", "--json"})
         EXPECT_THAT(help.out, HasSubstr(text));
 }
 
@@ -42,9 +42,8 @@ TEST_F(Usage, RefusesWhatItDoesNotKnowWithTwo)
 
 TEST_F(Usage, NamesTheWordThatIsNoneAndWhatThereIs)
 {
-    EXPECT_THAT(run("").error,
-                HasSubstr("ls, show, explain, check, stats, profile, report, clear, prune, sign, verify, "
-                          "bundle, precompile or doctor"));
+    EXPECT_THAT(run("").error, HasSubstr("ls, show, explain, check, stats, profile, report, clear, prune, sign, "
+                                         "bundle, precompile or doctor"));
     EXPECT_THAT(run("frobnicate").error, HasSubstr("frobnicate"));
     for (const CommandResult& result : {run("clear --kind everything"), run("clear --help")}) {
         const std::string text = result.error + result.out;
@@ -54,8 +53,8 @@ TEST_F(Usage, NamesTheWordThatIsNoneAndWhatThereIs)
     }
 }
 
-const std::vector<std::string> k_verbs{"ls",    "show",  "explain", "check",  "stats",  "profile", "report",
-                                       "clear", "prune", "sign",    "verify", "doctor", "bundle",  "precompile"};
+const std::vector<std::string> k_verbs{"ls",    "show",  "explain", "check",  "stats",  "profile",   "report",
+                                       "clear", "prune", "sign",    "doctor", "bundle", "precompile"};
 
 TEST_F(Usage, HelpOfEachSubcommandNamesAllItsOptionsAndAnExample)
 {
@@ -131,6 +130,11 @@ TEST_F(Usage, SaysWhatWasProbablyMeant)
     EXPECT_THAT(run("sign --new-key k --id k --kind ed25518").error, HasSubstr("did you mean 'ed25519'?"));
     EXPECT_THAT(run("show a/b --only nods").error, HasSubstr("did you mean 'nodes'?"));
     EXPECT_THAT(run("frobnicate").error, Not(HasSubstr("did you mean"))) << "nothing is near";
+    for (const char* gone : {"verify --accept-file k", "bundle verify cache.wgb"}) {
+        EXPECT_EQ(run(gone).status, 2);
+        EXPECT_THAT(run(gone).error,
+                    HasSubstr("`warmgraph check` verifies the cache folder and, by their files, bundles"));
+    }
     EXPECT_THAT(run("ls a b").error, HasSubstr("'b' is one argument too many"));
     EXPECT_THAT(run("'\x1b[31m'").error, Not(HasSubstr("\x1b")));
 }

@@ -31,8 +31,12 @@ struct ExplainOptions {
 [[nodiscard]] Result<int> explain_program(const Context& context, const std::string& name);
 
 enum class Mending : std::uint8_t { look_only, repair };
-/// With a name: only what lies in those functions' folders is reported. invalid_argument: a name, and repair.
-[[nodiscard]] Result<int> check(const Context& context, const std::optional<std::string>& name, Mending mending);
+struct CheckOptions {
+    std::vector<std::string> what{};      ///< bundles' files, and a name: only those functions' folders; empty: all
+    Mending mending = Mending::look_only; ///< invalid_argument: repair of what is named
+    std::string accept_file{};            ///< where it is given, all that can be signed must have an accepted signature
+};
+[[nodiscard]] Result<int> check(const Context& context, const CheckOptions& options);
 
 enum class StatsForm : std::uint8_t { as_context, prometheus }; ///< as_context: text or JSON
 [[nodiscard]] Result<int> stats(const Context& context, const std::optional<std::string>& name, StatsForm form);
@@ -64,15 +68,8 @@ struct PruneOptions {
 };
 [[nodiscard]] Result<int> prune(const Context& context, const PruneOptions& options);
 
-/// Files of keys; empty: the environment's.
-struct SigningFiles {
-    std::string key;      ///< to sign with
-    std::string accepted; ///< keys that are accepted beside it
-};
 /// Signs every entry, compiled program and what PyTorch compiled; where a signature is required, what accepted keys signed.
 [[nodiscard]] Result<int> sign(const Context& context, const SigningFiles& files);
-/// That everything is whole, entries with their images, and that what can be signed has an accepted signature.
-[[nodiscard]] Result<int> verify(const Context& context, const SigningFiles& files);
 
 struct NewKey {
     std::string file; ///< must not exist

@@ -39,8 +39,7 @@ std::uint64_t limit_of(const char* variable)
 
 Result<store::StoreOptions> options_for(const FileInfo& folder)
 {
-    constexpr const char* k_owners = "WARMGRAPH_TRUSTED_OWNERS";
-    auto owners = store::parse_owners(k_owners, environment(k_owners).value_or(""));
+    auto owners = trusted_owners();
     if (!owners) return std::unexpected(owners.error());
     store::StoreOptions options;
     options.sharing = is_shared(folder) ? store::Sharing::group : store::Sharing::owner_only;
@@ -51,12 +50,6 @@ Result<store::StoreOptions> options_for(const FileInfo& folder)
     constexpr const char* k_compression = "WARMGRAPH_COMPRESSION";
     options.packings = store::or_default(store::parse_packings(k_compression, environment(k_compression).value_or("")));
     return options;
-}
-
-/// As programs see the folder: what they trust, and what they refuse.
-Result<cachefmt::Trust> trust_of_environment()
-{
-    return store::resolve_signing({}, [](const char* variable) { return environment(variable); });
 }
 
 /// Fills in the rest of the options.
@@ -78,6 +71,20 @@ Result<std::unique_ptr<store::LocalStore>> open_with(const Context& context, con
 
 } // namespace
 
+Result<cachefmt::Trust> trust_of(const SigningFiles& files)
+{
+    store::SigningSource source;
+    source.sign_with_file = files.key;
+    source.accept_file = files.accepted;
+    return store::resolve_signing(source, environment);
+}
+
+Result<std::vector<std::uint32_t>> trusted_owners()
+{
+    constexpr const char* k_owners = "WARMGRAPH_TRUSTED_OWNERS";
+    return store::parse_owners(k_owners, environment(k_owners).value_or(""));
+}
+
 bool is_shared(const FileInfo& folder) noexcept
 {
     constexpr std::uint32_t k_group_writes = 0020, k_others_write = 0002, k_group_is_kept = 02000;
@@ -88,7 +95,7 @@ bool is_shared(const FileInfo& folder) noexcept
 Result<std::unique_ptr<store::LocalStore>> open_store(const Context& context, store::StoreMode access,
                                                       const std::optional<cachefmt::Trust>& trust)
 {
-    auto trusted = trust ? Result<cachefmt::Trust>(*trust) : trust_of_environment();
+    auto trusted = trust ? Result<cachefmt::Trust>(*trust) : trust_of({});
     if (!trusted) return std::unexpected(trusted.error());
     return open_with(context, [&](store::StoreOptions& options) {
         options.access = access;
@@ -110,7 +117,7 @@ Result<std::unique_ptr<store::LocalStore>> open_store_to_fill(const Context& con
 
 Result<std::unique_ptr<store::LocalStore>> open_store_as_programs_do(const Context& context)
 {
-    auto trusted = trust_of_environment();
+    auto trusted = trust_of({});
     return open_with(context, [&](store::StoreOptions& options) {
         options.falls_back = true;
         if (trusted) options.trust = std::move(*trusted); // else `doctor` says what is wrong with it

@@ -35,6 +35,16 @@ struct Context {
     Clock& clock;
 };
 
+/// Files of keys; empty: the environment's.
+struct SigningFiles {
+    std::string key{};      ///< to sign with
+    std::string accepted{}; ///< keys that are accepted beside it
+};
+/// Those keys and the environment's, and whether the environment requires a signature.
+[[nodiscard]] Result<cachefmt::Trust> trust_of(const SigningFiles& files);
+/// $WARMGRAPH_TRUSTED_OWNERS.
+[[nodiscard]] Result<std::vector<std::uint32_t>> trusted_owners();
+
 /// As it was made (CacheOptions::share_with_group): its group may write it. Of one that all may write, the set-group-id
 /// bit tells.
 [[nodiscard]] bool is_shared(const FileInfo& folder) noexcept;

@@ -62,6 +62,13 @@ std::vector<std::string> shown_names(const CLI::App& app)
     return names;
 }
 
+/// did_you_mean(), and of a word that went what took its place.
+std::string meant_text(const std::string& word, const std::vector<std::string>& words)
+{
+    if (word == "verify") return "; `warmgraph check` verifies the cache folder and, by their files, bundles";
+    return did_you_mean(word, words);
+}
+
 /// Words that fit nowhere.
 std::string unexpected_text(const CLI::App& app, const CLI::App* sub)
 {
@@ -71,7 +78,7 @@ std::string unexpected_text(const CLI::App& app, const CLI::App* sub)
     if (is_option)
         return fmt::format("there is no option '{}'{}", word,
                            did_you_mean(word, option_names(named_options(sub != nullptr ? *sub : app))));
-    if (sub == nullptr) return fmt::format("there is no subcommand '{}'{}", word, did_you_mean(word, shown_names(app)));
+    if (sub == nullptr) return fmt::format("there is no subcommand '{}'{}", word, meant_text(word, shown_names(app)));
     return fmt::format("'{}' is one argument too many", word);
 }
 
@@ -96,7 +103,7 @@ CLI::Option* among(CLI::Option* option, const std::vector<std::string>& words)
             [words](const std::string& given) {
                 if (std::ranges::find(words, given) != words.end()) return std::string();
                 return fmt::format("'{}' is none of {}{}", printable(given, 80), fmt::join(words, ", "),
-                                   did_you_mean(given, words));
+                                   meant_text(given, words));
             },
             "", "");
 }

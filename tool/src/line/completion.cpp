@@ -30,7 +30,7 @@ std::string bash_candidates(const CLI::Option& option)
     if (type == k_folder) return R"sh(compgen -d -- "$word")sh";
     if (type == k_file) return R"sh(compgen -f -- "$word")sh";
     if (type == k_function || type == k_name)
-        return fmt::format(R"sh(compgen -W "$(_warmgraph_names {})" -- "$word"; compgen -f -X '!*.wg' -- "$word")sh",
+        return fmt::format(R"sh(compgen -W "$(_warmgraph_names {})" -- "$word"; compgen -f -X '!*.wg*' -- "$word")sh",
                            type == k_name ? "names" : "functions");
     return fmt::format(R"sh(compgen -W "{}" -- "$word")sh", fmt::join(choices_of(type), " "));
 }
@@ -161,7 +161,7 @@ _warmgraph_call() {
     (( ${+opt_args[--cache-dir]} )) && folder=(--cache-dir ${(Q)opt_args[--cache-dir]})
     warmgraph names $folder 2>/dev/null
 }
-_warmgraph_names() { local -a names; names=(${(f)"$(_warmgraph_call)"}); compadd -a names }
+_warmgraph_names() { local -a names; names=(${(f)"$(_warmgraph_call)"}); compadd -a names; _files -g '*.wgb' }
 _warmgraph_functions() {
     local -a names; names=(${(f)"$(_warmgraph_call)"}); names=(${(M)names:#*/*})
     compadd -a names; _files -g '*.wg'

@@ -164,17 +164,29 @@ Verb explain_verb()
             }};
 }
 
+void check_options(CLI::App& app, Arguments& arguments)
+{
+    app.add_option("what", arguments.files,
+                   "a model, model/function or model/rank/function, and bundles: FILE.wgb, ./FILE or - (default: the "
+                   "cache folder)")
+        ->type_name(k_name)
+        ->option_text("(optional)")
+        ->check(check_given, "", "");
+    app.add_flag("--repair", arguments.repair, "move what is damaged to quarantine");
+    file_option(app, "--accept-file", arguments.accept_file,
+                "keys, one a line: all that can be signed must be signed with one of them");
+}
+
 Verb check_verb()
 {
     return {"check",
-            "read everything and report damage; changes nothing by itself",
-            {"warmgraph check", "warmgraph check tiny-llama/decode", "warmgraph check --repair"},
-            [](CLI::App& app, Arguments& arguments) {
-                optional_name(app, arguments);
-                app.add_flag("--repair", arguments.repair, "move what is damaged to quarantine");
-            },
+            "read everything, and report damage and signatures; changes nothing by itself",
+            {"warmgraph check", "warmgraph check tiny-llama/decode", "warmgraph check --repair",
+             "warmgraph check --accept-file release.key.pub", "warmgraph check cache.wgb"},
+            check_options,
             [](const Context& c, const Arguments& a) {
-                return check(c, given(a.target), a.repair ? Mending::repair : Mending::look_only);
+                const Mending mending = a.repair ? Mending::repair : Mending::look_only;
+                return check(c, {a.files, mending, a.accept_file});
             }};
 }
 
@@ -301,25 +313,15 @@ Verb sign_verb()
         }};
 }
 
-Verb verify_verb()
-{
-    return {"verify",
-            "verify signature and contents of everything",
-            {"warmgraph verify --accept-file release.key.pub"},
-            key_options,
-            [](const Context& c, const Arguments& a) { return verify(c, {a.key_file, a.accept_file}); }};
-}
-
 void bundle_options(CLI::App& app, Arguments& arguments)
 {
     among(app.add_option("action", arguments.action, "what to do"),
-          {"create", "load", "ls", "show", "check", "verify", "merge", "diff", "strip"})
+          {"create", "load", "ls", "show", "check", "merge", "diff", "strip"})
         ->option_text("(required)")
         ->required();
-    app.add_option(
-           "files", arguments.files,
-           "the bundle (create, load, ls, show, check, verify); merge: the new one, then those that go into it; diff: "
-           "two; strip: one, then the new one")
+    app.add_option("files", arguments.files,
+                   "the bundle (create, load, ls, show, check); merge: the new one, then those that go into it; diff: "
+                   "two; strip: one, then the new one")
         ->type_name(k_file)
         ->check(check_file, "", "")
         ->required();
@@ -435,10 +437,10 @@ Verb names_verb()
 
 const std::vector<Verb>& verbs()
 {
-    static const std::vector<Verb> k_verbs{
-        ls_verb(),         show_verb(),   explain_verb(),    check_verb(),  stats_verb(),  profile_verb(),
-        report_verb(),     clear_verb(),  prune_verb(),      sign_verb(),   verify_verb(), bundle_verb(),
-        precompile_verb(), doctor_verb(), completion_verb(), manual_verb(), names_verb()};
+    static const std::vector<Verb> k_verbs{ls_verb(),     show_verb(),       explain_verb(), check_verb(),
+                                           stats_verb(),  profile_verb(),    report_verb(),  clear_verb(),
+                                           prune_verb(),  sign_verb(),       bundle_verb(),  precompile_verb(),
+                                           doctor_verb(), completion_verb(), manual_verb(),  names_verb()};
     return k_verbs;
 }
 

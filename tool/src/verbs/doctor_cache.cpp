@@ -7,46 +7,15 @@
 #include <unistd.h>
 
 #include "doctor_report.hpp"
+#include "verbs/folder_contents.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/ranks/launcher.hpp"
-#include "warmgraph/store/signing.hpp"
 
 namespace warmgraph::tool {
 
 namespace {
 
 constexpr std::uint64_t k_little_space = 100'000'000; ///< bytes: about two hundred entries with their images
-
-struct Contents {
-    std::uint64_t functions = 0, entries = 0, damaged = 0, images = 0, image_bytes = 0, quarantined = 0;
-};
-
-Result<Contents> contents_of(const store::LocalStore& store, Environments& environments)
-{
-    Contents contents;
-    const auto functions = store.functions();
-    if (!functions) return std::unexpected(functions.error());
-    contents.functions = functions->size();
-    for (const auto& key : *functions) {
-        const auto variants = store.variants(key);
-        if (!variants) return std::unexpected(variants.error());
-        contents.entries += variants->size();
-        for (const store::Variant& variant : *variants) {
-            if (variant.header)
-                environments.add(variant.header->guards);
-            else
-                ++contents.damaged;
-        }
-    }
-    const auto images = store.images();
-    if (!images) return std::unexpected(images.error());
-    contents.images = images->size();
-    for (const auto& [digest, size] : *images) contents.image_bytes += size;
-    const auto quarantine = store.plan_clear({.kinds = {}, .quarantine = true});
-    if (!quarantine) return std::unexpected(quarantine.error());
-    contents.quarantined = quarantine->quarantined.files;
-    return contents;
-}
 
 using Lines = std::vector<std::pair<std::string, std::string>>;
 
@@ -65,7 +34,9 @@ void report_space(Report& report, const Context& context, Lines& lines, Json& ca
 
 void report_contents(Report& report, const store::LocalStore& store, Lines& lines, Json& cache)
 {
-    const auto contents = contents_of(store, report.environments);
+    const auto functions = store.functions();
+    auto contents = functions ? contents_of(store, *functions) : std::unexpected(functions.error());
+    if (contents && !contents->quarantined) contents = std::unexpected(contents->quarantined.error());
     if (!contents) {
         report.problems.emplace_back(contents.error().message,
                                      "look at the folder's files, or set WARMGRAPH_CACHE_DIR to another one");
@@ -75,27 +46,23 @@ void report_contents(Report& report, const store::LocalStore& store, Lines& line
     lines.emplace_back("entries", count_text(contents->entries));
     lines.emplace_back("images",
                        fmt::format("{} ({})", count_text(contents->images), size_text(contents->image_bytes)));
-    lines.emplace_back("quarantine", plural(contents->quarantined, "file"));
+    lines.emplace_back("quarantine", plural(*contents->quarantined, "file"));
     const store::Budget budget = store.budget();
     std::string parts;
     for (const auto& [kind, bytes] : budget.kinds)
         parts += fmt::format(", of {} {}", to_string(kind), size_text(bytes));
     lines.emplace_back("may hold",
                        fmt::format("{}, {}{}", size_text(budget.bytes), plural(budget.files, "file"), parts));
-    cache.update(Json{{"functions", contents->functions},
-                      {"entries", contents->entries},
-                      {"images", contents->images},
-                      {"image_bytes", contents->image_bytes},
-                      {"quarantined", contents->quarantined},
-                      {"most_bytes", budget.bytes},
-                      {"most_files", budget.files}});
-    if (contents->damaged > 0)
+    cache.update(to_json(*contents));
+    cache.update(Json{{"most_bytes", budget.bytes}, {"most_files", budget.files}});
+    if (!contents->unusable.empty())
         report.problems.emplace_back(
-            fmt::format("{} of {} entries cannot be used", contents->damaged, contents->entries),
+            fmt::format("{} of {} entries cannot be used", contents->unusable.size(), contents->entries),
             "see `warmgraph check`; `warmgraph check --repair` moves them to quarantine");
-    if (contents->quarantined > 0)
-        report.problems.emplace_back(plural(contents->quarantined, "damaged file") + " in quarantine",
+    if (*contents->quarantined > 0)
+        report.problems.emplace_back(plural(*contents->quarantined, "damaged file") + " in quarantine",
                                      "find the cause (disk, copying); then `warmgraph clear --kind quarantine`");
+    report.environments = std::move(contents->environments);
 }
 
 struct Variable {
@@ -192,7 +159,7 @@ void report_environment(Report& report)
     else
         report.problems.emplace_back(rank.error().message, "correct or unset the launcher's variables");
     report.document["rank"] = rank ? Json(cachefmt::folder_name(*rank)) : Json();
-    if (const auto trust = store::resolve_signing({}, environment); !trust)
+    if (const auto trust = trust_of({}); !trust)
         report.problems.emplace_back(trust.error().message,
                                      "correct or unset the variables of signatures (docs/trust.md)");
     check_choice(

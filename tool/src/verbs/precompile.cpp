@@ -12,9 +12,7 @@
 #include "precompile/manifest.hpp"
 #include "warmgraph/backends/built.hpp"
 #include "warmgraph/base/printable.hpp"
-#include "warmgraph/base/process.hpp"
 #include "warmgraph/precompile/ahead.hpp"
-#include "warmgraph/store/signing.hpp"
 
 namespace warmgraph::tool {
 
@@ -183,10 +181,7 @@ Result<int> precompile(const Context& context, const PrecompileOptions& options)
     AheadCompilers compilers;
     auto jobs = jobs_of(*manifest, options.architectures, compilers);
     if (!jobs) return std::unexpected(jobs.error());
-    store::SigningSource keys;
-    keys.sign_with_file = options.keys.key;
-    keys.accept_file = options.keys.accepted;
-    const auto trust = store::resolve_signing(keys, environment);
+    const auto trust = trust_of(options.keys);
     if (!trust) return std::unexpected(trust.error());
     const auto store = open_store_to_fill(context, *trust);
     if (!store) return std::unexpected(store.error());

@@ -1,10 +1,7 @@
-// `warmgraph sign` and `warmgraph verify`: signatures of all that is signed. docs/trust.md says what they mean.
-#include "warmgraph/store/signing.hpp"
-
+// `warmgraph sign`: signatures of all that can be signed, and keys. docs/trust.md says what they mean.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <functional>
 #include <optional>
 
 #include <fcntl.h>
@@ -15,7 +12,6 @@
 #include "selection.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/bundle/transfer.hpp"
-#include "warmgraph/cachefmt/image_use.hpp"
 
 namespace warmgraph::tool {
 
@@ -24,7 +20,7 @@ namespace {
 /// One object and what came of it.
 struct Line {
     store::Name name;
-    std::string state; ///< "signed", "signed already", "ok", or an error's code
+    std::string state; ///< "signed", "signed already", or an error's code
     std::string detail;
     bool is_wrong = false;
 };
@@ -36,56 +32,7 @@ Line failed(const store::Name& name, const Error& error)
 
 const Error k_removed{ErrorCode::not_found, "it was removed while it was looked at"};
 
-/// What is done with each object.
-struct Work {
-    std::function<Line(store::LocalStore&, const cachefmt::EntryKey&)> entry;
-    /// Whole, as its kind's reader says. nullopt: there is nothing to say of it.
-    std::function<std::optional<Line>(store::LocalStore&, const store::ArtifactName&, const bundle::KindReader&,
-                                      ByteView object)>
-        artifact;
-};
-
-Result<std::vector<Line>> over_entries(store::LocalStore& store, const Work& work)
-{
-    std::vector<Line> lines;
-    const auto functions = store.functions();
-    if (!functions) return std::unexpected(functions.error());
-    for (const cachefmt::FunctionKey& function : *functions) {
-        const auto variants = store.variants(function);
-        if (!variants) return std::unexpected(variants.error());
-        for (const store::Variant& variant : *variants) {
-            const cachefmt::EntryKey key{function, variant.guards_digest};
-            lines.push_back(variant.header ? work.entry(store, key) : failed(key, variant.header.error()));
-        }
-    }
-    return lines;
-}
-
-/// Read as it is read where it is used.
-std::optional<Line> over_artifact(store::LocalStore& store, const store::ArtifactName& name, const Work& work)
-{
-    const bundle::KindReader& reader = bundle::reader_of(name.kind);
-    const auto found = store.tier().get(name, {store::row_of(name.kind).most_bytes});
-    if (!found) return failed(name, found.error());
-    if (!*found) return failed(name, k_removed);
-    const auto& bytes = (*found)->bytes;
-    if (!bytes) return failed(name, bytes.error());
-    if (const auto whole = reader.verify(name, *bytes); !whole) return failed(name, whole.error());
-    return work.artifact(store, name, reader, *bytes);
-}
-
-Result<std::vector<Line>> over_all(store::LocalStore& store, const Work& work)
-{
-    auto lines = over_entries(store, work);
-    if (!lines) return lines;
-    const auto names = bundle::artifacts_of(store.tier(), [](store::ArtifactKind) { return true; });
-    if (!names) return std::unexpected(names.error());
-    for (const store::ArtifactName& name : *names)
-        if (auto line = over_artifact(store, name, work)) lines->push_back(std::move(*line));
-    return lines;
-}
-
-/// Reads the whole of it: what is signed or verified is whole.
+/// Reads the whole of it: what is signed is whole.
 Line sign_entry(store::LocalStore& store, const cachefmt::EntryKey& key, const SigningKey& with)
 {
     // What a process records meanwhile (a tombstone, say) is not written over.
@@ -100,12 +47,20 @@ Line sign_entry(store::LocalStore& store, const cachefmt::EntryKey& key, const S
     return {key, "signed", with.id()};
 }
 
+/// Read as it is read where it is used. nullopt: its kind is not signed.
 std::optional<Line> sign_artifact(store::LocalStore& store, const store::ArtifactName& name,
-                                  const bundle::KindReader& reader, ByteView object, const cachefmt::Trust& trust)
+                                  const cachefmt::Trust& trust)
 {
+    const bundle::KindReader& reader = bundle::reader_of(name.kind);
+    const auto found = store.tier().get(name, {store::row_of(name.kind).most_bytes});
+    if (!found) return failed(name, found.error());
+    if (!*found) return failed(name, k_removed);
+    const auto& object = (*found)->bytes;
+    if (!object) return failed(name, object.error());
+    if (const auto whole = reader.verify(name, *object); !whole) return failed(name, whole.error());
     if (reader.sealed == nullptr) return std::nullopt;
     const SigningKey& with = *trust.sign_with;
-    const auto sealed = cachefmt::open_sealed(*reader.sealed, object);
+    const auto sealed = cachefmt::open_sealed(*reader.sealed, *object);
     if (!sealed) return failed(name, sealed.error());
     if (sealed->is_signed_by(with, *reader.sealed)) return Line{name, "signed already", with.id()};
     // What can run any code is vouched for only where an accepted key did so before.
@@ -118,30 +73,25 @@ std::optional<Line> sign_artifact(store::LocalStore& store, const store::Artifac
     return Line{name, "signed", with.id()};
 }
 
-/// The images too: the signature covers them by their digests.
-Line verify_entry(store::LocalStore& store, const cachefmt::EntryKey& key)
+Result<std::vector<Line>> sign_all(store::LocalStore& store, const cachefmt::Trust& trust)
 {
-    const auto entry = store.entry(key, store::Reading::ahead);
-    if (!entry) return failed(key, entry.error());
-    if (!*entry) return failed(key, k_removed);
-    for (const Digest& digest : cachefmt::blobs_of((**entry).graph)) {
-        const auto image = store.image(digest);
-        if (!image) return failed(key, image.error());
-        if (!*image)
-            return failed(key, {ErrorCode::not_found, "image " + short_hex(digest) + " is missing or damaged"});
+    std::vector<Line> lines;
+    const auto functions = store.functions();
+    if (!functions) return std::unexpected(functions.error());
+    for (const cachefmt::FunctionKey& function : *functions) {
+        const auto variants = store.variants(function);
+        if (!variants) return std::unexpected(variants.error());
+        for (const store::Variant& variant : *variants) {
+            const cachefmt::EntryKey key{function, variant.guards_digest};
+            lines.push_back(variant.header ? sign_entry(store, key, *trust.sign_with)
+                                           : failed(key, variant.header.error()));
+        }
     }
-    return {key, "ok", "signed with '" + (**entry).header.signed_by + "'"};
-}
-
-std::optional<Line> verify_artifact(const store::ArtifactName& name, const bundle::KindReader& reader, ByteView object,
-                                    const cachefmt::Trust& trust)
-{
-    if (reader.sealed == nullptr) return Line{name, "ok", "whole; its kind is not signed"};
-    const auto sealed = cachefmt::open_sealed(*reader.sealed, object);
-    if (!sealed) return failed(name, sealed.error());
-    if (const auto trusted = cachefmt::check_signature(*reader.sealed, *sealed, trust); !trusted)
-        return failed(name, trusted.error());
-    return Line{name, "ok", "signed with '" + sealed->key_id + "'"};
+    const auto names = bundle::artifacts_of(store.tier(), [](store::ArtifactKind) { return true; });
+    if (!names) return std::unexpected(names.error());
+    for (const store::ArtifactName& name : *names)
+        if (auto line = sign_artifact(store, name, trust)) lines.push_back(std::move(*line));
+    return lines;
 }
 
 Json to_json(const Context& context, const std::vector<Line>& lines)
@@ -181,18 +131,6 @@ std::string to_text(const Context& context, const std::vector<Line>& lines)
                                                    others == 0 ? "" : " and " + plural(others, "artifact"), wrong);
 }
 
-Result<int> report(const Context& context, store::LocalStore* store, const Work& work)
-{
-    if (store == nullptr) return fail(ErrorCode::io_failed, "{}", no_folder_text(context));
-    const auto lines = over_all(*store, work);
-    if (!lines) return std::unexpected(lines.error());
-    if (context.output == Output::json)
-        print(to_json(context, *lines));
-    else
-        print(to_text(context, *lines));
-    return std::ranges::any_of(*lines, &Line::is_wrong) ? k_found_wrong : k_ok;
-}
-
 /// A file that exists is not overwritten: it may hold the key of a whole fleet.
 Result<void> write_key(const std::string& path, std::string line, mode_t mode)
 {
@@ -215,10 +153,7 @@ Result<void> write_key(const std::string& path, std::string line, mode_t mode)
 
 Result<int> sign(const Context& context, const SigningFiles& files)
 {
-    store::SigningSource source;
-    source.sign_with_file = files.key;
-    source.accept_file = files.accepted;
-    const auto trust = store::resolve_signing(source, environment);
+    const auto trust = trust_of(files);
     if (!trust) return std::unexpected(trust.error());
     if (!trust->sign_with)
         return fail(
@@ -227,28 +162,14 @@ Result<int> sign(const Context& context, const SigningFiles& files)
             "ID` makes one");
     const auto store = open_store(context, store::StoreMode::read_write, *trust);
     if (!store) return std::unexpected(store.error());
-    return report(context, store->get(),
-                  {[&](store::LocalStore& opened, const cachefmt::EntryKey& key) {
-                       return sign_entry(opened, key, *trust->sign_with);
-                   },
-                   [&](store::LocalStore& opened, const store::ArtifactName& name, const bundle::KindReader& reader,
-                       ByteView object) { return sign_artifact(opened, name, reader, object, *trust); }});
-}
-
-Result<int> verify(const Context& context, const SigningFiles& files)
-{
-    store::SigningSource source;
-    source.sign_with_file = files.key;
-    source.accept_file = files.accepted;
-    source.require = true;
-    const auto trust = store::resolve_signing(source, environment);
-    if (!trust) return std::unexpected(trust.error());
-    const auto store = open_store(context, store::StoreMode::read_only, *trust);
-    if (!store) return std::unexpected(store.error());
-    return report(
-        context, store->get(),
-        {verify_entry, [&](store::LocalStore&, const store::ArtifactName& name, const bundle::KindReader& reader,
-                           ByteView object) { return verify_artifact(name, reader, object, *trust); }});
+    if (!*store) return fail(ErrorCode::io_failed, "{}", no_folder_text(context));
+    const auto lines = sign_all(**store, *trust);
+    if (!lines) return std::unexpected(lines.error());
+    if (context.output == Output::json)
+        print(to_json(context, *lines));
+    else
+        print(to_text(context, *lines));
+    return std::ranges::any_of(*lines, &Line::is_wrong) ? k_found_wrong : k_ok;
 }
 
 Result<int> make_key(const Context& context, const NewKey& wanted)

@@ -19,16 +19,21 @@ using BundleAction = Result<int> (*)(const Context&, const BundleOptions&);
 [[nodiscard]] Result<int> bundle_ls(const Context& context, const BundleOptions& options);
 [[nodiscard]] Result<int> bundle_show(const Context& context, const BundleOptions& options);
 [[nodiscard]] Result<int> bundle_check(const Context& context, const BundleOptions& options);
-[[nodiscard]] Result<int> bundle_verify(const Context& context, const BundleOptions& options);
 [[nodiscard]] Result<int> bundle_merge(const Context& context, const BundleOptions& options);
 [[nodiscard]] Result<int> bundle_diff(const Context& context, const BundleOptions& options);
 [[nodiscard]] Result<int> bundle_strip(const Context& context, const BundleOptions& options);
 
-/// The environment's keys, and those of --key-file and --accept-file.
-[[nodiscard]] Result<cachefmt::Trust> trust_of(const BundleOptions& options);
+/// A bundle whose contents are to be used, here or by those who trust a new one.
+[[nodiscard]] Result<std::unique_ptr<bundle::Bundle>> open_to_use(const std::string& file,
+                                                                  const cachefmt::Trust& trust);
 /// To be looked at, whoever may have written it.
 [[nodiscard]] Result<std::unique_ptr<bundle::Bundle>> open_to_look(const std::string& file,
                                                                    const BundleOptions& options);
+
+/// "signed with 'release', which is not accepted here"
+[[nodiscard]] std::string signed_text(const bundle::Bundle& opened);
+/// What header and index say of the file.
+[[nodiscard]] Json bundle_json(const std::string& file, const bundle::Bundle& opened);
 
 /// --func, --model and --kind: which entries and other objects are meant.
 class BundleSelection {

@@ -7,9 +7,7 @@
 
 #include "selection.hpp"
 #include "verbs/bundle/actions.hpp"
-#include "warmgraph/base/process.hpp"
 #include "warmgraph/profile/profile_file.hpp"
-#include "warmgraph/store/signing.hpp"
 
 namespace warmgraph::tool {
 
@@ -24,13 +22,12 @@ struct ActionRow {
 
 constexpr std::size_t k_many = 1000;
 
-constexpr std::array<ActionRow, 9> k_actions{{
+constexpr std::array<ActionRow, 8> k_actions{{
     {"create", 1, 1, "the file to make", bundle_create},
     {"load", 1, 1, "the bundle", bundle_load},
     {"ls", 1, 1, "the bundle", bundle_ls},
     {"show", 1, 1, "the bundle", bundle_show},
     {"check", 1, 1, "the bundle", bundle_check},
-    {"verify", 1, 1, "the bundle", bundle_verify},
     {"merge", 2, k_many, "the file to make, and the bundles that go into it", bundle_merge},
     {"diff", 2, 2, "two bundles", bundle_diff},
     {"strip", 2, 2, "the bundle, and the file to make", bundle_strip},
@@ -48,17 +45,9 @@ Result<int> bundle(const Context& context, const BundleOptions& options)
     return row->run(context, options);
 }
 
-Result<cachefmt::Trust> trust_of(const BundleOptions& options)
-{
-    store::SigningSource source;
-    source.sign_with_file = options.keys.key;
-    source.accept_file = options.keys.accepted;
-    return store::resolve_signing(source, environment);
-}
-
 Result<std::unique_ptr<bundle::Bundle>> open_to_look(const std::string& file, const BundleOptions& options)
 {
-    const auto trust = trust_of(options);
+    const auto trust = trust_of(options.keys);
     if (!trust) return std::unexpected(trust.error());
     auto source = bundle::open_file(file, bundle::Ownership::anybody, {}, bundle::Streams::spooled);
     if (!source) return std::unexpected(source.error());

@@ -87,11 +87,7 @@ EnvironmentLine environment_line(const Checked& checked, const guards::Relaxatio
     for (const cachefmt::EntryHeader& header : checked.headers) environments.add(header.guards);
     line.judged = environments.judge(machine);
     line.fit = bundle::judge(shared, machine.facts_for(checked.headers.front().guards), relaxation);
-    switch (line.fit.verdict) {
-    case Verdict::fits: line.text = "as here"; break;
-    case Verdict::fits_after: line.text = line.fit.detail; break;
-    case Verdict::does_not: line.text = line.fit.detail; break;
-    }
+    line.text = line.fit.verdict == Verdict::fits ? "as here" : line.fit.detail;
     return line;
 }
 

@@ -1,4 +1,4 @@
-// `warmgraph bundle ls`, `show`, `verify` and `diff`: what a bundle holds, and whether it is whole.
+// `warmgraph bundle ls`, `show` and `diff`: what a bundle holds.
 #include <algorithm>
 #include <map>
 
@@ -15,13 +15,6 @@ namespace {
 
 using bundle::Bundle;
 using bundle::Member;
-
-std::string signed_text(const Bundle& opened)
-{
-    if (opened.key_id().empty()) return "not signed";
-    return fmt::format("signed with '{}'{}", opened.key_id(),
-                       opened.signed_by().empty() ? ", which is not accepted here" : "");
-}
 
 std::map<store::ArtifactKind, bundle::Amount> amounts_of(const Bundle& opened)
 {
@@ -56,17 +49,6 @@ Json other_json(const Member& member, const Result<std::string>& what)
     other["error"] = what ? Json() : Json(what.error().message);
     other["what"] = what ? Json(*what) : Json();
     return other;
-}
-
-Json bundle_json(const std::string& file, const Bundle& opened)
-{
-    return {{"file", file},
-            {"format", bundle::k_bundle_version},
-            {"bytes", opened.size()},
-            {"created", opened.created()},
-            {"created_by", opened.created_by()},
-            {"key_id", opened.key_id().empty() ? Json() : Json(opened.key_id())},
-            {"signed_by", opened.signed_by().empty() ? Json() : Json(opened.signed_by())}};
 }
 
 Json facts_json(const cachefmt::Guards& guards)
@@ -125,6 +107,24 @@ bool are_same(const Bundle& first, const Member& member, const Bundle& second, c
 }
 
 } // namespace
+
+std::string signed_text(const Bundle& opened)
+{
+    if (opened.key_id().empty()) return "not signed";
+    return fmt::format("signed with '{}'{}", opened.key_id(),
+                       opened.signed_by().empty() ? ", which is not accepted here" : "");
+}
+
+Json bundle_json(const std::string& file, const Bundle& opened)
+{
+    return {{"file", file},
+            {"format", bundle::k_bundle_version},
+            {"bytes", opened.size()},
+            {"created", opened.created()},
+            {"created_by", opened.created_by()},
+            {"key_id", opened.key_id().empty() ? Json() : Json(opened.key_id())},
+            {"signed_by", opened.signed_by().empty() ? Json() : Json(opened.signed_by())}};
+}
 
 Result<int> bundle_ls(const Context& context, const BundleOptions& options)
 {
@@ -194,46 +194,6 @@ Result<int> bundle_show(const Context& context, const BundleOptions& options)
         print(text);
     }
     return status;
-}
-
-Result<int> bundle_verify(const Context& context, const BundleOptions& options)
-{
-    const auto opened = open_to_look(options.files.front(), options);
-    if (!opened) return std::unexpected(opened.error());
-    const auto progress = progress_line(context, "verified");
-    Json wrong = Json::array();
-    Table table({{"member"}, {"what is wrong"}}, 0, 400);
-    std::uint64_t done = 0;
-    for (const Member& member : (*opened)->members()) {
-        auto verified = (*opened)->verify(member);
-        if (verified && member.kind == store::ArtifactKind::entries)
-            if (const auto header = (*opened)->header(member); !header) verified = std::unexpected(header.error());
-        if (verified && member.kind == store::ArtifactKind::entries)
-            if (const auto needs = bundle::needs_of(**opened, member); needs)
-                for (const std::string& name : *needs)
-                    if ((*opened)->find(name) == nullptr)
-                        verified = fail(ErrorCode::not_found, "{} is not in the bundle", name);
-        if (verified && needs_signed_bundle(member.kind) && (*opened)->key_id().empty())
-            verified = fail(ErrorCode::untrusted, "it can run code where it is used, and the bundle is not signed");
-        if (!verified) {
-            wrong.push_back({{"name", member.name},
-                             {"code", to_string(verified.error().code)},
-                             {"message", verified.error().message}});
-            table.add({member_text(member), verified.error().message});
-        }
-        if (progress) progress(++done, (*opened)->members().size());
-    }
-    if (context.output == Output::json) {
-        Json document = bundle_json(options.files.front(), **opened);
-        document["members"] = (*opened)->members().size();
-        document["wrong"] = wrong;
-        print(document);
-    } else {
-        print((wrong.empty() ? "" : table.text(context.style)) +
-              fmt::format("{}: {}, {} with something wrong; {}\n", path_text(options.files.front()),
-                          plural((*opened)->members().size(), "member"), wrong.size(), signed_text(**opened)));
-    }
-    return wrong.empty() ? k_ok : k_found_wrong;
 }
 
 Result<int> bundle_diff(const Context& context, const BundleOptions& options)

@@ -3,11 +3,9 @@
 
 #include "verbs/bundle/actions.hpp"
 #include "warmgraph/base/output_file.hpp"
-#include "warmgraph/base/process.hpp"
 #include "warmgraph/bundle/fit.hpp"
 #include "warmgraph/bundle/writer.hpp"
 #include "warmgraph/profile/library.hpp"
-#include "warmgraph/store/settings.hpp"
 #include "warmgraph/store/torch_artifacts.hpp"
 
 namespace warmgraph::tool {
@@ -89,15 +87,6 @@ Result<int> finish(const Context& context, bundle::Writer& writer, const std::st
     return k_ok;
 }
 
-/// A bundle whose contents are to be used, here or by those who trust the new one.
-Result<std::unique_ptr<bundle::Bundle>> open_to_use(const std::string& file, const cachefmt::Trust& trust)
-{
-    constexpr const char* k_owners = "WARMGRAPH_TRUSTED_OWNERS";
-    const auto owners = store::parse_owners(k_owners, environment(k_owners).value_or(""));
-    if (!owners) return std::unexpected(owners.error());
-    return bundle::Bundle::open_trusted(file, trust, *owners, bundle::Streams::spooled);
-}
-
 /// What `load` refuses stays out: the new bundle belongs to this user, and may be signed.
 Result<Transfer> copy_from(const std::string& file, const cachefmt::Trust& trust, bundle::Writer& writer,
                            const bundle::Wanted& wanted, const bundle::WantedArtifact& artifacts)
@@ -111,11 +100,18 @@ Result<Transfer> copy_from(const std::string& file, const cachefmt::Trust& trust
 
 } // namespace
 
+Result<std::unique_ptr<bundle::Bundle>> open_to_use(const std::string& file, const cachefmt::Trust& trust)
+{
+    const auto owners = trusted_owners();
+    if (!owners) return std::unexpected(owners.error());
+    return bundle::Bundle::open_trusted(file, trust, *owners, bundle::Streams::spooled);
+}
+
 Result<int> bundle_create(const Context& context, const BundleOptions& options)
 {
     const auto selection = BundleSelection::of(options);
     if (!selection) return std::unexpected(selection.error());
-    const auto trust = trust_of(options);
+    const auto trust = trust_of(options.keys);
     if (!trust) return std::unexpected(trust.error());
     const auto store = open_store(context, store::StoreMode::read_only, *trust);
     if (!store) return std::unexpected(store.error());
@@ -142,7 +138,7 @@ Result<int> bundle_load(const Context& context, const BundleOptions& options)
 {
     const auto selection = BundleSelection::of(options);
     if (!selection) return std::unexpected(selection.error());
-    const auto trust = trust_of(options);
+    const auto trust = trust_of(options.keys);
     if (!trust) return std::unexpected(trust.error());
     const auto opened = open_to_use(options.files.front(), *trust);
     if (!opened) return std::unexpected(opened.error());
@@ -171,7 +167,7 @@ Result<int> bundle_merge(const Context& context, const BundleOptions& options)
 {
     const auto selection = BundleSelection::of(options);
     if (!selection) return std::unexpected(selection.error());
-    const auto trust = trust_of(options);
+    const auto trust = trust_of(options.keys);
     if (!trust) return std::unexpected(trust.error());
     auto writer = writer_to(context, options.files.front(), *trust);
     if (!writer) return std::unexpected(writer.error());
@@ -195,7 +191,7 @@ Result<int> bundle_strip(const Context& context, const BundleOptions& options)
     if (options.architectures.empty())
         return fail(ErrorCode::invalid_argument,
                     "bundle strip takes --arch: the architectures that stay, such as sm_80,sm_90");
-    const auto trust = trust_of(options);
+    const auto trust = trust_of(options.keys);
     if (!trust) return std::unexpected(trust.error());
     auto writer = writer_to(context, options.files[1], *trust);
     if (!writer) return std::unexpected(writer.error());
