@@ -92,18 +92,14 @@ TEST_F(Completion, OfAnotherShellIsNotThere) { EXPECT_EQ(run("completion fish").
 
 class Manual : public CommandTest {};
 
-TEST_F(Manual, NamesEverySubcommandAndOptionOfTheHelp)
+TEST_F(Manual, HasTheHelpOfEverySubcommand)
 {
     std::string manual = run("manual").out;
     for (std::size_t at = 0; (at = manual.find("\\-", at)) != std::string::npos;) manual.erase(at, 1);
     for (const char* verb : {"ls", "show", "explain", "check", "stats", "profile", "report", "clear", "prune", "sign",
                              "bundle", "doctor"}) {
         EXPECT_THAT(manual, HasSubstr(std::string(".SS ") + verb + "\n"));
-        std::istringstream help(run(std::string(verb) + " --help").out);
-        for (std::string word; help >> word;) {
-            if (!word.starts_with("--")) continue;
-            EXPECT_THAT(manual, HasSubstr("\\fB" + word + "\\fR")) << verb;
-        }
+        EXPECT_THAT(manual, HasSubstr(run(std::string(verb) + " --help").out));
     }
     for (const char* hidden : {"completion", ".SS manual", ".SS names"}) EXPECT_THAT(manual, Not(HasSubstr(hidden)));
 }
