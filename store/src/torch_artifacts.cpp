@@ -167,7 +167,11 @@ Result<std::optional<Bytes>> find_torch(LocalStore& store, const TorchFacts& fac
     if (!trust.sign_with && trust.accepted.empty())
         return fail(ErrorCode::untrusted,
                     "PyTorch's artifacts can run any code, and no key is accepted that says whose: {}", k_cure);
-    auto found = TorchArtifacts(store.tiers(), {&trust}).find(key_of(facts));
+    const TorchArtifacts artifacts(store.tiers(), {&trust});
+    auto found = artifacts.find(key_of(facts));
+    // One that was set aside is a miss: there is none any more.
+    if (!found && (found.error().code == ErrorCode::corrupt || found.error().code == ErrorCode::stale))
+        found = artifacts.find(key_of(facts));
     if (!found) return std::unexpected(found.error());
     if (!*found) return std::nullopt;
     return std::move((*found)->bytes);
