@@ -64,7 +64,7 @@ protected:
     const ArtifactName m_program_name{ArtifactKind::compiled, precompile::key_of(m_program.ingredients)},
         m_best_name{ArtifactKind::tuned, m_best.key},
         m_module_name{ArtifactKind::tuned, m_module.key, store::k_module_form},
-        m_profile_name = profile::name_of(m_profile.key);
+        m_profile_name = profile::Profiles::name_of(m_profile.key);
 };
 
 } // namespace warmgraph::test

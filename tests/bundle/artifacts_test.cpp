@@ -107,8 +107,8 @@ TEST_F(Artifacts, ThatAreHostileAreSkippedAndNamed)
     best.replace(best.find("16"), 2, "32");
     const std::string sample = profile::encode(m_profile);
     const ByteView head = ByteView(program).first(extent), image = ByteView(program).subspan(extent);
-    ArtifactName other_profile = profile::name_of(sha256(as_bytes("another")));
-    ArtifactName odd_profile = profile::name_of(sha256(as_bytes("odd")));
+    ArtifactName other_profile = profile::Profiles::name_of(sha256(as_bytes("another")));
+    ArtifactName odd_profile = profile::Profiles::name_of(sha256(as_bytes("odd")));
     ArtifactName cut{ArtifactKind::compiled, precompile::key_of(renamed.ingredients)};
     const Bytes bytes = assemble_bundle({
         raw_member(4, member_name(m_program_name), image, head),
