@@ -136,7 +136,7 @@ std::optional<CacheArtifacts> Cache::save_cache_artifacts_of(std::span<const Cac
     CacheArtifacts artifacts;
     const SigningKey* key = nullptr;
     for (const Cache* cache : caches)
-        if (key == nullptr) key = cache->m_impl->trust.sign_with.get();
+        if (key == nullptr) key = cache->m_impl->settings.trust.sign_with.get();
     if (options.torch && key == nullptr)
         raise({ErrorCode::invalid_argument,
                "what PyTorch compiled can run code where it is used, and goes only into artifacts that are signed: set "
@@ -171,11 +171,12 @@ std::optional<CacheArtifacts> Cache::save_cache_artifacts(const ArtifactOptions&
 CacheInfo Cache::load_cache_artifacts(const Device& device, std::span<const std::byte> bytes)
 {
     if (!m_impl->store)
-        raise({ErrorCode::io_failed, "artifacts cannot be loaded: caching is off: " + m_impl->disabled_reason});
-    const auto opened = value_or_raise(bundle::Bundle::open(bundle::over_bytes(bytes), m_impl->trust));
+        raise(
+            {ErrorCode::io_failed, "artifacts cannot be loaded: caching is off: " + m_impl->settings.disabled_reason});
+    const auto opened = value_or_raise(bundle::Bundle::open(bundle::over_bytes(bytes), m_impl->settings.trust));
     const auto facts = DeviceAccess::impl(device)->device->facts();
     const auto wanted = [&](const cachefmt::EntryHeader& header) -> std::string {
-        const auto fit = bundle::judge(header.guards, here_for(header.guards, facts), m_impl->relaxation);
+        const auto fit = bundle::judge(header.guards, here_for(header.guards, facts), m_impl->settings.relaxation);
         return fit.verdict == bundle::Verdict::fits ? "" : fmt::format("{}: {}", bundle::to_text(fit), fit.detail);
     };
     bundle::UnpackOptions how;
@@ -189,23 +190,27 @@ CacheInfo Cache::load_cache_artifacts(const Device& device, std::span<const std:
 void Cache::put_torch_artifacts(const std::map<std::string, std::string>& facts, std::span<const std::byte> bytes)
 {
     if (!m_impl->store)
-        raise({ErrorCode::io_failed, "PyTorch's artifacts are not kept: caching is off: " + m_impl->disabled_reason});
+        raise({ErrorCode::io_failed,
+               "PyTorch's artifacts are not kept: caching is off: " + m_impl->settings.disabled_reason});
     const std::string now = to_iso8601(system_clock().wall());
-    value_or_raise(counted(m_impl->counters, store::put_torch(*m_impl->store, facts, now, bytes, m_impl->trust)));
+    value_or_raise(
+        counted(m_impl->counters, store::put_torch(*m_impl->store, facts, now, bytes, m_impl->settings.trust)));
     m_impl->touched.note(store::torch_name(facts));
 }
 
 std::optional<std::vector<std::byte>> Cache::torch_artifacts(const std::map<std::string, std::string>& facts) const
 {
     if (!m_impl->store) return std::nullopt;
-    auto found = value_or_raise(counted(m_impl->counters, store::find_torch(*m_impl->store, facts, m_impl->trust)));
+    auto found =
+        value_or_raise(counted(m_impl->counters, store::find_torch(*m_impl->store, facts, m_impl->settings.trust)));
     if (found) m_impl->touched.note(store::torch_name(facts));
     return found;
 }
 
 BundleCheck Cache::check_bundle(const std::string& file, const Device& device) const
 {
-    const auto opened = value_or_raise(bundle::Bundle::open(value_or_raise(bundle::open_file(file)), m_impl->trust));
+    const auto opened =
+        value_or_raise(bundle::Bundle::open(value_or_raise(bundle::open_file(file)), m_impl->settings.trust));
     const auto facts = DeviceAccess::impl(device)->device->facts();
     BundleCheck check;
     std::vector<cachefmt::EntryHeader> headers;
@@ -221,12 +226,12 @@ BundleCheck Cache::check_bundle(const std::string& file, const Device& device) c
             continue;
         }
         const bundle::Here here = here_for(header->guards, facts);
-        check.entries.push_back(checked(member, bundle::judge(header->guards, here, m_impl->relaxation)));
+        check.entries.push_back(checked(member, bundle::judge(header->guards, here, m_impl->settings.relaxation)));
         headers.push_back(std::move(*header));
     }
     cachefmt::Guards shared;
     shared.facts = bundle::shared_environment(headers);
-    const auto fit = bundle::judge(shared, here_for(shared, facts), m_impl->relaxation);
+    const auto fit = bundle::judge(shared, here_for(shared, facts), m_impl->settings.relaxation);
     check.environment_key = bundle::common_environment_key(headers);
     check.environment_here = guards::environment_key(here_for({}, facts));
     check.environment = bundle::environment_text(shared.facts);
@@ -238,14 +243,14 @@ BundleCheck Cache::check_bundle(const std::string& file, const Device& device) c
 std::size_t Cache::Impl::open_bundles(const std::vector<std::uint32_t>& owners)
 {
     std::size_t opened = 0;
-    for (const std::string& file : options.bundles) {
-        auto bundle = bundle::Bundle::open_trusted(file, trust, owners);
+    for (const std::string& file : settings.options.bundles) {
+        auto bundle = bundle::Bundle::open_trusted(file, settings.trust, owners);
         if (!bundle) { // as a folder that cannot be used: it costs its benefit
             log().warn("bundle {} is not used: {}", file, bundle.error().message);
             counters.cache_fault();
             continue;
         }
-        cachefmt::Trust its = trust;
+        cachefmt::Trust its = settings.trust;
         its.require = (*bundle)->requires_signature();
         store->add_layer(std::make_shared<bundle::BundleTier>(std::move(*bundle), file), its);
         ++opened;

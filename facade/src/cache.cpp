@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "argument_reader.hpp"
 #include "cache_impl.hpp"
 #include "device_impl.hpp"
 #include "making.hpp"
@@ -13,26 +14,6 @@
 #include "warmgraph/cachefmt/readable.hpp"
 
 namespace warmgraph {
-
-std::string Cache::Impl::model_info(std::string_view backend) const
-{
-    const std::scoped_lock lock{model_mutex};
-    auto known = models.find(backend);
-    if (known == models.end())
-        known =
-            models.emplace(backend, cachefmt::model_info(options.model, backend, shape_mode(), options.config)).first;
-    return known->second;
-}
-
-std::string_view Cache::Impl::shape_mode() const noexcept
-{
-    return options.shapes == ShapeMode::dynamic ? "dynamic" : "static";
-}
-
-cachefmt::FunctionKey Cache::Impl::key(const std::string& function, const backends::Device& device) const
-{
-    return {model_info(device.backend()), cachefmt::folder_name(rank), function};
-}
 
 Statistics Cache::Impl::statistics() const
 {
@@ -75,7 +56,7 @@ std::string Cache::Impl::summary() const
     if (now.programs_refused != 0) text += fmt::format(", {} refused", plural(now.programs_refused, "program"));
     if (now.cache_faults != 0) text += ", " + plural(now.cache_faults, "cache fault");
     if (now.untrusted != 0) text += fmt::format(", {} untrusted", now.untrusted);
-    if (!disabled_reason.empty()) text += fmt::format(" (caching is off: {})", disabled_reason);
+    if (!settings.disabled_reason.empty()) text += fmt::format(" (caching is off: {})", settings.disabled_reason);
     return text;
 }
 
@@ -136,12 +117,12 @@ std::optional<std::string> Cache::find(const std::string& name, const Device& de
 {
     value_or_raise(cachefmt::check_name("function name", name));
     require_version("looked for", name, spec);
-    const Policy policy = spec.policy.value_or(m_impl->policy);
-    if (!m_impl->looks_for_graphs(policy)) return std::nullopt;
+    const Policy policy = spec.policy.value_or(m_impl->settings.policy);
+    if (!m_impl->looks_for_entries(policy)) return std::nullopt;
     const Interface interface =
         value_or_raise(spec.outputs.empty() ? interface_of(spec) : interface_of(without_outputs(spec)));
     const auto& backend = *DeviceAccess::impl(device)->device;
-    const auto variants = m_impl->store->variants(m_impl->key(name, backend));
+    const auto variants = m_impl->store->variants(m_impl->settings.key(name, backend));
     if (!variants) {
         m_impl->counters.cache_fault();
         log().warn("'{}' cannot be looked for: {}", name, variants.error().message);
@@ -159,19 +140,19 @@ std::optional<std::string> Cache::find(const std::string& name, const Device& de
         interface_fact(facts) = outputs->value; // it covers the outputs, which are not known yet
         // Tensors and values are every call's own.
         if (!has_regions(recorded, interface) ||
-            !guards::evaluate_facts(recorded.facts, facts, m_impl->relaxation).empty())
+            !guards::evaluate_facts(recorded.facts, facts, m_impl->settings.relaxation).empty())
             continue;
         const auto metadata = std::ranges::find(recorded.facts, k_metadata_fact, &cachefmt::Fact::name);
         found = metadata != recorded.facts.end() ? metadata->value : "";
         last_used = variant.last_used;
     }
-    if (found) m_impl->found.keep(name, backend, std::move(spec), std::move(facts));
+    if (found) m_impl->preload.found.keep(name, backend, std::move(spec), std::move(facts));
     return found;
 }
 
 replay::ImageSource Cache::Impl::image_source() const
 {
-    return [store = store, why_off = disabled_reason](const cachefmt::ImageRef& image) -> Result<Bytes> {
+    return [store = store, why_off = settings.disabled_reason](const cachefmt::ImageRef& image) -> Result<Bytes> {
         if (!store) return fail(ErrorCode::not_found, "its code is not kept: {}", why_off);
         auto bytes = store->image(image.digest, image.size);
         if (!bytes) return std::unexpected(bytes.error());
@@ -192,8 +173,8 @@ Tuner Cache::tuner(const Device& device, const TuningOptions& options)
 
 Statistics Cache::statistics() const { return m_impl->statistics(); }
 std::string Cache::summary() const { return m_impl->summary(); }
-std::string Cache::directory() const { return m_impl->directory; }
-std::string Cache::disabled_reason() const { return m_impl->disabled_reason; }
+std::string Cache::directory() const { return m_impl->settings.directory; }
+std::string Cache::disabled_reason() const { return m_impl->settings.disabled_reason; }
 
 namespace {
 
@@ -202,8 +183,9 @@ std::vector<cachefmt::FunctionKey> functions_of(const Cache::Impl& impl, std::st
 {
     std::vector<cachefmt::FunctionKey> result;
     if (!impl.store) return result;
-    const std::string rank = cachefmt::folder_name(impl.rank);
-    const auto models = cachefmt::model_infos(impl.options.model, impl.shape_mode(), impl.options.config);
+    const std::string rank = cachefmt::folder_name(impl.settings.rank);
+    const auto models =
+        cachefmt::model_infos(impl.settings.options.model, impl.settings.shape_mode(), impl.settings.options.config);
     for (auto& key : value_or_raise(impl.store->functions())) {
         const bool ours = std::ranges::find(models, key.model_info) != models.end();
         if (ours && key.rank == rank && (function.empty() || key.function == function))
@@ -241,10 +223,10 @@ std::uint64_t Cache::clear(std::string_view function)
     std::uint64_t removed = 0;
     if (!m_impl->store) return removed;
     // Each request looks through the whole folder for images: one is enough for all functions.
-    store::ClearRequest request{.rank = cachefmt::folder_name(m_impl->rank)};
+    store::ClearRequest request{.rank = cachefmt::folder_name(m_impl->settings.rank)};
     if (!function.empty()) request.function = function;
-    for (const std::string& model :
-         cachefmt::model_infos(m_impl->options.model, m_impl->shape_mode(), m_impl->options.config)) {
+    for (const std::string& model : cachefmt::model_infos(m_impl->settings.options.model, m_impl->settings.shape_mode(),
+                                                          m_impl->settings.options.config)) {
         request.model = model;
         removed += value_or_raise(m_impl->store->clear(request)).of(store::ArtifactKind::entries).files;
     }

@@ -11,8 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "cache_settings.hpp"
 #include "counters.hpp"
+#include "fit.hpp"
 #include "found_facts.hpp"
+#include "function_names.hpp"
 #include "kinds.hpp"
 #include "known_places.hpp"
 #include "pausing.hpp"
@@ -45,71 +48,43 @@ private:
     TuningStatistics m_gone;
 };
 
-struct Cache::Impl {
-    CacheOptions options; ///< without the keys, which `trust` has
-    cachefmt::Trust trust;
-    cachefmt::Rank rank;
-    Policy policy = Policy::read_write;
-    store::KindSet kinds; ///< that are switched on
-    guards::Relaxation relaxation;
-    bool verifies_first = false;              ///< the first use of each restored graph
-    std::uint64_t verify_every = 0;           ///< each Nth call that is replayed; 0: none
-    std::shared_ptr<store::LocalStore> store; ///< null when caching is off
-    std::shared_ptr<Programs> programs;       ///< uses the store
-    std::string directory;
-    std::string disabled_reason;
-    replay::ModuleCache modules;
-    Counters counters;
-    Tunings tunings;
-    std::mutex mutex; ///< guards functions
-    /// Those that exist, by name; null while one is being made.
-    std::map<std::string, std::weak_ptr<Function::Impl>> functions;
-    mutable std::mutex model_mutex;
-    mutable std::map<std::string, std::string, std::less<>>
-        models;                           ///< model_info() by backend: each function asks; guarded by model_mutex
-    std::set<std::string> told_what_fits; ///< ids of devices; guarded by mutex
-    std::string why_code_is_kept;         ///< to the end, as an earlier process lost a recording; guarded by mutex
-    QuietCalls quiet;
-    /// What callers refused to have recorded, by function and reason: the miss that is noted anew each time; guarded by
-    /// mutex.
-    std::map<std::pair<std::string, std::string>, store::Miss> refused_by_callers;
-    Touched touched;
+/// What is restored before its first call, and what is known for that.
+struct Preloading {
     PreparedGraphs prepared;
     KnownPlaces places;
     FoundFacts found;
+    Prefetching queue; ///< last: it uses the others
+};
+
+struct Cache::Impl {
+    CacheSettings settings;
+    std::shared_ptr<store::LocalStore> store; ///< null when caching is off
+    std::shared_ptr<Programs> programs;       ///< uses the store
+    replay::ModuleCache modules;
+    Counters counters;
+    Tunings tunings;
+    FunctionNames functions;
+    RecordingPause pause;
+    Touched touched;
+    FitLog fit;
     std::unique_ptr<ProfileKeeper>
-        profiles; ///< null: no profiles are kept. After the store and the counters, which it uses
-    std::unique_ptr<Prefetching> prefetching = std::make_unique<Prefetching>(); ///< last: it uses the others
+        profiles;       ///< null: no profiles are kept. After the store and the counters, which it uses
+    Preloading preload; ///< last: it uses the others
 
     /// Everything that Cache's constructor does, with the file seam open.
     [[nodiscard]] static std::shared_ptr<Impl> open(const CacheOptions& options, FileSystem& files);
-    /// False where nobody who asks for signatures, as it does itself, would use what it publishes.
-    [[nodiscard]] bool may_publish() const noexcept { return !trust.require || trust.sign_with; }
     /// Whether an entry may be looked for.
-    [[nodiscard]] bool looks_for_graphs(Policy by) const noexcept
-    {
-        return store && kinds.contains(store::ArtifactKind::entries) && by != Policy::off && by != Policy::refresh;
-    }
-    /// The folder of this model on a backend.
-    [[nodiscard]] std::string model_info(std::string_view backend) const;
-    [[nodiscard]] std::string_view shape_mode() const noexcept;
-    [[nodiscard]] cachefmt::FunctionKey key(const std::string& function, const backends::Device& device) const;
+    [[nodiscard]] bool looks_for_entries(Policy by) const noexcept { return store && settings.looks_for_entries(by); }
     [[nodiscard]] Statistics statistics() const;
     [[nodiscard]] std::string summary() const;
     /// What stands in the way of Cache::pause_recording in this cache; empty: nothing (pausing.cpp).
     [[nodiscard]] std::string why_not_paused();
     /// A call was replayed; pauses when many were, in a row.
     void note_replay() noexcept;
-    /// One line in the log, at info, for each device: how many stored entries fit it, and why others do not.
-    void tell_what_fits(const backends::Device& device);
     /// Stored code and constants by digest. It keeps the store.
     [[nodiscard]] replay::ImageSource image_source() const;
     /// CacheOptions::bundles as layers of the store; how many could be opened.
     std::size_t open_bundles(const std::vector<std::uint32_t>& owners);
-    /// Whether one of this name is wrapped or loaded.
-    [[nodiscard]] bool has_function(const std::string& name);
-    /// Those that exist now.
-    [[nodiscard]] std::vector<std::shared_ptr<Function::Impl>> living_functions();
 };
 
 /// Cache::pause_recording_of (pausing.cpp).

@@ -40,19 +40,19 @@ Policy resolve_policy(const CacheOptions& options)
 /// WARMGRAPH_VERIFY, which says more than the program does.
 void resolve_verification(Cache::Impl& impl)
 {
-    impl.verifies_first = impl.options.verify_on_load;
+    impl.settings.verifies_first = impl.settings.options.verify_on_load;
     const auto text = environment("WARMGRAPH_VERIFY");
     if (!text || text->empty()) return;
     const auto wrong = [&] {
         raise({ErrorCode::invalid_argument,
                fmt::format("WARMGRAPH_VERIFY is '{}', expected never, first or 1/N", *text)});
     };
-    impl.verifies_first = *text != "never";
+    impl.settings.verifies_first = *text != "never";
     if (*text == "never" || *text == "first") return;
     if (!text->starts_with("1/")) wrong();
     const char* const end = text->data() + text->size();
-    const auto [stop, error] = std::from_chars(text->data() + 2, end, impl.verify_every);
-    if (error != std::errc{} || stop != end || impl.verify_every == 0) wrong();
+    const auto [stop, error] = std::from_chars(text->data() + 2, end, impl.settings.verify_every);
+    if (error != std::errc{} || stop != end || impl.settings.verify_every == 0) wrong();
 }
 
 /// What the program says, else WARMGRAPH_PROFILE.
@@ -78,9 +78,11 @@ store::KindSet resolve_kinds(const CacheOptions& options)
 /// Once the store is open.
 void open_profiles(Cache::Impl& impl)
 {
-    if (!resolve_profile(impl.options) || !impl.kinds.contains(store::ArtifactKind::profiles) || !impl.store) return;
-    const bool writes = (impl.policy == Policy::read_write || impl.policy == Policy::refresh) &&
-                        impl.store->why_read_only().empty() && impl.may_publish();
+    if (!resolve_profile(impl.settings.options) || !impl.settings.kinds.contains(store::ArtifactKind::profiles) ||
+        !impl.store)
+        return;
+    const bool writes = (impl.settings.policy == Policy::read_write || impl.settings.policy == Policy::refresh) &&
+                        impl.store->why_read_only().empty() && impl.settings.may_publish();
     impl.profiles =
         std::make_unique<ProfileKeeper>(*impl.store, writes ? ProfileKeeper::Writing::yes : ProfileKeeper::Writing::no,
                                         [&impl](const std::string& doing, const Error& error) {
@@ -97,8 +99,8 @@ void resolve_trust(Cache::Impl& impl, const SigningOptions& given)
     source.accept = given.accept;
     source.accept_file = given.accept_file;
     source.require = given.require;
-    impl.trust = value_or_raise(store::resolve_signing(source, environment));
-    if (!impl.may_publish())
+    impl.settings.trust = value_or_raise(store::resolve_signing(source, environment));
+    if (!impl.settings.may_publish())
         log().info("the cache is read and not written: signatures are required, and there is no key to sign with");
 }
 
@@ -137,22 +139,22 @@ store::Packings resolve_packings(const CacheOptions& options)
 
 void open_store(Cache::Impl& impl, FileSystem& files)
 {
-    if (impl.policy == Policy::off) {
-        impl.disabled_reason = "policy off";
+    if (impl.settings.policy == Policy::off) {
+        impl.settings.disabled_reason = "policy off";
         return;
     }
     store::StoreOptions options;
-    options.sharing = impl.options.share_with_group ? store::Sharing::group : store::Sharing::owner_only;
-    options.max_variants = impl.options.max_variants;
-    options.trust = impl.trust;
-    const bool reads_only = impl.policy == Policy::read_only || impl.policy == Policy::require_hit;
+    options.sharing = impl.settings.options.share_with_group ? store::Sharing::group : store::Sharing::owner_only;
+    options.max_variants = impl.settings.options.max_variants;
+    options.trust = impl.settings.trust;
+    const bool reads_only = impl.settings.policy == Policy::read_only || impl.settings.policy == Policy::require_hit;
     options.access = reads_only ? store::StoreMode::read_only : store::StoreMode::read_write;
     options.falls_back = true;
-    options.trusted_owners = resolve_owners(impl.options);
-    options.budget = resolve_budget(impl.options);
-    options.packings = resolve_packings(impl.options);
-    auto store = store::LocalStore::open(impl.directory, options, files);
-    if (!store && !impl.options.bundles.empty()) {
+    options.trusted_owners = resolve_owners(impl.settings.options);
+    options.budget = resolve_budget(impl.settings.options);
+    options.packings = resolve_packings(impl.settings.options);
+    auto store = store::LocalStore::open(impl.settings.directory, options, files);
+    if (!store && !impl.settings.options.bundles.empty()) {
         impl.store = store::LocalStore::without_folder(store.error().message, options);
         if (impl.open_bundles(options.trusted_owners) != 0) {
             log().warn("bundles are read, and nothing is recorded: {}", store.error().message);
@@ -162,8 +164,8 @@ void open_store(Cache::Impl& impl, FileSystem& files)
     }
     if (!store) {
         // A cache that cannot be used costs its benefit, never the caller's start.
-        impl.disabled_reason = store.error().message;
-        log().warn("caching is off: {}", impl.disabled_reason);
+        impl.settings.disabled_reason = store.error().message;
+        log().warn("caching is off: {}", impl.settings.disabled_reason);
         impl.counters.cache_fault();
         return;
     }
@@ -172,7 +174,7 @@ void open_store(Cache::Impl& impl, FileSystem& files)
         log().warn("the cache is read and not written, so nothing is recorded: {}; policy read_only asks for that "
                    "without this line",
                    impl.store->why_read_only());
-    impl.directory = impl.store->root().string();
+    impl.settings.directory = impl.store->root().string();
     impl.open_bundles(options.trusted_owners);
 }
 
@@ -187,23 +189,23 @@ std::shared_ptr<Cache::Impl> Cache::Impl::open(const CacheOptions& options, File
     std::shared_ptr<Impl> impl(new Impl, [process = ::getpid()](Impl* held) {
         if (::getpid() == process) delete held;
     });
-    impl->options = options;
-    wipe(impl->options.signing.sign_with);
-    for (std::string& key : impl->options.signing.accept) wipe(key);
-    impl->rank = value_or_raise(
+    impl->settings.options = options;
+    wipe(impl->settings.options.signing.sign_with);
+    for (std::string& key : impl->settings.options.signing.accept) wipe(key);
+    impl->settings.rank = value_or_raise(
         ranks::resolve_rank({options.world_size, options.global_rank, options.tp_rank, options.pp_rank}, environment));
-    impl->policy = resolve_policy(options);
-    impl->kinds = resolve_kinds(options);
+    impl->settings.policy = resolve_policy(options);
+    impl->settings.kinds = resolve_kinds(options);
     resolve_trust(*impl, options.signing);
     resolve_verification(*impl);
-    impl->relaxation.driver =
+    impl->settings.relaxation.driver =
         options.accept_newer_driver ? guards::VersionRule::same_or_newer : guards::VersionRule::exact;
-    impl->directory = cache_folder(options.cache_dir).string();
+    impl->settings.directory = cache_folder(options.cache_dir).string();
     open_store(*impl, files);
-    const bool keeps_programs = impl->store && impl->kinds.contains(store::ArtifactKind::compiled);
-    impl->programs = std::make_shared<Programs>(keeps_programs ? impl->store : nullptr, impl->trust,
+    const bool keeps_programs = impl->store && impl->settings.kinds.contains(store::ArtifactKind::compiled);
+    impl->programs = std::make_shared<Programs>(keeps_programs ? impl->store : nullptr, impl->settings.trust,
                                                 impl->store ? switched_off("compiled programs")
-                                                            : "caching is off: " + impl->disabled_reason);
+                                                            : "caching is off: " + impl->settings.disabled_reason);
     open_profiles(*impl);
     return impl;
 }

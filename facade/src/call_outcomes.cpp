@@ -62,7 +62,7 @@ void CallOutcomes::count_miss(const Plan& plan, const std::string& name, Journey
 
 void CallOutcomes::begin_miss(Journey& journey, std::string reason, const Judgement& judgement) const
 {
-    m_sinks.quiet.note_miss();
+    m_sinks.pause.note_miss();
     store::Miss& miss = journey.miss.emplace(new_miss(m_declaration->policy));
     miss.reason = std::move(reason);
     miss.call = journey.digest;

@@ -31,7 +31,7 @@ public:
         std::shared_ptr<Programs> programs;
         // They outlive this.
         Counters& counters;
-        QuietCalls& quiet;
+        RecordingPause& pause;
         Touched& touched;
         std::function<void()> note_replay; ///< called after each
         std::size_t most_verdicts = 0;
@@ -46,7 +46,7 @@ public:
     /// The journey's miss, without an end yet.
     void begin_miss(Journey& journey, std::string reason, const Judgement& judgement) const;
     /// A recording of somebody else's, which is no call.
-    void note_adoption() const { m_sinks.quiet.note_miss(); }
+    void note_adoption() const { m_sinks.pause.note_miss(); }
     /// A miss, for an entry that was found wrong.
     void count_wrong_entry(Journey& journey) const;
     void count_recording() const { m_sinks.counters.recording(); }

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "warmgraph/cachefmt/key.hpp"
+#include "warmgraph/store/miss.hpp"
 #include "warmgraph/warmgraph.hpp"
 
 namespace warmgraph {
@@ -22,6 +25,9 @@ public:
     void cache_fault();
     void capture_written();
     void captures_read(std::uint64_t paired, std::uint64_t ignored);
+    /// What a caller refused to have recorded, by function and reason. The miss of both so far; one that says the same as an
+    /// earlier one takes its place.
+    [[nodiscard]] store::Miss refused_by_caller(const std::string& function, Policy policy, const Refusal& refusal);
     /// Each entry is counted once, however often it is met. False where it was counted before.
     bool untrusted(const cachefmt::EntryKey& entry);
     [[nodiscard]] Statistics snapshot() const;
@@ -31,6 +37,7 @@ private:
     mutable std::mutex m_mutex;
     Statistics m_statistics;
     std::set<cachefmt::EntryKey> m_untrusted;
+    std::map<std::pair<std::string, std::string>, store::Miss> m_refused_by_callers;
 };
 
 } // namespace warmgraph

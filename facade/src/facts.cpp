@@ -105,7 +105,7 @@ std::vector<Fact> gather_facts(const Cache::Impl& cache, const std::string& func
     facts.push_back({k_interface_fact, interface, Role::must_match});
     for (const auto& [name, value] : spec.recorded_code) facts.push_back({name, value, Role::must_match});
     if (spec.recorded_code.empty()) facts.push_back(code_identity(spec, code));
-    for (const auto& [name, value] : cache.options.config)
+    for (const auto& [name, value] : cache.settings.options.config)
         facts.push_back({"config.model." + name, value, Role::must_match});
     for (const auto& [name, value] : spec.config) facts.push_back({"config." + name, value, Role::must_match});
     const auto values = environment_of(spec);
@@ -115,9 +115,9 @@ std::vector<Fact> gather_facts(const Cache::Impl& cache, const std::string& func
     add_programs(facts, spec);
     if (spec.recorded_code.empty()) add_tuned(facts, spec.tuned);
 
-    facts.push_back({"model.name", cache.options.model, Role::identity});
+    facts.push_back({"model.name", cache.settings.options.model, Role::identity});
     facts.push_back({"function.name", function, Role::identity});
-    facts.push_back({std::string(cachefmt::fact::k_rank), cachefmt::folder_name(cache.rank), Role::identity});
+    facts.push_back({std::string(cachefmt::fact::k_rank), cachefmt::folder_name(cache.settings.rank), Role::identity});
 
     facts.push_back({std::string(cachefmt::fact::k_binary_path), binary_of(code), Role::advisory});
     facts.push_back({"host.name", host_name(), Role::advisory});

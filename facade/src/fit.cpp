@@ -1,4 +1,6 @@
 // The line at start: which stored entries fit this machine, and why others do not.
+#include "fit.hpp"
+
 #include <algorithm>
 
 #include "cache_impl.hpp"
@@ -59,25 +61,26 @@ std::vector<guards::Mismatch> device_mismatches(const cachefmt::Guards& recorded
     return guards::evaluate(of_device, {here, {}, {}}, relaxation);
 }
 
-void Cache::Impl::tell_what_fits(const backends::Device& device)
+void FitLog::tell(const CacheSettings& settings, store::LocalStore* store, const backends::Device& device)
 try {
-    if (!store || !log().should_log(spdlog::level::info)) return; // nobody reads it, so no header is read for it
+    if (store == nullptr || !log().should_log(spdlog::level::info)) return; // nobody reads it: no header is read for it
     const std::string id = device.id();
     {
-        const std::scoped_lock lock{mutex};
-        if (!told_what_fits.insert(id).second) return;
+        const std::scoped_lock lock{m_mutex};
+        if (!m_told.insert(id).second) return;
     }
     auto here = device.facts();
     guards::canonicalize(here);
     Fit fit;
     const auto keys = store->functions();
     for (const auto& key : keys ? *keys : std::vector<cachefmt::FunctionKey>{}) {
-        if (key.model_info != model_info(device.backend()) || key.rank != cachefmt::folder_name(rank)) continue;
+        if (key.model_info != settings.model_info(device.backend()) || key.rank != cachefmt::folder_name(settings.rank))
+            continue;
         const auto variants = store->variants(key);
         if (!variants) continue; // a call says it
-        for (const auto& variant : *variants) fit.add(variant, here, relaxation);
+        for (const auto& variant : *variants) fit.add(variant, here, settings.relaxation);
     }
-    log().info("opened {} for {} on {}: {}", directory, options.model, id, fit.text());
+    log().info("opened {} for {} on {}: {}", settings.directory, settings.options.model, id, fit.text());
 } catch (const std::exception& error) {
     log().debug("what fits was not found out: {}", error.what());
 }

@@ -6,6 +6,7 @@
 #include "throwing.hpp"
 #include "warmgraph/backends/recording.hpp"
 #include "warmgraph/base/log.hpp"
+#include "warmgraph/base/units.hpp"
 
 namespace warmgraph {
 

@@ -33,7 +33,7 @@ std::uint64_t next_number() noexcept
 /// refresh wants nothing that is stored: the function runs.
 Policy possible_policy(const Cache::Impl& cache, Policy wanted, bool has_callable)
 {
-    if (!cache.store || (cache.store->why_read_only().empty() && cache.may_publish())) return wanted;
+    if (!cache.store || (cache.store->why_read_only().empty() && cache.settings.may_publish())) return wanted;
     if (wanted == Policy::refresh && has_callable) return Policy::off;
     const bool records = wanted == Policy::read_write || wanted == Policy::refresh || wanted == Policy::no_compile;
     return records ? Policy::read_only : wanted;
@@ -41,9 +41,15 @@ Policy possible_policy(const Cache::Impl& cache, Policy wanted, bool has_callabl
 
 Lookup::Sources lookup_sources(Cache::Impl& cache, const PairRole* role)
 {
-    return {cache.store,      cache.disabled_reason, cache.kinds.contains(store::ArtifactKind::entries),
-            cache.relaxation, cache.image_source(),  role != nullptr ? std::optional{role->part} : std::nullopt,
-            cache.counters,   cache.prepared,        cache.places,
+    return {cache.store,
+            cache.settings.disabled_reason,
+            cache.settings.kinds.contains(store::ArtifactKind::entries),
+            cache.settings.relaxation,
+            cache.image_source(),
+            role != nullptr ? std::optional{role->part} : std::nullopt,
+            cache.counters,
+            cache.preload.prepared,
+            cache.preload.places,
             cache.modules};
 }
 
@@ -52,10 +58,10 @@ CallOutcomes::Sinks outcome_sinks(Cache::Impl& cache)
     return {cache.store,
             cache.programs,
             cache.counters,
-            cache.quiet,
+            cache.pause,
             cache.touched,
             [&cache] { cache.note_replay(); },
-            cache.options.max_variants};
+            cache.settings.options.max_variants};
 }
 
 Publisher::Sinks publisher_sinks(Cache::Impl& cache, const PairRole* role)
@@ -63,7 +69,7 @@ Publisher::Sinks publisher_sinks(Cache::Impl& cache, const PairRole* role)
     return {cache.store,
             role != nullptr ? role->entries : nullptr,
             role != nullptr ? std::optional{role->part} : std::nullopt,
-            cache.disabled_reason,
+            cache.settings.disabled_reason,
             cache.programs,
             cache.touched,
             cache.counters};
@@ -86,7 +92,7 @@ Surroundings::Gather facts_of(Cache::Impl& cache, const std::shared_ptr<const De
             return facts;
         }
         if (its->code == nullptr)
-            if (auto found = cache.found.take(its->name, device, its->spec, its->interface.text()))
+            if (auto found = cache.preload.found.take(its->name, device, its->spec, its->interface.text()))
                 return std::move(*found);
         return gather_facts(cache, its->name, its->spec, device, its->interface.text(), its->code);
     };
@@ -100,19 +106,19 @@ std::shared_ptr<Function::Impl> make_function(const std::shared_ptr<Cache::Impl>
                                               std::unique_ptr<PairRole> role)
 {
     auto its = std::make_shared<Declaration>();
-    const Policy wanted = spec.policy.value_or(cache->policy);
+    const Policy wanted = spec.policy.value_or(cache->settings.policy);
     const Policy possible = possible_policy(*cache, wanted, static_cast<bool>(callable));
     // Graphs alone may be off: the function runs then as it is, and its programs are kept.
-    its->policy = cache->kinds.contains(store::ArtifactKind::entries) ? possible : Policy::off;
+    its->policy = cache->settings.kinds.contains(store::ArtifactKind::entries) ? possible : Policy::off;
     its->publishes = cache->store && (its->policy == Policy::read_write || its->policy == Policy::refresh ||
                                       its->policy == Policy::no_compile);
     // Also where nothing can be recorded, nothing may be compiled.
     its->programs = {cache->programs, wanted == Policy::no_compile ? wanted : possible};
-    its->key = cache->key(role ? role->pair : name, *device->device);
-    its->label = fmt::format("{}/{}", cache->options.model, its->key.function);
-    its->path = fmt::format("{}/{}/{}", cache->options.model, its->key.rank, name);
-    its->verifies_first = cache->verifies_first;
-    its->verify_every = cache->verify_every;
+    its->key = cache->settings.key(role ? role->pair : name, *device->device);
+    its->label = fmt::format("{}/{}", cache->settings.options.model, its->key.function);
+    its->path = fmt::format("{}/{}/{}", cache->settings.options.model, its->key.rank, name);
+    its->verifies_first = cache->settings.verifies_first;
+    its->verify_every = cache->settings.verify_every;
     its->name = std::move(name);
     its->handles = declared_handles(spec);
     its->spec = std::move(spec);
@@ -131,11 +137,11 @@ Function::Impl::Impl(std::shared_ptr<Cache::Impl> its_cache, std::shared_ptr<con
       role(std::move(its_role)),
       arguments(declaration),
       runner(declaration, role ? role->last : std::make_shared<LastStream>()),
-      loaded(declaration, cache->store, cache->options.max_variants),
+      loaded(declaration, cache->store, cache->settings.options.max_variants),
       surroundings(declaration, facts_of(*cache, declaration, role.get())),
       lookup(declaration, lookup_sources(*cache, role.get())),
       jobs(declaration, Publisher{declaration, publisher_sinks(*cache, role.get())}, cache->programs, cache->modules,
-           cache->counters, record_settings(cache->options)),
+           cache->counters, record_settings(cache->settings.options)),
       shapes(declaration, role ? nullptr : cache->profiles.get()), // a pair records nothing before demand
       outcomes(declaration, outcome_sinks(*cache))
 {
@@ -168,18 +174,12 @@ Function Cache::make_function(std::string name, const Device& device, Spec spec,
 {
     auto interface = value_or_raise(interface_of(spec));
     value_or_raise(check_buckets(spec, interface));
-    m_impl->tell_what_fits(*DeviceAccess::impl(device)->device);
-    DeviceAccess::impl(device)->use_programs({m_impl->programs, m_impl->policy});
-    {
-        const std::scoped_lock lock{m_impl->mutex};
-        if (!m_impl->functions.try_emplace(name).second)
-            raise({ErrorCode::invalid_argument,
-                   fmt::format("'{}' is wrapped already in this cache: give each function its own name", name)});
-    }
+    m_impl->fit.tell(m_impl->settings, m_impl->store.get(), *DeviceAccess::impl(device)->device);
+    DeviceAccess::impl(device)->use_programs({m_impl->programs, m_impl->settings.policy});
+    m_impl->functions.claim(name);
     auto impl = warmgraph::make_function(m_impl, name, DeviceAccess::impl(device), std::move(spec),
                                          std::move(interface), std::move(callable), code, nullptr);
-    const std::scoped_lock lock{m_impl->mutex};
-    m_impl->functions[name] = impl;
+    m_impl->functions.set(name, impl);
     return Function{std::move(impl)};
 }
 
@@ -253,7 +253,7 @@ std::string Cache::write_capture(std::string name, const Device& device, Spec sp
 std::size_t Cache::record_pending()
 {
     std::size_t recorded = 0;
-    for (const auto& function : m_impl->living_functions()) recorded += function->record_pending();
+    for (const auto& function : m_impl->functions.living()) recorded += function->record_pending();
     return recorded;
 }
 
@@ -273,7 +273,7 @@ ProfileRecording Cache::record_profile(Function& function, const MakeArguments& 
         const auto lock = impl->lock("recorded");
         ProfileRecording nothing;
         if (!m_impl->store)
-            nothing.why_not = "caching is off: " + m_impl->disabled_reason;
+            nothing.why_not = "caching is off: " + m_impl->settings.disabled_reason;
         else if (!impl->shapes.is_counted())
             nothing.why_not = "no profile is kept (CacheOptions::profile, WARMGRAPH_PROFILE)";
         else if (!its.publishes)
@@ -281,24 +281,9 @@ ProfileRecording Cache::record_profile(Function& function, const MakeArguments& 
         if (!nothing.why_not.empty()) return nothing;
         shapes = impl->shapes.to_record();
     }
-    const std::size_t limit = most != 0 ? most : m_impl->options.max_variants;
+    const std::size_t limit = most != 0 ? most : m_impl->settings.options.max_variants;
     if (shapes.size() > limit) shapes.resize(limit);
     return impl->record(shapes, make);
-}
-
-bool Cache::Impl::has_function(const std::string& name)
-{
-    const std::scoped_lock lock{mutex};
-    return functions.contains(name);
-}
-
-std::vector<std::shared_ptr<Function::Impl>> Cache::Impl::living_functions()
-{
-    std::vector<std::shared_ptr<Function::Impl>> result;
-    const std::scoped_lock lock{mutex};
-    for (const auto& [name, function] : functions)
-        if (auto living = function.lock()) result.push_back(std::move(living));
-    return result;
 }
 
 Function::~Function()
@@ -309,8 +294,7 @@ Function::~Function()
 void retire(Function::Impl& function) noexcept
 {
     function.runner.retire();
-    const std::scoped_lock lock{function.cache->mutex};
-    function.cache->functions.erase(function.declaration->name); // the name may be wrapped again
+    function.cache->functions.release(function.declaration->name); // the name may be wrapped again
 }
 
 void clear_stack() noexcept { capture::clear_stack_below(); }

@@ -56,32 +56,33 @@ store::Miss new_miss(Policy policy)
     return miss;
 }
 
-/// A second note of the same reason replaces the first, so that a reason has one line for each process.
+store::Miss Counters::refused_by_caller(const std::string& function, Policy policy, const Refusal& refusal)
+{
+    constexpr std::size_t k_most = 1024; ///< reasons that one process counts
+    const std::scoped_lock lock{m_mutex};
+    if (m_refused_by_callers.size() >= k_most) m_refused_by_callers.clear();
+    store::Miss& known = m_refused_by_callers[{function, refusal.text}];
+    store::Miss now = new_miss(policy);
+    if (!known.id.empty()) now.id = known.id;
+    now.calls = known.calls + std::max<std::uint64_t>(refusal.calls, known.id.empty() ? 1 : 0);
+    now.reason = refusal.text;
+    now.end = store::MissEnd::refused;
+    known = now;
+    return now;
+}
+
 void Cache::note_refusal(const std::string& name, const Device& device, const Refusal& refusal)
 {
-    constexpr std::size_t k_most_refused = 1024; ///< reasons that one process counts
     value_or_raise(cachefmt::check_name("function name", name));
     if (refusal.text.empty()) raise({ErrorCode::invalid_argument, "a refusal has no text: say why"});
     m_impl->counters.refusal(refusal.calls);
     if (!m_impl->store) return;
-    const cachefmt::FunctionKey key = m_impl->key(name, *DeviceAccess::impl(device)->device);
+    const cachefmt::FunctionKey key = m_impl->settings.key(name, *DeviceAccess::impl(device)->device);
     store::FunctionUsage usage;
     usage.refusals = refusal.calls;
     if (refusal.calls != 0) usage.events.add(store::EventKind::refused, refusal.word, {refusal.calls, 0});
     m_impl->store->add_usage_soon(key, usage);
-    store::Miss miss;
-    {
-        const std::scoped_lock lock{m_impl->mutex};
-        if (m_impl->refused_by_callers.size() >= k_most_refused) m_impl->refused_by_callers.clear();
-        store::Miss& known = m_impl->refused_by_callers[{name, refusal.text}];
-        store::Miss now = new_miss(m_impl->policy);
-        if (!known.id.empty()) now.id = known.id;
-        now.calls = known.calls + std::max<std::uint64_t>(refusal.calls, known.id.empty() ? 1 : 0);
-        now.reason = refusal.text;
-        now.end = store::MissEnd::refused;
-        miss = known = std::move(now);
-    }
-    m_impl->store->note_miss(key, miss, "");
+    m_impl->store->note_miss(key, m_impl->counters.refused_by_caller(name, m_impl->settings.policy, refusal), "");
 }
 
 } // namespace warmgraph

@@ -77,7 +77,7 @@ std::vector<std::vector<OpenCandidate>> all_candidates(const Functions& function
 std::vector<Planned> plan(Cache::Impl& cache, const OpenOptions& options)
 {
     std::vector<Planned> result;
-    const Functions functions = cache.living_functions();
+    const Functions functions = cache.functions.living();
     auto candidates = all_candidates(functions);
     for (std::size_t i = 0; i < functions.size(); ++i)
         for (auto& entry : candidates[i]) {
@@ -94,7 +94,7 @@ std::vector<Planned> plan(Cache::Impl& cache, const OpenOptions& options)
 std::vector<Planned> plan_begin(Cache::Impl& cache, const OpenOptions& options)
 {
     if (options.first.empty()) return plan(cache, options);
-    for (const auto& function : cache.living_functions()) {
+    for (const auto& function : cache.functions.living()) {
         if (function->declaration->name != options.first) continue;
         auto candidates = candidates_of(*function);
         const auto last = std::ranges::max_element(candidates, {}, &OpenCandidate::last_used);

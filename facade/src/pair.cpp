@@ -201,30 +201,30 @@ bool overlap(const MemoryRef& one, const MemoryRef& other) noexcept
 /// The names of a pair and its halves in the cache, given back unless all was made.
 class NameClaim {
 public:
-    NameClaim(Cache::Impl& cache, std::string_view pair) : m_cache(cache)
+    NameClaim(FunctionNames& functions, std::string_view pair) : m_functions(functions)
     {
-        const std::scoped_lock lock{cache.mutex};
-        for (const std::string& name :
-             {std::string(pair), fmt::format("{}.forward", pair), fmt::format("{}.backward", pair)}) {
-            if (!cache.functions.try_emplace(name).second) {
-                for (const auto& taken : m_names) cache.functions.erase(taken);
-                raise({ErrorCode::invalid_argument,
-                       fmt::format("'{}' is wrapped already in this cache: give each function its own name", name)});
+        for (const char* of : {"", ".forward", ".backward"}) {
+            std::string name = fmt::format("{}{}", pair, of);
+            try {
+                functions.claim(name);
+            } catch (...) {
+                release();
+                throw;
             }
-            m_names.push_back(name);
+            m_names.push_back(std::move(name));
         }
     }
     NameClaim(const NameClaim&) = delete;
     NameClaim& operator=(const NameClaim&) = delete;
-    ~NameClaim()
-    {
-        const std::scoped_lock lock{m_cache.mutex};
-        for (const auto& name : m_names) m_cache.functions.erase(name);
-    }
+    ~NameClaim() { release(); }
     void keep() noexcept { m_names.clear(); }
 
 private:
-    Cache::Impl& m_cache;
+    void release() noexcept
+    {
+        for (const auto& name : m_names) m_functions.release(name);
+    }
+    FunctionNames& m_functions;
     std::vector<std::string> m_names;
 };
 
@@ -243,7 +243,7 @@ std::shared_ptr<Pair::Impl> Pair::Impl::make(const std::shared_ptr<Cache::Impl>&
     auto of_forward = value_or_raise(interface_of(spec.forward));
     auto of_backward = value_or_raise(interface_of(spec.backward));
 
-    NameClaim claim{*cache, name};
+    NameClaim claim{cache->functions, name};
     auto pair = std::make_shared<Impl>();
     pair->m_same_shapes = same_shapes(spec, of_forward, of_backward, name);
     pair->m_shapes.resize(pair->m_same_shapes.size());
@@ -253,7 +253,8 @@ std::shared_ptr<Pair::Impl> Pair::Impl::make(const std::shared_ptr<Cache::Impl>&
     place_saved(of_forward, pair->m_saved);
     place_saved(of_backward, pair->m_saved);
 
-    const auto entries = std::make_shared<PairEntries>(cache->store, cache->touched, cache->options.max_variants);
+    const auto entries =
+        std::make_shared<PairEntries>(cache->store, cache->touched, cache->settings.options.max_variants);
     const auto last = std::make_shared<LastStream>();
     const std::string text = fmt::format("forward: {}; backward: {}", of_forward.text(), of_backward.text());
     const auto facts = facts_of(spec, backward_code);
@@ -268,11 +269,8 @@ std::shared_ptr<Pair::Impl> Pair::Impl::make(const std::shared_ptr<Cache::Impl>&
                                     std::move(forward), forward_code, std::move(as_forward));
     pair->m_backward = make_function(cache, name + ".backward", target, std::move(spec.backward),
                                      std::move(of_backward), std::move(backward), forward_code, std::move(as_backward));
-    {
-        const std::scoped_lock lock{cache->mutex};
-        cache->functions[pair->m_forward->declaration->name] = pair->m_forward;
-        cache->functions[pair->m_backward->declaration->name] = pair->m_backward;
-    }
+    cache->functions.set(pair->m_forward->declaration->name, pair->m_forward);
+    cache->functions.set(pair->m_backward->declaration->name, pair->m_backward);
     pair->m_cache = cache;
     pair->m_name = std::move(name);
     claim.keep();
@@ -289,8 +287,7 @@ void Pair::Impl::retire() noexcept
     if (m_is_retired.exchange(true)) return; // the names may be another's by now
     warmgraph::retire(*m_forward);
     warmgraph::retire(*m_backward);
-    const std::scoped_lock lock{m_cache->mutex};
-    m_cache->functions.erase(m_name);
+    m_cache->functions.release(m_name);
 }
 
 // --- a call
@@ -509,7 +506,7 @@ Pair Cache::wrap_pair_code(std::string name, const Device& device, PairSpec spec
     if (!forward || !backward)
         raise({ErrorCode::invalid_argument,
                fmt::format("'{}' wraps an empty {}", name, forward ? "backward" : "forward")});
-    m_impl->tell_what_fits(*DeviceAccess::impl(device)->device);
+    m_impl->fit.tell(m_impl->settings, m_impl->store.get(), *DeviceAccess::impl(device)->device);
     return Pair{Pair::Impl::make(m_impl, std::move(name), device, std::move(spec), std::move(forward),
                                  std::move(backward), forward_code, backward_code)};
 }

@@ -46,7 +46,7 @@ std::string Cache::Impl::why_not_paused()
 {
     if (modules.keeps_state())
         return "loaded code keeps state in its variables, and who asks for their addresses must be seen";
-    const auto living = living_functions();
+    const auto living = functions.living();
     for (const auto& function : living)
         if (!function->outcomes.is_settled())
             return fmt::format("'{}' was not called yet", function->declaration->name);
@@ -57,9 +57,7 @@ std::string Cache::Impl::why_not_paused()
                                    function->declaration->name);
         return {};
     }();
-    const std::scoped_lock lock{mutex};
-    if (why_code_is_kept.empty()) why_code_is_kept = lost;
-    return why_code_is_kept;
+    return pause.keep_code(lost);
 }
 
 std::string pause_recording_of_all(std::span<Cache::Impl* const> caches)
@@ -68,7 +66,7 @@ std::string pause_recording_of_all(std::span<Cache::Impl* const> caches)
     for (Cache::Impl* cache : caches)
         if (auto why = cache->why_not_paused(); !why.empty()) return why;
     for (Cache::Impl* cache : caches)
-        for (const auto& function : cache->living_functions())
+        for (const auto& function : cache->functions.living())
             if (function->declaration->backend()->recording().pause_recording()) {
                 log().info("device code is not kept any more, as nothing is recorded: launches cost less, and the next "
                            "miss begins it again");
@@ -79,7 +77,7 @@ std::string pause_recording_of_all(std::span<Cache::Impl* const> caches)
 
 void Cache::Impl::note_replay() noexcept
 try {
-    if (!quiet.note_replay() || !options.pauses_recording) return;
+    if (!pause.note_replay() || !settings.options.pauses_recording) return;
     Impl* const self = this;
     if (const auto why = pause_recording_of_all({&self, 1}); !why.empty())
         log().debug("device code goes on being kept: {}", why);

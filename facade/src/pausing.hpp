@@ -5,7 +5,9 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 
 #include "warmgraph/backends/recording.hpp"
 #include "warmgraph/base/clock.hpp"
@@ -15,9 +17,9 @@
 namespace warmgraph {
 
 /// Counts the replays of one cache since its last miss. Thread-safe.
-class QuietCalls {
+class RecordingPause {
 public:
-    explicit QuietCalls(const Clock& clock = system_clock()) : m_clock(clock) {}
+    explicit RecordingPause(const Clock& clock = system_clock()) : m_clock(clock) {}
     /// True every so often: Cache::pause_recording may be tried. Where something was recorded in this process, more may
     /// be: then not within a minute of it.
     [[nodiscard]] bool note_replay() noexcept
@@ -31,10 +33,20 @@ public:
         m_not_before.store(m_clock.steady().time_since_epoch() + k_after_a_miss, std::memory_order_relaxed);
     }
 
+    /// Why this process keeps code to its end: the first reason that it was given. Empty where there is none.
+    [[nodiscard]] std::string keep_code(std::string why)
+    {
+        const std::scoped_lock lock{m_mutex};
+        if (m_why_code_is_kept.empty()) m_why_code_is_kept = std::move(why);
+        return m_why_code_is_kept;
+    }
+
 private:
     static constexpr std::uint32_t k_often = 256; ///< some seconds of a service's decode steps
     static constexpr std::chrono::seconds k_after_a_miss{60};
     const Clock& m_clock;
+    std::mutex m_mutex; ///< guards what follows it
+    std::string m_why_code_is_kept;
     std::atomic<std::uint32_t> m_replays = 0;
     std::atomic<std::chrono::steady_clock::duration> m_not_before{std::chrono::steady_clock::duration::min()};
 };

@@ -150,7 +150,7 @@ Result<void> restore_ahead(Cache::Impl& cache, const cachefmt::EntryKey& key, co
     if (!entry) return std::unexpected(entry.error());
     if (!*entry) return {};
     const cachefmt::Graph& wanted = (**entry).graph;
-    const auto turn = wish.graph ? cache.prepared.turn(key, wanted, *device.device, wish.end, stop) : nullptr;
+    const auto turn = wish.graph ? cache.preload.prepared.turn(key, wanted, *device.device, wish.end, stop) : nullptr;
     if (!turn && wish.no_room && PreparedGraphs::may_hold(wanted, *device.device)) wish.no_room();
     wish.rest();
     if (wish.is_late && wish.is_late()) return {};
@@ -160,8 +160,8 @@ Result<void> restore_ahead(Cache::Impl& cache, const cachefmt::EntryKey& key, co
     wish.rest();
     if (!turn || !*are_shared || stop.stop_requested()) return {};
     if (auto marked = images.mark(); !marked) return std::unexpected(marked.error());
-    auto graph =
-        prepare(device.device, std::move(**entry), cache.modules, cache.image_source(), cache.places, wish.rest);
+    auto graph = prepare(device.device, std::move(**entry), cache.modules, cache.image_source(), cache.preload.places,
+                         wish.rest);
     if (!graph) return std::unexpected(graph.error());
     graph->stamp = stamp;
     turn->succeed(std::move(*graph));
@@ -180,7 +180,7 @@ std::vector<store::Variant> fitting_variants(Cache::Impl& cache, const cachefmt:
     guards::canonicalize(here);
     std::erase_if(*variants, [&](const store::Variant& variant) {
         return !variant.header || variant.header->kind != cachefmt::EntryKind::graph ||
-               !device_mismatches(variant.header->guards, here, cache.relaxation).empty();
+               !device_mismatches(variant.header->guards, here, cache.settings.relaxation).empty();
     });
     std::ranges::stable_sort(*variants, std::ranges::greater{}, &store::Variant::last_used);
     return std::move(*variants);
@@ -202,7 +202,7 @@ void prefetch_function(Cache::Impl& cache, const cachefmt::FunctionKey& function
 Result<std::vector<cachefmt::FunctionKey>> functions_from(const Cache::Impl& cache, std::string_view beginning,
                                                           const backends::Device& device)
 {
-    const auto model = cache.key("all", device);
+    const auto model = cache.settings.key("all", device);
     auto functions = cache.store->functions();
     if (!functions) return std::unexpected(functions.error());
     std::erase_if(*functions, [&](const cachefmt::FunctionKey& function) {
@@ -238,19 +238,19 @@ bool prefetch_all(Cache::Impl& cache, std::string_view beginning, Device::Impl& 
     // Its first calls take what is there, so that the rest finds room. Who calls a few of them only is not waited for long, and
     // who called none, whose program may read its weights for minutes, not at all.
     auto end = std::chrono::steady_clock::now();
-    if (std::ranges::any_of(found, [&](const Found& one) { return cache.has_function(one.function->function); }))
+    if (std::ranges::any_of(found, [&](const Found& one) { return cache.functions.has(one.function->function); }))
         end += k_table_patience;
     std::atomic<bool> has_room = true;
     for_each_of(found.size(), stop, [&](std::size_t i) {
         const cachefmt::EntryKey key{*found[i].function, found[i].last};
-        const auto is_late = [&] { return cache.has_function(key.function.function); };
+        const auto is_late = [&] { return cache.functions.has(key.function.function); };
         // The first one never waits: it is what the call most likely needs. Nor does one whose call waits for it.
         const auto rest = [&] {
-            while (i > 0 && cache.prefetching->is_paused() && !is_late() && !stop.stop_requested())
+            while (i > 0 && cache.preload.queue.is_paused() && !is_late() && !stop.stop_requested())
                 std::this_thread::sleep_for(k_look);
         };
         rest();
-        if (is_late() || cache.prepared.has(key, *device.device)) return;
+        if (is_late() || cache.preload.prepared.has(key, *device.device)) return;
         const Wish wish{
             .graph = true, .rest = rest, .end = end, .is_late = is_late, .no_room = [&] { has_room = false; }};
         if (auto done = restore_ahead(cache, key, wish, device, stop); !done)
@@ -330,7 +330,8 @@ void Prefetching::work(Cache::Impl& cache, const std::stop_token& stop) noexcept
             if (is_beginning(name)) {
                 if (!prefetch_all(cache, name.substr(0, name.size() - 1), *wanted->device, stop)) had_no_room(*wanted);
             } else {
-                prefetch_function(cache, cache.key(wanted->name, *wanted->device->device), *wanted->device, stop);
+                prefetch_function(cache, cache.settings.key(wanted->name, *wanted->device->device), *wanted->device,
+                                  stop);
             }
         } catch (const std::exception& thrown) { // memory: whoever needs it will hear of it
             log().debug("'{}' is not loaded ahead: {}", name, thrown.what());
@@ -354,18 +355,18 @@ void Prefetching::end()
 void Cache::prefetch(const std::string& name, const Device& device)
 {
     static_cast<void>(plain_name(name));
-    if (!m_impl->looks_for_graphs(m_impl->policy)) return;
-    m_impl->prefetching->begin(*m_impl, name, DeviceAccess::impl(device));
+    if (!m_impl->looks_for_entries(m_impl->settings.policy)) return;
+    m_impl->preload.queue.begin(*m_impl, name, DeviceAccess::impl(device));
 }
 
-void Cache::pause_prefetch() noexcept { m_impl->prefetching->pause(); }
+void Cache::pause_prefetch() noexcept { m_impl->preload.queue.pause(); }
 
 std::optional<std::string> Cache::latest_metadata(const std::string& name, const Device& device) const
 {
     const auto plain = plain_name(name);
-    if (!m_impl->looks_for_graphs(m_impl->policy)) return std::nullopt;
+    if (!m_impl->looks_for_entries(m_impl->settings.policy)) return std::nullopt;
     const auto& backend = *DeviceAccess::impl(device)->device;
-    std::vector<cachefmt::FunctionKey> functions{m_impl->key(plain, backend)};
+    std::vector<cachefmt::FunctionKey> functions{m_impl->settings.key(plain, backend)};
     if (is_beginning(name))
         functions = functions_from(*m_impl, plain, backend).value_or(std::vector<cachefmt::FunctionKey>{});
     for (const auto& function : functions) {

@@ -148,9 +148,9 @@ Result<StoredEntry> stored_entry(const cachefmt::EntryHeader& header, const std:
 std::vector<StoredEntry> Cache::entries(const std::string& name, const Device& device) const
 {
     value_or_raise(cachefmt::check_name("function name", name));
-    if (!m_impl->looks_for_graphs(m_impl->policy)) return {};
+    if (!m_impl->looks_for_entries(m_impl->settings.policy)) return {};
     const auto& backend = *DeviceAccess::impl(device)->device;
-    auto variants = value_or_raise(m_impl->store->variants(m_impl->key(name, backend)));
+    auto variants = value_or_raise(m_impl->store->variants(m_impl->settings.key(name, backend)));
     std::ranges::stable_sort(variants, std::ranges::greater{}, &store::Variant::last_used);
     auto here = backend.facts();
     guards::canonicalize(here);
@@ -158,14 +158,14 @@ std::vector<StoredEntry> Cache::entries(const std::string& name, const Device& d
     for (const auto& variant : variants) {
         if (variant.header && variant.header->kind != cachefmt::EntryKind::graph) continue;
         if (variant.header && cachefmt::is_of_pair(*variant.header)) continue; // no function by itself
-        auto entry = variant.header ? stored_entry(*variant.header, m_impl->options.config)
+        auto entry = variant.header ? stored_entry(*variant.header, m_impl->settings.options.config)
                                     : std::unexpected(variant.header.error());
         if (!entry) {
             log().warn("entry {} of '{}' is not listed: {}", short_hex(variant.guards_digest), name,
                        entry.error().message);
             continue;
         }
-        const auto misfits = device_mismatches(variant.header->guards, here, m_impl->relaxation);
+        const auto misfits = device_mismatches(variant.header->guards, here, m_impl->settings.relaxation);
         if (!misfits.empty()) entry->misfit = guards::summarize(misfits);
         result.push_back(std::move(*entry));
     }

@@ -146,7 +146,8 @@ Tuner::Impl::Impl(std::shared_ptr<Cache::Impl> of_cache, Device on, const Tuning
     : cache(std::move(of_cache)), device(std::move(on)), options(how), clock(time)
 {
     require_options(options);
-    if (cache->store && cache->kinds.contains(store::ArtifactKind::tuned)) library.emplace(cache->store->tiers());
+    if (cache->store && cache->settings.kinds.contains(store::ArtifactKind::tuned))
+        library.emplace(cache->store->tiers());
     cache->tunings.add(*this);
 }
 
@@ -254,7 +255,7 @@ Tuner::Impl::Found Tuner::Impl::look_up_file(const TunedKernel& shared)
 Tuner::Impl::Found Tuner::Impl::look_up(const TunedKernel& shared, const Ahead& ahead)
 {
     using Use = autotune::Judgement::Use;
-    if (cache->policy == Policy::refresh) return {{}, {Use::none, "policy refresh"}, "refresh"};
+    if (cache->settings.policy == Policy::refresh) return {{}, {Use::none, "policy refresh"}, "refresh"};
     Found found = look_up_file(shared);
     const auto carried = ahead.find(shared.wanted.key);
     if (found.judgement.use != Use::none || carried == ahead.end()) return found;
@@ -277,8 +278,8 @@ bool Tuner::Impl::has_rejected(TunedKernel& shared)
 
 std::string Tuner::Impl::why_not_written() const
 {
-    if (cache->policy == Policy::read_only) return "policy read_only";
-    if (cache->policy == Policy::require_hit) return "policy require_hit";
+    if (cache->settings.policy == Policy::read_only) return "policy read_only";
+    if (cache->settings.policy == Policy::require_hit) return "policy require_hit";
     const std::string& why = cache->store->why_read_only();
     return why.empty() ? "" : "the folder is only read: " + why;
 }
@@ -289,7 +290,7 @@ std::string Tuner::Impl::why_not_tuned(const TunedKernel& shared) const
         return fact.second == cachefmt::k_unknown && fact.first.starts_with(cachefmt::fact::k_device);
     });
     if (is_unknown) return "the driver does not tell which device this is";
-    if (cache->policy == Policy::no_compile) return "policy no_compile";
+    if (cache->settings.policy == Policy::no_compile) return "policy no_compile";
     return why_not_written();
 }
 
@@ -312,7 +313,8 @@ TuningReport Tuner::Impl::use_stored(TunedKernel& shared, const autotune::BestCo
 
 TuningReport Tuner::Impl::decide(TunedKernel& shared, const Ahead& ahead)
 {
-    if (!library) return untuned(shared, cache->store ? switched_off("tuned configurations") : cache->disabled_reason);
+    if (!library)
+        return untuned(shared, cache->store ? switched_off("tuned configurations") : cache->settings.disabled_reason);
     if (!shared.why_not_kept.empty()) return untuned(shared, shared.why_not_kept);
     const Found found = look_up(shared, ahead);
     const std::string barred = why_not_tuned(shared);
@@ -323,7 +325,7 @@ TuningReport Tuner::Impl::decide(TunedKernel& shared, const Ahead& ahead)
     std::string reason =
         found.judgement.use == Use::start ? "descent starts at the stored winner" : found.judgement.why_not;
     miss(shared, reason, found.word);
-    if (cache->policy == Policy::require_hit)
+    if (cache->settings.policy == Policy::require_hit)
         raise({ErrorCode::miss_forbidden,
                fmt::format("kernel '{}' must have a tuned configuration (policy require_hit): {}; tune it first with "
                            "policy read_write",
@@ -339,7 +341,7 @@ autotune::BestConfig Tuner::Impl::search(TunedKernel& shared, const Found& found
     value_or_raise(refuse_while_capturing("Tuner::tune", "tune before the call"));
     const auto& wanted = shared.wanted;
     const autotune::SearchRules rules{.rounds = options.rounds, .min_gain = options.min_gain};
-    TuningBench bench{device, shared.kernel, options.batch_ms, clock, {cache->programs, cache->policy}};
+    TuningBench bench{device, shared.kernel, options.batch_ms, clock, {cache->programs, cache->settings.policy}};
     const auto checked = [&shared](Result<autotune::Winner> result) {
         if (!result) raise(within(fmt::format("kernel '{}'", shared.kernel.name), result.error()).error());
         return std::move(*result);
@@ -438,7 +440,7 @@ void Tuner::Impl::validate(TunedKernel& shared, const TunedConfig& config)
                            shared.kernel.name)});
     std::string wrong = "it was rejected before";
     if (!shared.rejected.contains(config)) {
-        TuningBench bench{device, shared.kernel, options.batch_ms, clock, {cache->programs, cache->policy}};
+        TuningBench bench{device, shared.kernel, options.batch_ms, clock, {cache->programs, cache->settings.policy}};
         if (auto prepared = bench.prepare(standard); !prepared)
             raise(within(fmt::format("kernel '{}', default configuration", shared.kernel.name), prepared.error())
                       .error());
@@ -480,7 +482,7 @@ std::vector<std::string> Tuner::Impl::reload()
 {
     std::vector<std::string> changed;
     const std::scoped_lock lock{mutex};
-    if (!library || cache->policy == Policy::refresh) return changed;
+    if (!library || cache->settings.policy == Policy::refresh) return changed;
     for (const auto& [key, shared] : kernels) {
         if (!shared->current) continue;
         auto stored = library->find(shared->wanted.key);

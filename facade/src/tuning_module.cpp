@@ -13,7 +13,7 @@ autotune::ModuleConfigs Tuner::Impl::load_module(const std::string& name, std::s
 {
     value_or_raise(cachefmt::check_name("module's name", name));
     autotune::ModuleConfigs none{name, module_key(name, code, device_facts(*DeviceAccess::impl(device)->device))};
-    if (!library || cache->policy == Policy::refresh) return none;
+    if (!library || cache->settings.policy == Policy::refresh) return none;
     auto loaded = library->modules().find(none.key);
     if (!loaded) fault("read", fmt::format("the tuned configurations of module '{}'", name), loaded.error());
     if (!loaded || !*loaded) return none;

@@ -14,12 +14,12 @@ protected:
         return result;
     }
     Counters counters;
-    QuietCalls quiet;
+    RecordingPause pause;
     Touched touched;
     int replays = 0;
     CallOutcomes outcomes{declare(),
                           {nullptr, std::make_shared<Programs>(nullptr, cachefmt::Trust{}, "it is off"), counters,
-                           quiet, touched, [this] { ++replays; }, 2}};
+                           pause, touched, [this] { ++replays; }, 2}};
 };
 
 TEST_F(OutcomesTest, AreInTheReport)

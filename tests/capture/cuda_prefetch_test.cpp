@@ -162,7 +162,7 @@ TEST_F(CudaFakePrefetch, WhatFoundNoRoomIsRestoredWhereItIsAskedForAgain)
     large.regions.resize(1);
     large.regions[0].kind = cachefmt::RegionKind::arena;
     large.regions[0].size = std::max<std::uint64_t>(256ULL << 20U, backend.limits().memory / 100);
-    auto all_room = impl.prepared.turn({{"model", "rank", "f"}, {}}, large, backend, {}, {});
+    auto all_room = impl.preload.prepared.turn({{"model", "rank", "f"}, {}}, large, backend, {}, {});
     ASSERT_TRUE(all_room);
     fake.reset();
     cache.prefetch("t-*", device);

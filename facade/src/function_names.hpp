@@ -1,0 +1,59 @@
+// The functions of one cache by name.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "throwing.hpp"
+#include "warmgraph/warmgraph.hpp"
+
+namespace warmgraph {
+
+/// Thread-safe. Keeps no function alive.
+class FunctionNames {
+public:
+    /// Throws invalid_argument where the name is taken.
+    void claim(const std::string& name)
+    {
+        const std::scoped_lock lock{m_mutex};
+        if (!m_functions.try_emplace(name).second)
+            raise({ErrorCode::invalid_argument,
+                   fmt::format("'{}' is wrapped already in this cache: give each function its own name", name)});
+    }
+    /// Who has the name, that was claimed.
+    void set(const std::string& name, const std::shared_ptr<Function::Impl>& function)
+    {
+        const std::scoped_lock lock{m_mutex};
+        m_functions[name] = function;
+    }
+    void release(const std::string& name) noexcept
+    {
+        const std::scoped_lock lock{m_mutex};
+        m_functions.erase(name);
+    }
+    /// Whether one of this name is wrapped or loaded.
+    [[nodiscard]] bool has(const std::string& name) const
+    {
+        const std::scoped_lock lock{m_mutex};
+        return m_functions.contains(name);
+    }
+    /// Those that exist now.
+    [[nodiscard]] std::vector<std::shared_ptr<Function::Impl>> living() const
+    {
+        std::vector<std::shared_ptr<Function::Impl>> result;
+        const std::scoped_lock lock{m_mutex};
+        for (const auto& [name, function] : m_functions)
+            if (auto living = function.lock()) result.push_back(std::move(living));
+        return result;
+    }
+
+private:
+    mutable std::mutex m_mutex;
+    std::map<std::string, std::weak_ptr<Function::Impl>> m_functions; ///< null while one is being made
+};
+
+} // namespace warmgraph
