@@ -146,8 +146,8 @@ TEST_F(Signing, NoSecretIsInAnyOutput)
     CacheOptions opened = options();
     opened.signing = with(old_key, {new_key});
     const auto impl = Cache::Impl::open(opened, posix_file_system());
-    EXPECT_TRUE(impl->options.signing.sign_with.empty());
-    for (const std::string& key : impl->options.signing.accept) EXPECT_TRUE(key.empty());
+    EXPECT_TRUE(impl->settings.options.signing.sign_with.empty());
+    for (const std::string& key : impl->settings.options.signing.accept) EXPECT_TRUE(key.empty());
 }
 
 } // namespace

@@ -104,7 +104,7 @@ TEST_F(KeptJoinedPair, IsStaleWithTheReasonAndStillReadable)
 
 TEST_F(KeptJoinedPair, IsRemovedByPruneAndSetAsideByWhoAsksForIt)
 {
-    EXPECT_EQ(open()->prune().value().removed.entries.files, 1U);
+    EXPECT_EQ(open()->prune().value().removed.of(store::ArtifactKind::entries).files, 1U);
     EXPECT_FALSE(fs::exists(path_of(m_key)));
     fs::copy(k_kept / "joined_pair", m_root, fs::copy_options::recursive);
     const auto store = open();

@@ -57,8 +57,8 @@ TEST_F(StoredPairs, CheckNamesOneWithoutTheOtherAndPruneRemovesIt)
         named.push_back(damage.path.filename());
     }
     EXPECT_THAT(named, UnorderedElementsAre(name_of(backward), name_of(forward)));
-    EXPECT_EQ(store->plan_prune().value().removed.entries.files, 2U);
-    EXPECT_EQ(store->prune().value().removed.entries.files, 2U);
+    EXPECT_EQ(store->plan_prune().value().removed.of(store::ArtifactKind::entries).files, 2U);
+    EXPECT_EQ(store->prune().value().removed.of(store::ArtifactKind::entries).files, 2U);
     EXPECT_FALSE(exists(backward) || exists(forward));
     EXPECT_TRUE(exist(whole) && exists(second) && exists(young) && exists(tombstone));
     EXPECT_TRUE(store->check().value().empty());
@@ -132,7 +132,7 @@ TEST_F(StoredPairs, AreClearedTogetherAlsoWhereTheyAreTwoFunctions)
     for (const Entry& entry : {backward, forward, anothers, alone}) publish(entry, minutes(1));
     const store::ClearRequest request{.function = "decode.backward"};
     const auto store = open();
-    EXPECT_EQ(store->plan_clear(request).value().entries.files, 3U);
+    EXPECT_EQ(store->plan_clear(request).value().of(store::ArtifactKind::entries).files, 3U);
     EXPECT_EQ(store->clear(request).value().functions, 2U);
     EXPECT_FALSE(exists(forward) || exists(backward) || exists(anothers)) << "the whole function goes";
     EXPECT_TRUE(exists(alone));
