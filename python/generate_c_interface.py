@@ -1,9 +1,8 @@
-"""Writes warmgraph/_c.py, the ctypes declarations, from the C headers.
+"""Writes warmgraph/_c.py, the ctypes declarations, from the C headers. A build of the package does so (python/CMakeLists.txt).
 
-usage: generate_c_interface.py [--check]
+usage: generate_c_interface.py OUTPUT
 
---check: exit status 1 where the file differs from what would be written. The headers are regular on purpose, and what this does not
-understand is an error: nothing is left out silently.
+The headers are regular on purpose, and what this does not understand is an error: nothing is left out silently.
 """
 from __future__ import annotations
 
@@ -14,7 +13,6 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 HEADERS = [HERE.parent / "c/include/warmgraph" / name for name in ("warmgraph.h", "python.h")]
-OUTPUT = HERE / "warmgraph/_c.py"
 
 BASIC = {
     "uint8_t": "c_uint8", "uint16_t": "c_uint16", "int32_t": "c_int32", "uint32_t": "c_uint32", "int64_t": "c_int64",
@@ -172,16 +170,10 @@ def declarations() -> str:
 
 
 def main() -> int:
-    text = written(parsed(declarations()))
-    if sys.argv[1:] == ["--check"]:
-        if OUTPUT.read_text() == text:
-            return 0
-        print(f"{OUTPUT} is not what the headers say: run {pathlib.Path(__file__).name}", file=sys.stderr)
-        return 1
-    if sys.argv[1:]:
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
-    OUTPUT.write_text(text)
+    pathlib.Path(sys.argv[1]).write_text(written(parsed(declarations())))
     return 0
 
 

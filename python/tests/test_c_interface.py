@@ -25,10 +25,9 @@ def generator():
     return module
 
 
-def test_the_generated_file_is_up_to_date():
-    done = subprocess.run([sys.executable, GENERATOR, "--check"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert (REPOSITORY / "python/warmgraph/_c.py").read_text() == open(_c.__file__).read()
+def test_the_installed_file_is_what_the_headers_say(tmp_path):
+    subprocess.run([sys.executable, GENERATOR, tmp_path / "_c.py"], check=True)
+    assert (tmp_path / "_c.py").read_text() == open(_c.__file__).read()
 
 
 def test_sizes_and_offsets_are_the_compilers(tmp_path):
