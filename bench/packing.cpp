@@ -1,5 +1,5 @@
 // warmgraph_packing FOLDER...: every file below these folders as an image of a cache, stored at several levels of zstd: bytes on disk, and
-// the time to load them all from the page cache as a restore does (read, decompress, SHA-256). docs/measurements.md, "Compression".
+// the time to load them all from the page cache as a restore does (read, decompress, SHA-256). docs/measurements.md, "Store and bundles".
 #include <cstdio>
 #include <filesystem>
 #include <fstream>

@@ -60,7 +60,7 @@ TEST(Packings, AreSetByKind)
 {
     const Packings defaults;
     EXPECT_EQ(defaults.payloads.level, 3);
-    EXPECT_EQ(defaults.images.level, 0) << "docs/measurements.md, Compression";
+    EXPECT_EQ(defaults.images.level, 0) << "docs/measurements.md, Store and bundles";
     EXPECT_EQ(store::parse_packings("x", "").value(), defaults);
     const Packings set = store::parse_packings("x", "images=9@4K,payloads=0").value();
     EXPECT_EQ(set.images, (Packing{9, 4096}));

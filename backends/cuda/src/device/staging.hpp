@@ -10,7 +10,7 @@
 namespace warmgraph::backends::cuda {
 
 /// Copies in pieces, each lane with a thread, a stream and page-locked memory of its own. The driver does that with one thread, which
-/// reads the host's memory at a fraction of the bus's speed (figures: docs/measurements.md, twelfth session).
+/// reads the host's memory at a fraction of the bus's speed (figures: docs/measurements.md, "Start from the cache").
 /// The lanes are made with the first large upload and kept, 12 MiB of page-locked memory. Safe from several threads.
 class Staging {
 public:

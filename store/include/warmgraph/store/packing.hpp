@@ -20,7 +20,7 @@ struct Packing {
     bool operator==(const Packing&) const = default;
 };
 
-/// By kind. The defaults are measured: docs/measurements.md, "Compression".
+/// By kind. The defaults are measured: docs/measurements.md, "Store and bundles".
 struct Packings {
     Packing payloads{.level = 3}; ///< of entries
     Packing images{};
