@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <map>
 
-#include "kinds.hpp"
+#include "cache/kinds.hpp"
 #include "tuning_fixture.hpp"
 
 namespace warmgraph::test::kinds_test {

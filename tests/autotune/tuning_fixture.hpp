@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "facade_fixture.hpp"
-#include "tuner_impl.hpp"
+#include "tuning/tuner_impl.hpp"
 
 namespace warmgraph::test {
 

@@ -1,5 +1,5 @@
 // CallArguments: what a call gives, and what is bound.
-#include "call_arguments.hpp"
+#include "call/call_arguments.hpp"
 #include "call_fixture.hpp"
 
 namespace warmgraph::test::arguments_test {

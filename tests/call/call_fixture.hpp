@@ -9,8 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "argument_reader.hpp"
-#include "declaration.hpp"
+#include "call/argument_reader.hpp"
+#include "call/declaration.hpp"
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/base/log.hpp"
 

@@ -1,6 +1,6 @@
 // CallOutcomes: the report, the misses and the verdicts.
+#include "call/call_outcomes.hpp"
 #include "call_fixture.hpp"
-#include "call_outcomes.hpp"
 
 namespace warmgraph::test::outcomes_test {
 namespace {

@@ -1,7 +1,7 @@
 // CallableRunner: the callable as it is, in the caller's stream.
-#include "call_arguments.hpp"
+#include "call/call_arguments.hpp"
+#include "call/callable_runner.hpp"
 #include "call_fixture.hpp"
-#include "callable_runner.hpp"
 
 namespace warmgraph::test::runner_test {
 namespace {

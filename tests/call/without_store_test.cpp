@@ -1,8 +1,8 @@
 // Lookup, Publisher and RecordJobs where caching is off: they say so, and keep nothing.
+#include "call/lookup.hpp"
+#include "call/publisher.hpp"
+#include "call/record_jobs.hpp"
 #include "call_fixture.hpp"
-#include "lookup.hpp"
-#include "publisher.hpp"
-#include "record_jobs.hpp"
 
 namespace warmgraph::test::without_store_test {
 namespace {

@@ -1,8 +1,8 @@
 // An adoption of somebody's graph: two captures of the same work, elsewhere.
 #pragma once
 
+#include "device/recorder.hpp"
 #include "flat_fixture.hpp"
-#include "recorder.hpp"
 #include "warmgraph/capture/adoption.hpp"
 
 namespace warmgraph::test {

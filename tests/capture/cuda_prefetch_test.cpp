@@ -7,11 +7,11 @@
 #include <string>
 #include <thread>
 
-#include "cache_impl.hpp"
+#include "cache/cache_impl.hpp"
 #include "cuda_or_fake.hpp"
-#include "device_impl.hpp"
+#include "device/device_impl.hpp"
 #include "facade_fixture.hpp"
-#include "prepared.hpp"
+#include "preload/prepared.hpp"
 
 namespace warmgraph::test::cuda_prefetch_test {
 namespace {

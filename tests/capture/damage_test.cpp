@@ -1,5 +1,5 @@
 // A damaged, foreign or full cache costs time, not the caller's result.
-#include "cache_impl.hpp"
+#include "cache/cache_impl.hpp"
 #include "facade_fixture.hpp"
 #include "faulty_file_system.hpp"
 #include "reseal.hpp"

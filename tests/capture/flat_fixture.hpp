@@ -7,10 +7,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "device_impl.hpp"
+#include "device/device_impl.hpp"
+#include "device/recorder.hpp"
+#include "device/stream_impl.hpp"
 #include "flat_device.hpp"
-#include "recorder.hpp"
-#include "stream_impl.hpp"
 #include "warmgraph/capture/recording.hpp"
 #include "warmgraph/guards/call_guard.hpp"
 

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "argument_reader.hpp"
+#include "call/argument_reader.hpp"
 #include "warmgraph/warmgraph.hpp"
 
 namespace warmgraph::test::interface_test {

@@ -4,7 +4,7 @@
 
 #include <signal.h>
 
-#include "cache_impl.hpp"
+#include "cache/cache_impl.hpp"
 #include "cache_options.hpp"
 #include "child_process.hpp"
 #include "facade_fixture.hpp"

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plan.hpp"
+#include "call/plan.hpp"
 
 namespace warmgraph::test::plan_test {
 namespace {

@@ -1,4 +1,4 @@
-#include "cache_impl.hpp"
+#include "cache/cache_impl.hpp"
 #include "facade_fixture.hpp"
 #include "faulty_file_system.hpp"
 #include "log_lines.hpp"

@@ -2,7 +2,7 @@
 // shown.
 #include <spdlog/sinks/ostream_sink.h>
 
-#include "cache_impl.hpp"
+#include "cache/cache_impl.hpp"
 #include "facade_fixture.hpp"
 #include "warmgraph/base/log.hpp"
 

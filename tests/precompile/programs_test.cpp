@@ -2,7 +2,7 @@
 // named; no_compile records and compiles nothing.
 #include <cstdlib>
 
-#include "cache_impl.hpp"
+#include "cache/cache_impl.hpp"
 #include "facade_fixture.hpp"
 #include "faulty_file_system.hpp"
 

@@ -1,5 +1,5 @@
 // What programs, entries and tuned configurations are said to have saved: what is a part of another is counted once.
-#include "cache_impl.hpp"
+#include "cache/cache_impl.hpp"
 #include "facade_fixture.hpp"
 #include "warmgraph/precompile/compiled_program.hpp"
 

@@ -1,7 +1,7 @@
 // The shape profile of a function: counted, joined between processes, learnt from, recorded ahead, switched off.
 #include <fstream>
 
-#include "cache_impl.hpp"
+#include "cache/cache_impl.hpp"
 #include "profile_fixture.hpp"
 #include "warmgraph/profile/library.hpp"
 

@@ -1,0 +1,124 @@
+// Private parts of Cache: what its functions share.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cache/cache_settings.hpp"
+#include "cache/counters.hpp"
+#include "cache/fit.hpp"
+#include "cache/function_names.hpp"
+#include "cache/kinds.hpp"
+#include "cache/pausing.hpp"
+#include "cache/programs.hpp"
+#include "cache/shape_profile.hpp"
+#include "cache/touched.hpp"
+#include "preload/found_facts.hpp"
+#include "preload/known_places.hpp"
+#include "preload/prefetching.hpp"
+#include "preload/prepared.hpp"
+#include "warmgraph/cachefmt/entry.hpp"
+#include "warmgraph/guards/evaluate.hpp"
+#include "warmgraph/ranks/launcher.hpp"
+#include "warmgraph/replay/executable.hpp"
+#include "warmgraph/replay/module_cache.hpp"
+#include "warmgraph/store/local_store.hpp"
+#include "warmgraph/warmgraph.hpp"
+
+namespace warmgraph {
+
+/// What the tuners of one cache counted: those that exist, and those that are gone. Thread-safe.
+class Tunings {
+public:
+    void add(const Tuner::Impl& tuner);
+    /// Before its end.
+    void remove(const Tuner::Impl& tuner);
+    [[nodiscard]] TuningStatistics total() const;
+
+private:
+    mutable std::mutex m_mutex; // taken before a tuner's own
+    std::set<const Tuner::Impl*> m_tuners;
+    TuningStatistics m_gone;
+};
+
+/// What is restored before its first call, and what is known for that.
+struct Preloading {
+    PreparedGraphs prepared;
+    KnownPlaces places;
+    FoundFacts found;
+    Prefetching queue; ///< last: it uses the others
+};
+
+struct Cache::Impl {
+    CacheSettings settings;
+    std::shared_ptr<store::LocalStore> store; ///< null when caching is off
+    std::shared_ptr<Programs> programs;       ///< uses the store
+    replay::ModuleCache modules;
+    Counters counters;
+    Tunings tunings;
+    FunctionNames functions;
+    RecordingPause pause;
+    Touched touched;
+    FitLog fit;
+    std::unique_ptr<ProfileKeeper>
+        profiles;       ///< null: no profiles are kept. After the store and the counters, which it uses
+    Preloading preload; ///< last: it uses the others
+
+    /// Everything that Cache's constructor does, with the file seam open.
+    [[nodiscard]] static std::shared_ptr<Impl> open(const CacheOptions& options, FileSystem& files);
+    /// Whether an entry may be looked for.
+    [[nodiscard]] bool looks_for_entries(Policy by) const noexcept { return store && settings.looks_for_entries(by); }
+    [[nodiscard]] Statistics statistics() const;
+    [[nodiscard]] std::string summary() const;
+    /// What stands in the way of Cache::pause_recording in this cache; empty: nothing (pausing.cpp).
+    [[nodiscard]] std::string why_not_paused();
+    /// A call was replayed; pauses when many were, in a row.
+    void note_replay() noexcept;
+    /// Stored code and constants by digest. It keeps the store.
+    [[nodiscard]] replay::ImageSource image_source() const;
+    /// CacheOptions::bundles as layers of the store; how many could be opened.
+    std::size_t open_bundles(const std::vector<std::uint32_t>& owners);
+};
+
+/// Cache::pause_recording_of (pausing.cpp).
+[[nodiscard]] std::string pause_recording_of_all(std::span<Cache::Impl* const> caches);
+
+/// For tests: a cache on another file system, and what is in it.
+struct CacheAccess {
+    static Cache open(const CacheOptions& options, FileSystem& files)
+    {
+        return Cache{Cache::Impl::open(options, files)};
+    }
+    static const std::shared_ptr<Cache::Impl>& impl(const Cache& cache) noexcept { return cache.m_impl; }
+};
+
+/// Where an entry keeps Spec::metadata.
+inline constexpr const char* k_metadata_fact = "caller.metadata";
+
+/// The fact that says what Interface::text() does.
+
+/// Facts by which the code of a function is known: Spec::recorded_code.
+[[nodiscard]] bool is_code_fact(std::string_view name) noexcept;
+
+/// Of the facts that a device tells, those that an entry has otherwise: the rest is the functions' own. `here` is
+/// canonical.
+[[nodiscard]] std::vector<guards::Mismatch> device_mismatches(const cachefmt::Guards& recorded,
+                                                              const std::vector<cachefmt::Fact>& here,
+                                                              const guards::Relaxation& relaxation);
+
+/// What the variables that the Spec names hold now, in its order; "(unset)" for none.
+[[nodiscard]] std::vector<std::string> environment_of(const Spec& spec);
+
+/// The facts of a function here and now, canonical. `interface` is Interface::text().
+[[nodiscard]] std::vector<cachefmt::Fact> gather_facts(const Cache::Impl& cache, const std::string& function,
+                                                       const Spec& spec, const backends::Device& device,
+                                                       const std::string& interface, const void* code);
+
+} // namespace warmgraph

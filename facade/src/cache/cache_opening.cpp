@@ -1,0 +1,213 @@
+// How a cache is opened: what the program says, else the environment, and the folder.
+#include <charconv>
+
+#include <unistd.h>
+
+#include "cache/cache_impl.hpp"
+#include "throwing.hpp"
+#include "warmgraph/base/cache_folder.hpp"
+#include "warmgraph/base/log.hpp"
+#include "warmgraph/base/printable.hpp"
+#include "warmgraph/base/process.hpp"
+#include "warmgraph/store/settings.hpp"
+#include "warmgraph/store/signing.hpp"
+
+namespace warmgraph {
+
+namespace {
+
+Policy parse_policy(const std::string& text)
+{
+    if (text == "read_write") return Policy::read_write;
+    if (text == "read_only") return Policy::read_only;
+    if (text == "refresh") return Policy::refresh;
+    if (text == "off") return Policy::off;
+    if (text == "require_hit") return Policy::require_hit;
+    if (text == "no_compile") return Policy::no_compile;
+    raise({ErrorCode::invalid_argument,
+           fmt::format(
+               "WARMGRAPH_POLICY is '{}', expected read_write, read_only, refresh, off, require_hit or no_compile",
+               text)});
+}
+
+Policy resolve_policy(const CacheOptions& options)
+{
+    if (options.policy) return *options.policy;
+    const auto text = environment("WARMGRAPH_POLICY");
+    return text && !text->empty() ? parse_policy(*text) : Policy::read_write;
+}
+
+/// WARMGRAPH_VERIFY, which says more than the program does.
+void resolve_verification(Cache::Impl& impl)
+{
+    impl.settings.verifies_first = impl.settings.options.verify_on_load;
+    const auto text = environment("WARMGRAPH_VERIFY");
+    if (!text || text->empty()) return;
+    const auto wrong = [&] {
+        raise({ErrorCode::invalid_argument,
+               fmt::format("WARMGRAPH_VERIFY is '{}', expected never, first or 1/N", *text)});
+    };
+    impl.settings.verifies_first = *text != "never";
+    if (*text == "never" || *text == "first") return;
+    if (!text->starts_with("1/")) wrong();
+    const char* const end = text->data() + text->size();
+    const auto [stop, error] = std::from_chars(text->data() + 2, end, impl.settings.verify_every);
+    if (error != std::errc{} || stop != end || impl.settings.verify_every == 0) wrong();
+}
+
+/// What the program says, else WARMGRAPH_PROFILE.
+bool resolve_profile(const CacheOptions& options)
+{
+    if (options.profile) return *options.profile;
+    const auto text = environment("WARMGRAPH_PROFILE");
+    if (!text || text->empty() || *text == "on" || *text == "1") return true;
+    if (*text == "off" || *text == "0") return false;
+    log().warn("WARMGRAPH_PROFILE is '{}', expected on or off: profiles are kept", printable(*text, 64));
+    return true;
+}
+
+/// What the program says, else WARMGRAPH_KINDS.
+store::KindSet resolve_kinds(const CacheOptions& options)
+{
+    constexpr const char* k_variable = "WARMGRAPH_KINDS";
+    const bool is_given = !options.kinds.empty();
+    return value_or_raise(parse_kinds(is_given ? "CacheOptions::kinds" : k_variable,
+                                      is_given ? options.kinds : environment(k_variable).value_or("")));
+}
+
+/// Once the store is open.
+void open_profiles(Cache::Impl& impl)
+{
+    if (!resolve_profile(impl.settings.options) || !impl.settings.kinds.contains(store::ArtifactKind::profiles) ||
+        !impl.store)
+        return;
+    const bool writes = (impl.settings.policy == Policy::read_write || impl.settings.policy == Policy::refresh) &&
+                        impl.store->why_read_only().empty() && impl.settings.may_publish();
+    impl.profiles =
+        std::make_unique<ProfileKeeper>(*impl.store, writes ? ProfileKeeper::Writing::yes : ProfileKeeper::Writing::no,
+                                        [&impl](const std::string& doing, const Error& error) {
+                                            impl.counters.cache_fault();
+                                            log().warn("cannot {} a shape profile: {}", doing, error.message);
+                                        });
+}
+
+void resolve_trust(Cache::Impl& impl, const SigningOptions& given)
+{
+    store::SigningSource source;
+    source.sign_with = given.sign_with;
+    source.sign_with_file = given.sign_with_file;
+    source.accept = given.accept;
+    source.accept_file = given.accept_file;
+    source.require = given.require;
+    impl.settings.trust = value_or_raise(store::resolve_signing(source, environment));
+    if (!impl.settings.may_publish())
+        log().info("the cache is read and not written: signatures are required, and there is no key to sign with");
+}
+
+std::vector<std::uint32_t> resolve_owners(const CacheOptions& options)
+{
+    constexpr const char* k_variable = "WARMGRAPH_TRUSTED_OWNERS";
+    auto owners = value_or_raise(store::parse_owners(k_variable, environment(k_variable).value_or("")));
+    owners.insert(owners.end(), options.trusted_owners.begin(), options.trusted_owners.end());
+    return owners;
+}
+
+/// What the program says, else the environment: bytes of all, bytes of each kind, and files by themselves.
+store::Budget resolve_budget(const CacheOptions& options)
+{
+    constexpr const char *k_bytes = "WARMGRAPH_CACHE_BYTES", *k_files = "WARMGRAPH_CACHE_FILES";
+    const auto outside = store::or_default(store::parse_budget(k_bytes, environment(k_bytes).value_or("")));
+    const auto kinds = value_or_raise(store::parse_budget("max_bytes_by_kind", options.max_bytes_by_kind));
+    if (kinds.all != 0)
+        raise({ErrorCode::invalid_argument,
+               fmt::format("max_bytes_by_kind is '{}', expected sizes of kinds alone, as compiled=1G,tuned=64M: "
+                           "max_bytes is the size of all",
+                           options.max_bytes_by_kind)});
+    store::Budget budget{options.max_bytes != 0 ? options.max_bytes : outside.all, options.max_files, kinds.kinds};
+    budget.kinds.insert(outside.kinds.begin(), outside.kinds.end());
+    const auto files = environment(k_files).value_or("");
+    if (budget.files == 0 && !files.empty()) budget.files = store::or_default(store::parse_count(k_files, files));
+    return budget;
+}
+
+store::Packings resolve_packings(const CacheOptions& options)
+{
+    constexpr const char* k_variable = "WARMGRAPH_COMPRESSION";
+    const auto outside = store::or_default(store::parse_packings(k_variable, environment(k_variable).value_or("")));
+    return value_or_raise(store::parse_packings("compression", options.compression, outside));
+}
+
+void open_store(Cache::Impl& impl, FileSystem& files)
+{
+    if (impl.settings.policy == Policy::off) {
+        impl.settings.disabled_reason = "policy off";
+        return;
+    }
+    store::StoreOptions options;
+    options.sharing = impl.settings.options.share_with_group ? store::Sharing::group : store::Sharing::owner_only;
+    options.max_variants = impl.settings.options.max_variants;
+    options.trust = impl.settings.trust;
+    const bool reads_only = impl.settings.policy == Policy::read_only || impl.settings.policy == Policy::require_hit;
+    options.access = reads_only ? store::StoreMode::read_only : store::StoreMode::read_write;
+    options.falls_back = true;
+    options.trusted_owners = resolve_owners(impl.settings.options);
+    options.budget = resolve_budget(impl.settings.options);
+    options.packings = resolve_packings(impl.settings.options);
+    auto store = store::LocalStore::open(impl.settings.directory, options, files);
+    if (!store && !impl.settings.options.bundles.empty()) {
+        impl.store = store::LocalStore::without_folder(store.error().message, options);
+        if (impl.open_bundles(options.trusted_owners) != 0) {
+            log().warn("bundles are read, and nothing is recorded: {}", store.error().message);
+            return;
+        }
+        impl.store.reset();
+    }
+    if (!store) {
+        // A cache that cannot be used costs its benefit, never the caller's start.
+        impl.settings.disabled_reason = store.error().message;
+        log().warn("caching is off: {}", impl.settings.disabled_reason);
+        impl.counters.cache_fault();
+        return;
+    }
+    impl.store = std::move(*store);
+    if (!impl.store->why_read_only().empty())
+        log().warn("the cache is read and not written, so nothing is recorded: {}; policy read_only asks for that "
+                   "without this line",
+                   impl.store->why_read_only());
+    impl.settings.directory = impl.store->root().string();
+    impl.open_bundles(options.trusted_owners);
+}
+
+} // namespace
+
+std::shared_ptr<Cache::Impl> Cache::Impl::open(const CacheOptions& options, FileSystem& files)
+{
+    value_or_raise(cachefmt::check_name("model name", options.model));
+    if (options.max_variants == 0)
+        raise({ErrorCode::invalid_argument, "max_variants is 0, expected at least 1: use policy off to cache nothing"});
+    // A forked child has none of its threads, and would wait for ever for those that wait in its parent: there it is released.
+    std::shared_ptr<Impl> impl(new Impl, [process = ::getpid()](Impl* held) {
+        if (::getpid() == process) delete held;
+    });
+    impl->settings.options = options;
+    wipe(impl->settings.options.signing.sign_with);
+    for (std::string& key : impl->settings.options.signing.accept) wipe(key);
+    impl->settings.rank = value_or_raise(
+        ranks::resolve_rank({options.world_size, options.global_rank, options.tp_rank, options.pp_rank}, environment));
+    impl->settings.policy = resolve_policy(options);
+    impl->settings.kinds = resolve_kinds(options);
+    resolve_trust(*impl, options.signing);
+    resolve_verification(*impl);
+    impl->settings.relaxation.driver =
+        options.accept_newer_driver ? guards::VersionRule::same_or_newer : guards::VersionRule::exact;
+    impl->settings.directory = cache_folder(options.cache_dir).string();
+    open_store(*impl, files);
+    const bool keeps_programs = impl->store && impl->settings.kinds.contains(store::ArtifactKind::compiled);
+    impl->programs = std::make_shared<Programs>(keeps_programs ? impl->store : nullptr, impl->settings.trust,
+                                                impl->store ? switched_off("compiled programs")
+                                                            : "caching is off: " + impl->settings.disabled_reason);
+    open_profiles(*impl);
+    return impl;
+}
+
+} // namespace warmgraph

@@ -1,0 +1,88 @@
+// The line at start: which stored entries fit this machine, and why others do not.
+#include "cache/fit.hpp"
+
+#include <algorithm>
+
+#include "cache/cache_impl.hpp"
+#include "warmgraph/backends/device.hpp"
+#include "warmgraph/base/log.hpp"
+#include "warmgraph/base/units.hpp"
+
+namespace warmgraph {
+
+namespace {
+
+struct Fit {
+    std::uint64_t entries = 0, fitting = 0;
+    std::map<std::string, std::uint64_t> reasons; ///< why others do not fit, and how many
+
+    void add(const store::Variant& variant, const std::vector<cachefmt::Fact>& here,
+             const guards::Relaxation& relaxation)
+    {
+        ++entries;
+        if (!variant.header) {
+            ++reasons[fmt::format("cannot be read: {}", to_string(variant.header.error().code))];
+            return;
+        }
+        const auto mismatches = device_mismatches(variant.header->guards, here, relaxation);
+        if (mismatches.empty())
+            ++fitting;
+        else
+            ++reasons[guards::summarize(mismatches)];
+    }
+
+    [[nodiscard]] std::string text() const
+    {
+        if (entries == 0) return "nothing is recorded yet";
+        std::string text = fmt::format("{}, {} fit this machine", plural(entries, "entry"),
+                                       fitting == entries ? "all" : count_text(fitting));
+        constexpr std::size_t k_most = 4; // reasons in the line
+        std::size_t told = 0;
+        for (const auto& [reason, count] : reasons) {
+            if (told++ == k_most)
+                return text + fmt::format("; and {}", plural(reasons.size() - k_most, "other reason"));
+            text += fmt::format("; {} not: {}", count_text(count), reason);
+        }
+        return text;
+    }
+};
+
+} // namespace
+
+std::vector<guards::Mismatch> device_mismatches(const cachefmt::Guards& recorded,
+                                                const std::vector<cachefmt::Fact>& here,
+                                                const guards::Relaxation& relaxation)
+{
+    cachefmt::Guards of_device;
+    for (const auto& fact : here) {
+        const auto same = std::ranges::find(recorded.facts, fact.name, &cachefmt::Fact::name);
+        if (same != recorded.facts.end()) of_device.facts.push_back(*same);
+    }
+    return guards::evaluate(of_device, {here, {}, {}}, relaxation);
+}
+
+void FitLog::tell(const CacheSettings& settings, store::LocalStore* store, const backends::Device& device)
+try {
+    if (store == nullptr || !log().should_log(spdlog::level::info)) return; // nobody reads it: no header is read for it
+    const std::string id = device.id();
+    {
+        const std::scoped_lock lock{m_mutex};
+        if (!m_told.insert(id).second) return;
+    }
+    auto here = device.facts();
+    guards::canonicalize(here);
+    Fit fit;
+    const auto keys = store->functions();
+    for (const auto& key : keys ? *keys : std::vector<cachefmt::FunctionKey>{}) {
+        if (key.model_info != settings.model_info(device.backend()) || key.rank != cachefmt::folder_name(settings.rank))
+            continue;
+        const auto variants = store->variants(key);
+        if (!variants) continue; // a call says it
+        for (const auto& variant : *variants) fit.add(variant, here, settings.relaxation);
+    }
+    log().info("opened {} for {} on {}: {}", settings.directory, settings.options.model, id, fit.text());
+} catch (const std::exception& error) {
+    log().debug("what fits was not found out: {}", error.what());
+}
+
+} // namespace warmgraph

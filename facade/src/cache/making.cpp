@@ -1,0 +1,302 @@
+// Functions are made here: what the parts of a function need of a cache is taken out of it. No other file knows both.
+#include "cache/making.hpp"
+
+#include <atomic>
+
+#include "cache/cache_impl.hpp"
+#include "call/function_impl.hpp"
+#include "throwing.hpp"
+#include "warmgraph/base/log.hpp"
+#include "warmgraph/capture/clear_stack.hpp"
+
+namespace warmgraph {
+
+namespace {
+
+DeclaredHandles declared_handles(const Spec& spec)
+{
+    DeclaredHandles result;
+    for (const auto& [name, event] : spec.events)
+        result.events.emplace_back(name, reinterpret_cast<std::uintptr_t>(event));
+    for (const auto& [name, semaphore] : spec.semaphores)
+        result.semaphores.emplace_back(name, reinterpret_cast<std::uintptr_t>(semaphore));
+    return result;
+}
+
+std::uint64_t next_number() noexcept
+{
+    static std::atomic<std::uint64_t> s_last = 0;
+    return ++s_last;
+}
+
+/// In a folder that could only be opened to be read, or without a key that signs what must be signed. Who asks for a
+/// refresh wants nothing that is stored: the function runs.
+Policy possible_policy(const Cache::Impl& cache, Policy wanted, bool has_callable)
+{
+    if (!cache.store || (cache.store->why_read_only().empty() && cache.settings.may_publish())) return wanted;
+    if (wanted == Policy::refresh && has_callable) return Policy::off;
+    const bool records = wanted == Policy::read_write || wanted == Policy::refresh || wanted == Policy::no_compile;
+    return records ? Policy::read_only : wanted;
+}
+
+Lookup::Sources lookup_sources(Cache::Impl& cache, const PairRole* role)
+{
+    return {cache.store,
+            cache.settings.disabled_reason,
+            cache.settings.kinds.contains(store::ArtifactKind::entries),
+            cache.settings.relaxation,
+            cache.image_source(),
+            role != nullptr ? std::optional{role->part} : std::nullopt,
+            cache.counters,
+            cache.preload.prepared,
+            cache.preload.places,
+            cache.modules};
+}
+
+CallOutcomes::Sinks outcome_sinks(Cache::Impl& cache)
+{
+    return {cache.store,
+            cache.programs,
+            cache.counters,
+            cache.pause,
+            cache.touched,
+            [&cache] { cache.note_replay(); },
+            cache.settings.options.max_variants};
+}
+
+Publisher::Sinks publisher_sinks(Cache::Impl& cache, const PairRole* role)
+{
+    return {cache.store,
+            role != nullptr ? role->entries : nullptr,
+            role != nullptr ? std::optional{role->part} : std::nullopt,
+            cache.settings.disabled_reason,
+            cache.programs,
+            cache.touched,
+            cache.counters};
+}
+
+RecordJobs::Settings record_settings(const CacheOptions& options)
+{
+    return {options.record, std::chrono::milliseconds{options.probing_ms},
+            std::chrono::milliseconds{options.record_wait_ms}};
+}
+
+Surroundings::Gather facts_of(Cache::Impl& cache, const std::shared_ptr<const Declaration>& its, const PairRole* role)
+{
+    return [&cache, its, role] {
+        const auto& device = *its->backend();
+        if (role != nullptr) {
+            auto facts = gather_facts(cache, role->pair, its->spec, device, role->interface, its->code);
+            facts.insert(facts.end(), role->facts.begin(), role->facts.end());
+            guards::canonicalize(facts);
+            return facts;
+        }
+        if (its->code == nullptr)
+            if (auto found = cache.preload.found.take(its->name, device, its->spec, its->interface.text()))
+                return std::move(*found);
+        return gather_facts(cache, its->name, its->spec, device, its->interface.text(), its->code);
+    };
+}
+
+} // namespace
+
+std::shared_ptr<Function::Impl> make_function(const std::shared_ptr<Cache::Impl>& cache, std::string name,
+                                              const std::shared_ptr<Device::Impl>& device, Spec spec,
+                                              Interface interface, Callable callable, const void* code,
+                                              std::unique_ptr<PairRole> role)
+{
+    auto its = std::make_shared<Declaration>();
+    const Policy wanted = spec.policy.value_or(cache->settings.policy);
+    const Policy possible = possible_policy(*cache, wanted, static_cast<bool>(callable));
+    // Graphs alone may be off: the function runs then as it is, and its programs are kept.
+    its->policy = cache->settings.kinds.contains(store::ArtifactKind::entries) ? possible : Policy::off;
+    its->publishes = cache->store && (its->policy == Policy::read_write || its->policy == Policy::refresh ||
+                                      its->policy == Policy::no_compile);
+    // Also where nothing can be recorded, nothing may be compiled.
+    its->programs = {cache->programs, wanted == Policy::no_compile ? wanted : possible};
+    its->key = cache->settings.key(role ? role->pair : name, *device->device);
+    its->label = fmt::format("{}/{}", cache->settings.options.model, its->key.function);
+    its->path = fmt::format("{}/{}/{}", cache->settings.options.model, its->key.rank, name);
+    its->verifies_first = cache->settings.verifies_first;
+    its->verify_every = cache->settings.verify_every;
+    its->name = std::move(name);
+    its->handles = declared_handles(spec);
+    its->spec = std::move(spec);
+    its->interface = std::move(interface);
+    its->callable = std::move(callable);
+    its->code = code;
+    its->device = device;
+    its->number = next_number();
+    return std::make_shared<Function::Impl>(cache, std::move(its), std::move(role));
+}
+
+Function::Impl::Impl(std::shared_ptr<Cache::Impl> its_cache, std::shared_ptr<const Declaration> its_declaration,
+                     std::unique_ptr<PairRole> its_role)
+    : cache(std::move(its_cache)),
+      declaration(std::move(its_declaration)),
+      role(std::move(its_role)),
+      arguments(declaration),
+      runner(declaration, role ? role->last : std::make_shared<LastStream>()),
+      loaded(declaration, cache->store, cache->settings.options.max_variants),
+      surroundings(declaration, facts_of(*cache, declaration, role.get())),
+      lookup(declaration, lookup_sources(*cache, role.get())),
+      jobs(declaration, Publisher{declaration, publisher_sinks(*cache, role.get())}, cache->programs, cache->modules,
+           cache->counters, record_settings(cache->settings.options)),
+      shapes(declaration, role ? nullptr : cache->profiles.get()), // a pair records nothing before demand
+      outcomes(declaration, outcome_sinks(*cache))
+{
+}
+
+void require_version(std::string_view doing, const std::string& name, const Spec& spec)
+{
+    if (spec.version.empty() && spec.recorded_code.empty())
+        raise({ErrorCode::invalid_argument,
+               fmt::format("'{}' is {} without a callable, so that only Spec::version can say which code was recorded: "
+                           "give the version that it was, or is to be, recorded with",
+                           name, doing)});
+}
+
+namespace {
+
+/// Who has the code, or a graph of it, says himself what it is.
+void refuse_recorded_code(const std::string& name, const Spec& spec)
+{
+    if (!spec.recorded_code.empty())
+        raise({ErrorCode::invalid_argument,
+               fmt::format("'{}' is recorded here, and its Spec::recorded_code is an entry's word: clear it, or use "
+                           "Cache::load",
+                           name)});
+}
+
+} // namespace
+
+Function Cache::make_function(std::string name, const Device& device, Spec spec, Callable callable, const void* code)
+{
+    auto interface = value_or_raise(interface_of(spec));
+    value_or_raise(check_buckets(spec, interface));
+    m_impl->fit.tell(m_impl->settings, m_impl->store.get(), *DeviceAccess::impl(device)->device);
+    DeviceAccess::impl(device)->use_programs({m_impl->programs, m_impl->settings.policy});
+    m_impl->functions.claim(name);
+    auto impl = warmgraph::make_function(m_impl, name, DeviceAccess::impl(device), std::move(spec),
+                                         std::move(interface), std::move(callable), code, nullptr);
+    m_impl->functions.set(name, impl);
+    return Function{std::move(impl)};
+}
+
+Function Cache::wrap_code(std::string name, const Device& device, Spec spec, Callable callable, const void* code)
+{
+    value_or_raise(cachefmt::check_name("function name", name));
+    if (!callable) raise({ErrorCode::invalid_argument, fmt::format("'{}' wraps an empty callable", name)});
+    refuse_recorded_code(name, spec);
+    return make_function(std::move(name), device, std::move(spec), std::move(callable), code);
+}
+
+Function Cache::load(std::string name, const Device& device, Spec spec)
+{
+    value_or_raise(cachefmt::check_name("function name", name));
+    require_version("loaded", name, spec);
+    return make_function(std::move(name), device, std::move(spec), {}, nullptr);
+}
+
+namespace {
+
+void check_adoption(const std::string& name, const Device& device, const Spec& spec, const Adoption& adoption)
+{
+    value_or_raise(cachefmt::check_name("function name", name));
+    require_version("adopted", name, spec);
+    refuse_recorded_code(name, spec);
+    // What only a semaphore's value can follow, and two captures must show.
+    const bool has_second = adoption.second || !adoption.captures.empty();
+    if (adoption.second && !adoption.captures.empty())
+        raise({ErrorCode::invalid_argument,
+               fmt::format("'{}' has a second capture and the folder {} of such: give one of them", name,
+                           adoption.captures)});
+    if (!spec.scalars.empty() && (adoption.first.scalars.empty() || !has_second))
+        raise({ErrorCode::invalid_argument,
+               fmt::format(
+                   "'{}' declares the scalar '{}': no capture of an adopted graph shows where it goes, declare it "
+                   "in Spec::values (one variant for each value); if a semaphore's value follows it, give two captures "
+                   "with other NativeCapture::scalars",
+                   name, spec.scalars.front().name)});
+    for (const NativeCapture* capture : {&adoption.first, adoption.second ? &*adoption.second : &adoption.first})
+        if (capture->graph == nullptr)
+            raise({ErrorCode::invalid_argument,
+                   fmt::format("the graph of '{}' is null: pass the captured CUgraph", name)});
+    for (const auto& [of, number] : adoption.values) value_or_raise(check_number(of, number));
+    const auto& backend = DeviceAccess::impl(device)->device;
+    if (!backend->limits().flat_addresses)
+        raise({ErrorCode::unsupported,
+               fmt::format("'{}' cannot be adopted: {} has no graphs that others capture; record it with Cache::wrap",
+                           name, backend->id())});
+}
+
+} // namespace
+
+Function Cache::adopt(std::string name, const Device& device, Spec spec, const Adoption& adoption)
+{
+    check_adoption(name, device, spec, adoption);
+    Function function = make_function(std::move(name), device, std::move(spec), {}, nullptr);
+    function.m_impl->adopt(adoption);
+    return function;
+}
+
+std::string Cache::write_capture(std::string name, const Device& device, Spec spec, const Adoption& adoption)
+{
+    check_adoption(name, device, spec, adoption);
+    if (adoption.captures.empty())
+        raise({ErrorCode::invalid_argument,
+               fmt::format("the capture of '{}' has no folder to be written to: name one (Adoption::captures)", name)});
+    const Function function = make_function(std::move(name), device, std::move(spec), {}, nullptr);
+    return function.m_impl->write_capture(adoption);
+}
+
+std::size_t Cache::record_pending()
+{
+    std::size_t recorded = 0;
+    for (const auto& function : m_impl->functions.living()) recorded += function->record_pending();
+    return recorded;
+}
+
+ProfileRecording Cache::record_profile(Function& function, const MakeArguments& make, std::size_t most)
+{
+    const auto impl = function.m_impl; // its callable may destroy it
+    const Declaration& its = *impl->declaration;
+    const auto refused = [&](std::string_view why) {
+        raise({ErrorCode::invalid_argument, fmt::format(fmt::runtime(why), its.name)});
+    };
+    refuse_inside_itself(its.name, "recorded");
+    if (impl->cache != m_impl) refused("'{}' is a function of another cache: ask that one");
+    if (!its.callable) refused("'{}' was loaded without a callable, so nothing of it can be recorded: wrap it");
+    if (!make) refused("there is no function that makes the arguments of '{}': pass one");
+    std::vector<ProfiledShape> shapes;
+    {
+        const auto lock = impl->lock("recorded");
+        ProfileRecording nothing;
+        if (!m_impl->store)
+            nothing.why_not = "caching is off: " + m_impl->settings.disabled_reason;
+        else if (!impl->shapes.is_counted())
+            nothing.why_not = "no profile is kept (CacheOptions::profile, WARMGRAPH_PROFILE)";
+        else if (!its.publishes)
+            nothing.why_not = "the policy or the folder does not let it record";
+        if (!nothing.why_not.empty()) return nothing;
+        shapes = impl->shapes.to_record();
+    }
+    const std::size_t limit = most != 0 ? most : m_impl->settings.options.max_variants;
+    if (shapes.size() > limit) shapes.resize(limit);
+    return impl->record(shapes, make);
+}
+
+Function::~Function()
+{
+    if (m_impl) retire(*m_impl);
+}
+
+void retire(Function::Impl& function) noexcept
+{
+    function.runner.retire();
+    function.cache->functions.release(function.declaration->name); // the name may be wrapped again
+}
+
+void clear_stack() noexcept { capture::clear_stack_below(); }
+
+} // namespace warmgraph

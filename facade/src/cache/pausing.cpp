@@ -1,0 +1,87 @@
+#include "cache/pausing.hpp"
+
+#include <algorithm>
+#include <array>
+#include <exception>
+
+#include "cache/cache_impl.hpp"
+#include "call/function_impl.hpp"
+#include "warmgraph/base/log.hpp"
+#include "warmgraph/base/process.hpp"
+
+namespace warmgraph {
+
+bool is_for_unkept_code(const Error& error) noexcept
+{
+    return error.code == ErrorCode::not_recordable && error.message.contains(backends::k_loaded_in_pause);
+}
+
+void note_unkept_code(store::LocalStore& store, const cachefmt::FunctionKey& function) noexcept
+{
+    store::FunctionUsage usage;
+    usage.code_missed = 1;
+    store.add_usage(function, usage);
+}
+
+bool keeps_code_for(store::LocalStore& store, const cachefmt::FunctionKey& function) noexcept
+{
+    const store::FunctionUsage so_far = store.usage(function);
+    if (so_far.code_missed <= so_far.code_kept) return false;
+    store::FunctionUsage usage;
+    usage.code_kept = so_far.code_missed - so_far.code_kept;
+    store.add_usage(function, usage);
+    return true;
+}
+
+bool is_profiled()
+{
+    return std::ranges::any_of(std::array{"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "WARMGRAPH_TRACK_IMAGES"},
+                               [](const char* name) {
+                                   const auto value = environment(name);
+                                   return value && !value->empty() && *value != "0";
+                               });
+}
+
+std::string Cache::Impl::why_not_paused()
+{
+    if (modules.keeps_state())
+        return "loaded code keeps state in its variables, and who asks for their addresses must be seen";
+    const auto living = functions.living();
+    for (const auto& function : living)
+        if (!function->outcomes.is_settled())
+            return fmt::format("'{}' was not called yet", function->declaration->name);
+    const auto lost = [&]() -> std::string {
+        for (const auto& function : living)
+            if (store && keeps_code_for(*store, function->declaration->key))
+                return fmt::format("an earlier process lost a recording of '{}' for not keeping code",
+                                   function->declaration->name);
+        return {};
+    }();
+    return pause.keep_code(lost);
+}
+
+std::string pause_recording_of_all(std::span<Cache::Impl* const> caches)
+{
+    if (is_profiled()) return "a profiler was started with the process, or WARMGRAPH_TRACK_IMAGES is set";
+    for (Cache::Impl* cache : caches)
+        if (auto why = cache->why_not_paused(); !why.empty()) return why;
+    for (Cache::Impl* cache : caches)
+        for (const auto& function : cache->functions.living())
+            if (function->declaration->backend()->recording().pause_recording()) {
+                log().info("device code is not kept any more, as nothing is recorded: launches cost less, and the next "
+                           "miss begins it again");
+                return {};
+            }
+    return "no device code is kept, or something is being recorded";
+}
+
+void Cache::Impl::note_replay() noexcept
+try {
+    if (!pause.note_replay() || !settings.options.pauses_recording) return;
+    Impl* const self = this;
+    if (const auto why = pause_recording_of_all({&self, 1}); !why.empty())
+        log().debug("device code goes on being kept: {}", why);
+} catch (const std::exception&) { // NOLINT(bugprone-empty-catch): memory; it is tried again
+}
+
+} // namespace warmgraph

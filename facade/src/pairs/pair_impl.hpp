@@ -1,0 +1,66 @@
+// Private parts of Pair: two functions over one arena, whose calls belong together.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "call/function_impl.hpp"
+
+namespace warmgraph {
+
+/// Two tensors that have one shape in every call.
+struct SameShape {
+    std::string forward, backward;               ///< names
+    std::size_t in_forward = 0, in_backward = 0; ///< regions
+    bool same_type = false;                      ///< it is one tensor; a gradient may have another type
+};
+
+struct Pair::Impl {
+    /// Throws what Cache::wrap_pair says.
+    static std::shared_ptr<Impl> make(const std::shared_ptr<Cache::Impl>& cache, std::string name, const Device& device,
+                                      PairSpec spec, Callable forward, Callable backward, const void* forward_code,
+                                      const void* backward_code);
+    Impl() = default;
+    Impl(const Impl&) = delete;
+    Impl& operator=(const Impl&) = delete;
+    ~Impl();
+
+    /// `stream`: null for the device's default stream.
+    [[nodiscard]] ForwardCall forward(Stream* stream, std::span<const Arg> args);
+    [[nodiscard]] Outcome backward(const ForwardCall& of, Stream* stream, std::span<const Arg> args);
+    void bind(std::string_view state, const MemoryRef& memory);
+    [[nodiscard]] const Function::Impl& function(PairHalf half) const;
+    /// As Function's.
+    void retire() noexcept;
+
+private:
+    [[nodiscard]] std::shared_ptr<backends::Stream> stream_of(Stream* stream) const;
+    void refuse_saved(std::span<const Arg> args) const;
+    [[nodiscard]] Result<void> check_forward(const Frame& frame);
+    [[nodiscard]] Result<void> check_backward(const Frame& frame) const;
+    [[nodiscard]] Result<void> check_apart(const Interface& interface, const Frame& frame) const;
+    [[nodiscard]] std::vector<NamedMemory> forward_memory() const;
+    void follow(Outcome outcome);
+
+    std::shared_ptr<Cache::Impl> m_cache;
+    std::string m_name;
+    std::vector<SameShape> m_same_shapes;
+    std::vector<NamedMemory> m_saved;
+    std::shared_ptr<Function::Impl> m_forward, m_backward;
+
+    std::atomic<bool> m_is_retired = false;
+    std::mutex m_mutex;                              // one call at a time: both share what is saved
+    std::uint64_t m_generation = 0;                  // of what is saved; 0: of no whole call
+    std::optional<ServedForward> m_served;           // by the forward call of that generation
+    std::vector<guards::TensorArg> m_shapes;         // of its tensors in m_same_shapes
+    std::vector<MemoryRef> m_memory;                 // its regions
+    std::map<cachefmt::RecordingId, int> m_refusals; // of backward, by forward
+    std::vector<Arg> m_args;                         // of a call of backward
+};
+
+} // namespace warmgraph
