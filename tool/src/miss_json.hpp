@@ -1,4 +1,4 @@
-// Misses, refusals, and facts that differ, as `explain`, `ls`, `stats` and `report` print them: docs/command.md names the keys.
+// Misses, refusals, and facts that differ, as `explain`, `ls`, `stats` and `report` print them: docs/json.md names the keys.
 #pragma once
 
 #include "context.hpp"

@@ -1,4 +1,4 @@
-// What `warmgraph report` says, as one JSON document: docs/command.md lists its keys.
+// What `warmgraph report` says, as one JSON document: docs/json.md lists its keys.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What `warmgraph explain --json` prints; docs/command.md names the keys.
+// What `warmgraph explain --json` prints; docs/json.md names the keys.
 #include "miss_json.hpp"
 #include "verbs/explanation.hpp"
 
