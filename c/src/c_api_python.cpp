@@ -9,8 +9,6 @@
 #include "python/dl_tensor.hpp"
 #include "python/fact_folding.hpp"
 #include "python/fact_list.hpp"
-#include "python/held_modules.hpp"
-#include "python/module_reader.hpp"
 #include "python/snapshot.hpp"
 #include "python/steady_call.hpp"
 #include "python/texts.hpp"
@@ -83,31 +81,6 @@ const std::uint64_t* wg_dict_events(void) { return &warmgraph::python::dict_even
 
 namespace {
 
-/// A struct of the package's is the library's own.
-const warmgraph::python::Api& needed_api(bool is_this_version, std::string_view what)
-{
-    const auto* const api = warmgraph::python::Api::of_process();
-    const std::string_view why = api == nullptr     ? "the process exports no Python"
-                                 : !is_this_version ? "the Python package is another version's"
-                                                    : "";
-    if (!why.empty()) throw warmgraph::Exception(warmgraph::ErrorCode::unsupported, fmt::format("{}: {}", what, why));
-    return *api;
-}
-
-} // namespace
-
-wg_status wg_modules_create(std::uint64_t walk_size, wg_modules** modules)
-{
-    return warmgraph::c_api::guarded([&] {
-        wg_modules*& handle = warmgraph::c_api::need_out(modules);
-        handle = new wg_modules(needed_api(walk_size == sizeof(wg_module_walk), "modules are not read natively"));
-    });
-}
-
-void wg_modules_destroy(wg_modules* modules) { delete modules; }
-
-namespace {
-
 /// What `work` gives; `failed` where an exception of Python's is set. REQUIRES: the process exports Python.
 template <class T, class Work>
 T with_python(T failed, const Work& work)
@@ -122,35 +95,7 @@ T with_python(T failed, const Work& work)
     return failed;
 }
 
-template <class Reader>
-int read_by(wg_modules& modules, const wg_module_walk& walk, void* path, void* value)
-{
-    return with_python(-1, [&](const auto& python) {
-        Reader(python, walk, modules.held).read(path, value);
-        return 0;
-    });
-}
-
 } // namespace
-
-int wg_modules_read(wg_modules* modules, const wg_module_walk* walk, void* path, void* module)
-{
-    return read_by<warmgraph::python::ModuleReader>(*modules, *walk, path, module);
-}
-
-int wg_modules_read_value(wg_modules* modules, const wg_module_walk* walk, void* path, void* value)
-{
-    return read_by<warmgraph::python::ValueReader>(*modules, *walk, path, value);
-}
-
-int wg_modules_hold_the_same(const wg_modules* modules) { return modules->held.are_dicts_same() ? 1 : 0; }
-
-int wg_modules_are_the_same(const wg_modules* modules) { return modules->held.are_objects_same() ? 1 : 0; }
-
-int wg_modules_watch(const wg_modules* modules, wg_dict_watch watch, int32_t watcher)
-{
-    return modules->held.watch(watch, watcher);
-}
 
 void* wg_list_facts(void* facts, void* known, const char* beginning, void* apart)
 {
@@ -180,11 +125,17 @@ int wg_text_addresses(void* texts, std::uint64_t* addresses)
 wg_status wg_steady_call_create(std::uint64_t call_size, const wg_steady_call* call, void** callable)
 {
     return warmgraph::c_api::guarded([&] {
-        const auto& api = needed_api(call_size == sizeof(wg_steady_call), "later calls are not looked at natively");
+        const auto* const api = warmgraph::python::Api::of_process();
+        const std::string_view why = api == nullptr                        ? "the process exports no Python"
+                                     : call_size != sizeof(wg_steady_call) ? "the Python package is another version's"
+                                                                           : "";
+        if (!why.empty())
+            throw warmgraph::Exception(warmgraph::ErrorCode::unsupported,
+                                       fmt::format("later calls are not looked at natively: {}", why));
         try {
-            *callable = warmgraph::python::callable_of(api, *call).leave();
+            *callable = warmgraph::python::callable_of(*api, *call).leave();
         } catch (const warmgraph::python::Raised&) {
-            api.clear_error();
+            api->clear_error();
             throw warmgraph::Exception(warmgraph::ErrorCode::internal, "Python made no callable");
         }
     });

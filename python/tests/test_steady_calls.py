@@ -11,7 +11,7 @@ from typing import Any, Callable
 
 import pytest
 
-from warmgraph import _c, _objects, _steady_calls
+from warmgraph import _c, _objects, _steady_calls, errors
 from warmgraph._steady_calls import Input, Launch, Looks, Maker, Result, Weight
 from warmgraph._steady_calls import Tests as Expected  # a name that pytest does not take for a class of tests
 
@@ -540,5 +540,5 @@ def test_threads_call_at_once_and_each_is_launched_with_its_own():
 def test_a_struct_of_another_version_is_refused():
     made = ctypes.c_void_p()
     status = _objects._native().wg_steady_call_create(ctypes.c_uint64(8), ctypes.byref(_c.wg_steady_call()), ctypes.byref(made))
-    with pytest.raises(_objects.errors.Unsupported, match="another version's"):
+    with pytest.raises(errors.Unsupported, match="another version's"):
         _objects.library().expect_ok(status)

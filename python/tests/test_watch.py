@@ -178,6 +178,20 @@ def test_a_change_before_the_look_counts_at_the_next_one_alone(way):
     assert not snapshot.is_same() and not snapshot.is_same()
 
 
+def test_a_change_after_its_first_look_is_seen(way):
+    """Another thread's, while the rest is looked at for the first time."""
+    one = {"value": 1}
+
+    class Rest(_watch.Watched):
+        def is_same(self) -> bool:
+            one["value"] = 2
+            return True
+
+    held = _watch.Held([_watch.of_dict(one), Rest(tuple)])
+    assert held.is_same()
+    assert not held.is_same()
+
+
 def test_nothing_is_looked_at_while_python_tells_of_nothing():
     if _objects.watcher() is None:
         pytest.skip("a Python that tells of changes to a dictionary is 3.12 or newer")

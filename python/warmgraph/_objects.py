@@ -12,8 +12,8 @@ import sys
 import types
 from typing import Any, Callable, Collection, Iterable, Iterator, Sequence
 
-from . import _c, errors
-from ._library import Handle, library
+from . import _c
+from ._library import library
 
 ABSENT = object()
 _CAPSULE = b"dlpack_exchange_api"
@@ -45,8 +45,7 @@ def dict_of(mapping: Any) -> dict[Any, Any] | None:
 def _native() -> Any:
     """The library's functions, called with Python's lock held."""
     held = library().with_lock()
-    for name in ("wg_tensors_are_there", "wg_look_at_tensors", "wg_snapshot_is_same", "wg_modules_read",
-                 "wg_modules_read_value", "wg_modules_hold_the_same", "wg_steady_call_create", "wg_modules_are_the_same", "wg_modules_watch"):
+    for name in ("wg_tensors_are_there", "wg_look_at_tensors", "wg_snapshot_is_same", "wg_steady_call_create"):
         getattr(held, name).restype = _c.FUNCTIONS[name][0]
     held.wg_list_facts.restype = ctypes.py_object
     return held
@@ -56,11 +55,6 @@ def _counted(name: str, *arguments: Any) -> Callable[[], int]:
     """A call of a function that counts, with arguments that stay. They are objects of ctypes', which a call takes as they are: to check and
     convert them each time would take as long as the call."""
     return functools.partial(getattr(_native(), name), *arguments)
-
-
-@functools.cache
-def _of_python(name: str) -> ctypes.c_void_p:
-    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p)
 
 
 class _Watcher:
@@ -78,10 +72,6 @@ class _Watcher:
     def watch(self, one: dict[Any, Any]) -> None:
         """For good: others may watch it too. A dictionary that goes takes it along."""
         self._watch(one)
-
-    def watch_modules(self, modules: Modules) -> None:
-        """The dictionaries that they hold."""
-        modules.watch(self._number)
 
 
 @functools.cache
@@ -106,36 +96,29 @@ class Snapshot:
 
     def __init__(self, wholes: Sequence[dict[Any, Any]] = (), items: Sequence[tuple[dict[Any, Any], Any]] = (),
                  lists: Sequence[tuple[list[Any], list[Any]]] = (), objects: Sequence[tuple[Any, dict[Any, Any] | None, type]] = (),
-                 attributes: Sequence[tuple[Any, str, Any]] = (), modules: Sequence[Modules] = ()) -> None:
+                 attributes: Sequence[tuple[Any, str, Any]] = ()) -> None:
         """lists: with what they held. objects: with the dictionary of their attributes (are_attributes_in), None: any, and their class.
-        attributes: as getattr gave them by a name, or ABSENT. modules: what they held when they were read."""
-        told = watcher() if wholes or modules else None
+        attributes: as getattr gave them by a name, or ABSENT."""
+        told = watcher() if wholes else None
         self.raw = raw = _c.wg_snapshot(is_told=int(told is not None))
         if told is not None:
             for held in wholes:
                 told.watch(held)
-            for one in modules:
-                told.watch_modules(one)
-            # Before they are read: what changes from now on is looked at. Modules were read earlier.
-            raw.has_seen, raw.seen = int(not modules), told.events.value
-        found = [one for held in wholes for pair in held.items() for one in pair]
+            raw.has_seen, raw.seen = 1, told.events.value  # before they are read: what changes from now on is looked at
+        parts = [[one for pair in held.items() for one in pair] for held in wholes]  # each once: another thread may write to it
+        found = list(itertools.chain.from_iterable(parts))
         values = [held.get(key, ABSENT) for held, key in items]
-        self._modules, self._keep = modules, [list(wholes), list(items), list(lists), list(objects), list(attributes), found, values]
+        self._keep: list[Any] = [list(wholes), list(items), list(lists), list(objects), list(attributes), found, values]
         pairs, listed = array.array("Q", map(id, found)), array.array("Q", [id(one) for _, own in lists for one in own])
-        handles = array.array("Q", [one.pointer for one in modules])
-        self._keep += [pairs, listed, handles]
-        self._rows("dict", _c.wg_dict_look, zip(map(id, wholes), _parts(pairs, [2 * len(held) for held in wholes]), map(len, wholes)))
+        self._keep += [pairs, listed]
+        self._rows("dict", _c.wg_dict_look, zip(map(id, wholes), _parts(pairs, counts := [len(part) for part in parts]), (count // 2 for count in counts)))
         self._rows("item", _c.wg_dict_item_look, ((id(held), id(key), _id_of(value)) for (held, key), value in zip(items, values)))
         self._rows("list", _c.wg_list_look, zip([id(one) for one, _ in lists], _parts(listed, counts := [len(own) for _, own in lists]), counts))
-        self._rows("object", _c.wg_object_look, ((id(one), 0 if held is None else id(held), id(kind)) for one, held, kind in objects))
+        self._rows("object", _c.wg_object_look, ((id(one), 0 if held is None else id(held), id(kind), 0) for one, held, kind in objects))
         self._rows("attribute", _c.wg_attribute_look, ((id(one), id(name), _id_of(value)) for one, name, value in attributes))
-        raw.modules, raw.module_count = ctypes.cast(handles.buffer_info()[0], ctypes.POINTER(ctypes.c_void_p)), len(modules)
         self._is_same = _counted("wg_snapshot_is_same", ctypes.byref(raw))
 
     def is_same(self) -> bool:
-        for one in self._modules:
-            if one.is_closed:
-                return False
         return self._is_same() == 1
 
     def _rows(self, name: str, kind: Any, rows: Iterable[tuple[int, ...]]) -> None:
@@ -168,57 +151,6 @@ def are_attributes_in(held: Any, value: Any) -> bool:
         return _own_attributes()(value, None) is held
     except (AttributeError, TypeError):
         return False
-
-
-@functools.cache
-def are_modules_readable() -> bool:
-    """Modules(): the library finds Python's functions in this process."""
-    try:
-        return is_possible() and not Modules().is_closed
-    except errors.Unsupported:
-        return False
-
-
-class Modules(Handle):
-    """Modules of PyTorch, and values beside them, that are read natively, and what they held then. `kept` keeps that alive."""
-
-    _what = "reader of modules"
-
-    def __init__(self) -> None:
-        lib = library()
-        super().__init__(lib.made("wg_modules_create", ctypes.sizeof(_c.wg_module_walk)), lib.wg_modules_destroy)
-        self.kept: list[Any] = []
-        handle = ctypes.c_void_p(self.pointer)
-        self._read, self._read_value = (functools.partial(one, handle) for one in (_native().wg_modules_read, _native().wg_modules_read_value))
-        self._hold_the_same = _counted("wg_modules_hold_the_same", handle)
-        self._are_the_same = _counted("wg_modules_are_the_same", handle)
-
-    def read(self, walk: _c.wg_module_walk, path: str, module: Any) -> None:
-        """Raises what the walk raises."""
-        self._expect_read(path, self._read(ctypes.byref(walk), ctypes.py_object(path), ctypes.py_object(module)))
-
-    def read_value(self, walk: _c.wg_module_walk, path: str, value: Any) -> None:
-        """Of what may be no module. Raises what the walk raises."""
-        self._expect_read(path, self._read_value(ctypes.byref(walk), ctypes.py_object(path), ctypes.py_object(value)))
-
-    @staticmethod
-    def _expect_read(path: str, status: int) -> None:
-        if status != 0:
-            raise errors.Error(f"{path} was not read, and nobody says why")
-
-    def hold_the_same(self) -> bool:
-        """Their dictionaries, and those of their parts and tensors."""
-        return self._pointer is not None and self._hold_the_same() == 1
-
-    def are_the_same(self) -> bool:
-        """They are of their classes, their attributes in their dictionaries, and lists hold what they held."""
-        return self._pointer is not None and self._are_the_same() == 1
-
-    def is_same(self) -> bool:
-        return self.hold_the_same() and self.are_the_same()
-
-    def watch(self, watcher: int) -> None:
-        _native().wg_modules_watch(ctypes.c_void_p(self.pointer), _of_python("PyDict_Watch"), ctypes.c_int32(watcher))
 
 
 class _Header(ctypes.Structure):

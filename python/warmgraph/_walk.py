@@ -62,13 +62,9 @@ class Walker:
     def arguments(self, values: dict[str, Any], skipped: Iterable[str] = ()) -> None:
         self._into = self.found.arguments
         self._roots = dict.fromkeys(values, 0)
-        read = self._reader_of_arguments()
         for name, value in values.items():
             if name not in skipped:
-                read(name, value)
-
-    def _reader_of_arguments(self) -> Callable[[str, Any], None]:
-        return self.value
+                self.value(name, value)
 
     def surroundings(self, owner: Any) -> None:
         """The object of a method, what the functions close over, their defaults, and the globals that they name."""

@@ -81,15 +81,6 @@ class _WatchedList(Watched):
         return len(self.list) == len(self.held) and all(map(operator.is_, self.list, self.held))
 
 
-class _WatchedModules(Watched):
-    def __init__(self, modules: _objects.Modules) -> None:
-        self.modules = modules
-        self.dict = self.items = self.object = None
-
-    def is_same(self) -> bool:
-        return self.modules.is_same()
-
-
 class _WatchedFunction(Watched):
     """Its code, defaults and what it closes over."""
 
@@ -139,24 +130,19 @@ def of_parts(value: Any, held: Any, parts: Sequence[Any]) -> list[Watched]:
     return [_WatchedParts(value, held, parts)]
 
 
-def of_modules(modules: _objects.Modules) -> Watched:
-    """What was read natively."""
-    return _WatchedModules(modules)
-
-
 def of_items(mapping: Mapping[Any, Any], keys: Sequence[Any]) -> Watched:
     return Watched(lambda: tuple(map(mapping.get, keys)), items=[Item(mapping, key) for key in keys])
 
 
 class Watch:
-    """Much that is watched, dictionaries natively. Make it when all of it is the same: it holds from then on."""
+    """Much that is watched, dictionaries natively: the same as when this was made."""
 
     def __init__(self, watched: Sequence[Watched], items: Sequence[Item] = ()) -> None:
         """`snapshot` and `rest`: what it looks at, natively and otherwise."""
         wholes = {id(one.dict): one.dict for one in watched if one.dict is not None}
         wholes.update((id(part), part) for one in watched for part in one.more)
         singles: dict[tuple[int, Any], tuple[dict[Any, Any], Any]] = {}
-        rest = [one for one in watched if one.dict is None and not isinstance(one, (_WatchedList, _WatchedModules, _WatchedFunction))
+        rest = [one for one in watched if one.dict is None and not isinstance(one, (_WatchedList, _WatchedFunction))
                 and not (one.items is not None and self._has_all(singles, one.items))]
         rest += [Watched(lambda item=item: (item(),)) for item in items if not self._has_all(singles, [item])]  # type: ignore[misc]
         self.rest = [one.is_same for one in rest]
@@ -164,7 +150,7 @@ class Watch:
             list(wholes.values()), [pair for key, pair in singles.items() if key[0] not in wholes],
             [(one.list, one.held) for one in watched if isinstance(one, _WatchedList)],
             [(one.object, one.dict if one.is_owned else None, type(one.object)) for one in watched if one.object is not None and one.dict is not None],
-            [look for one in watched for look in one.attributes], [one.modules for one in watched if isinstance(one, _WatchedModules)])
+            [look for one in watched for look in one.attributes])
 
     def are_same(self) -> bool:
         if not self.snapshot.is_same():
@@ -198,9 +184,11 @@ class Held:
         reached = self._reached
         if self._watch is not None:
             return self._watch.are_same() and (reached is None or reached.is_rest_current())
+        # Made first: what another thread changes after the look at it is seen by the next one.
+        watch = Watch(self._watched, reached.items() if reached is not None else ()) if _objects.is_possible() else None
         same = all(one.is_same() for one in self._watched) and (reached is None or reached.is_current())
-        if same and _objects.is_possible():
-            self._watch = Watch(self._watched, reached.items() if reached is not None else ())
+        if same:
+            self._watch = watch
         return same
 
     def looks(self) -> tuple[_objects.Snapshot, list[Callable[[], bool]]] | None:

@@ -43,7 +43,6 @@ int main(void)
         TEST_OF(tensors_that_look_otherwise_are_told),
         TEST_OF(tensors_are_looked_at),
         TEST_OF(objects_are_looked_at_where_there_is_python),
-        TEST_OF(modules_are_read_where_there_is_python),
         TEST_OF(entries_tell_what_loading_them_needs),
         TEST_OF(artifacts_are_carried_to_another_folder),
         TEST_OF(what_pytorch_compiled_is_kept_and_given_under_a_key),

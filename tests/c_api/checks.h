@@ -88,7 +88,6 @@ void tensors_are_there_until_one_moves(void);
 void tensors_that_look_otherwise_are_told(void);
 void tensors_are_looked_at(void);
 void objects_are_looked_at_where_there_is_python(void);
-void modules_are_read_where_there_is_python(void);
 
 /* entries.c */
 void entries_tell_what_loading_them_needs(void);

@@ -117,12 +117,3 @@ void objects_are_looked_at_where_there_is_python(void)
     CHECK(wg_steady_call_create(sizeof call, &call, &callable) == wg_unsupported);
     CHECK(strstr(wg_last_error(), "exports no Python") != NULL);
 }
-
-void modules_are_read_where_there_is_python(void)
-{
-    wg_modules* modules = (wg_modules*)&a;
-    CHECK(wg_modules_create(sizeof(wg_module_walk), &modules) == wg_unsupported && modules == NULL);
-    CHECK(strstr(wg_last_error(), "exports no Python") != NULL);
-    CHECK(wg_modules_create(sizeof(wg_module_walk), NULL) == wg_invalid_argument);
-    wg_modules_destroy(NULL);
-}

@@ -100,6 +100,7 @@ typedef struct wg_object_look {
     void* object;
     void* dict;
     void* kind;
+    void** place; ///< set by wg_snapshot_is_same: where it has `dict`. NULL: Python is asked
 } wg_object_look;
 
 /// What getattr gives of an object by a name that is a text; `value` is NULL where there was nothing.
@@ -109,24 +110,19 @@ typedef struct wg_attribute_look {
     void* value;
 } wg_attribute_look;
 
-/// What modules of PyTorch, and values beside them, held when they were read. It owns none of it: `kept` of the walk does.
-typedef struct wg_modules wg_modules;
-
 /// What was there, by identity.
 typedef struct wg_snapshot {
     const wg_dict_look* dicts;
     uint64_t dict_count;
-    wg_modules* const* modules;
-    uint64_t module_count;
     const wg_dict_item_look* items;
     uint64_t item_count;
     const wg_list_look* lists;
     uint64_t list_count;
-    const wg_object_look* objects;
+    wg_object_look* objects;
     uint64_t object_count;
     const wg_attribute_look* attributes;
     uint64_t attribute_count;
-    int32_t is_told; ///< nonzero: Python tells of each change of the dictionaries and the modules' (wg_note_dict_event)
+    int32_t is_told;  ///< nonzero: Python tells of each change of the dictionaries (wg_note_dict_event)
     int32_t has_seen; ///< nonzero: they held the same after `seen` events
     uint64_t seen;    ///< set by wg_snapshot_is_same
 } wg_snapshot;
@@ -257,74 +253,6 @@ typedef struct wg_steady_call {
 /// struct and keeps `kept`. call_size: sizeof(wg_steady_call); wg_unsupported where that is another version's, or where the
 /// process exports no Python.
 WARMGRAPH_API wg_status wg_steady_call_create(uint64_t call_size, const wg_steady_call* call, void** callable);
-
-// --- modules of PyTorch, and values ---------------------------------------------------------------------------------
-
-/// PyDict_Watch.
-typedef int (*wg_dict_watch)(int watcher, void* dict);
-
-/// A walk that meets a module or a value: Python's objects, borrowed. Those that are called take (path, object), if not
-/// said otherwise, and read it as the walk does.
-typedef struct wg_module_walk {
-    wg_dltensor_reader read_tensor; ///< NULL: all tensors go to `tensor_reader`
-    int32_t device_type;            ///< DLDeviceType of tensors whose memory is followed
-    int32_t reads_children;         ///< 0: modules in the module go to `value`
-    int32_t
-        watches; ///< nonzero: what lists, dictionaries, tensors, and objects that are no modules have is held as well
-    uint64_t most_facts; ///< more of them, or deeper values, go to `value`
-    uint64_t deepest;
-    uint64_t longest; ///< letters of a fact; longer ones go to `fact`
-    uint64_t longest_of_module;
-    void* facts;          ///< dict: a path's text
-    void* objects;        ///< dict: a path's object
-    void* read;           ///< dict: by id of an object, a tuple that begins with its path
-    void* tensors;        ///< dict: by id of a tensor, its path
-    void* opened;         ///< list: ids of the objects that are being read
-    void* places;         ///< list: gets a `place` of each tensor
-    void* watched;        ///< list: of the walk's own
-    void* kept;           ///< list: gets what is held
-    void* named;          ///< set: names of attributes that code uses, and that count
-    void* module_type;    ///< torch.nn.Module
-    void* tensor;         ///< torch.Tensor
-    void* parameter;      ///< torch.nn.Parameter
-    void* ordered_dict;   ///< collections.OrderedDict
-    void* refusal;        ///< the class of exceptions that say that something cannot be compared
-    void* via;            ///< the last argument of `place`
-    void* is_negated;     ///< (tensor): torch.Tensor.is_neg
-    void* place;          ///< (path, tensor, via)
-    void* kind;           ///< (type): (how a fact begins, values of its classes by name); None: it is read by `module`
-    void* object_kind;    ///< (type): how objects of it are read, as below; None: by `value`
-    void* names;          ///< (attributes, values of classes): list of (name, whether it is the module's own), in order
-    void* text;           ///< (value): a plain value's text; None for others
-    void* fact;           ///< (path, text)
-    void* fact_of_module; ///< (path, text)
-    void* value;
-    void* module;
-    void* tensor_reader;
-    void* attributes; ///< (path, dict by name): what a tensor has in a dictionary of its own
-    void*
-        undone; ///< (name, numbers): after a `refusal` the walk has as many facts, objects, read ones, tensors, places
-                ///< and watched ones as before an attribute of this name; whether that is all
-} wg_module_walk;
-
-// What `object_kind` says of a class is a tuple: the fact; whether all attributes count (else the named ones, and a
-// library's methods are not read); names of the fields of a data class, which the objects have and which count before the
-// others; names of what its classes store and code uses, ascending; and their values. The last three are tuples.
-
-/// For one read, in a fifth of the time that Python takes. walk_size: sizeof(wg_module_walk). wg_unsupported where that is
-/// another version's, or where the process exports no Python. Not thread-safe.
-WARMGRAPH_API wg_status wg_modules_create(uint64_t walk_size, wg_modules** modules);
-WARMGRAPH_API void wg_modules_destroy(wg_modules* modules);
-/// Is 0, or -1 with an exception of Python's set: what was read before it stays in the walk.
-WARMGRAPH_API int wg_modules_read(wg_modules* modules, const wg_module_walk* walk, void* path, void* module);
-/// The same, of what may be no module.
-WARMGRAPH_API int wg_modules_read_value(wg_modules* modules, const wg_module_walk* walk, void* path, void* value);
-/// 1: each dictionary holds the same objects in the same order.
-WARMGRAPH_API int wg_modules_hold_the_same(const wg_modules* modules);
-/// 1: each object is of the same class, its attributes are in the same dictionary, and each list holds the same.
-WARMGRAPH_API int wg_modules_are_the_same(const wg_modules* modules);
-/// Has Python tell a watcher (wg_note_dict_event) of changes of the dictionaries. Is 0.
-WARMGRAPH_API int wg_modules_watch(const wg_modules* modules, wg_dict_watch watch, int32_t watcher);
 
 // --- facts ------------------------------------------------------------------------------------------------------------
 

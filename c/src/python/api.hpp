@@ -23,10 +23,8 @@ struct Api {
     std::ptrdiff_t (*dict_size)(Object*) = nullptr;
     Object* (*dict_get)(Object*, Object*) = nullptr; ///< borrowed
     int (*dict_set)(Object*, Object*, Object*) = nullptr;
-    int (*list_append)(Object*, Object*) = nullptr;
     std::ptrdiff_t (*list_size)(Object*) = nullptr;
     Object* (*list_get)(Object*, std::ptrdiff_t) = nullptr; ///< borrowed
-    int (*list_set_slice)(Object*, std::ptrdiff_t, std::ptrdiff_t, Object*) = nullptr;
     Object* (*tuple_pack)(std::ptrdiff_t, ...) = nullptr;
     Object* (*tuple_new)(std::ptrdiff_t) = nullptr;
     int (*tuple_set)(Object*, std::ptrdiff_t, Object*) = nullptr; ///< takes the reference
@@ -37,13 +35,11 @@ struct Api {
     int (*compare)(Object*, Object*, int) = nullptr; ///< as Py_EQ and its neighbours: 1, 0, or -1 with an exception
     double (*double_of)(Object*) = nullptr;
     Object* (*int_of)(Object*) = nullptr;
-    Object* (*int_of_pointer)(void*) = nullptr;
     Object* (*int_of_number)(long long) = nullptr;
     unsigned long long (*number_of)(Object*) = nullptr; ///< all ones with an exception where it is none
     long long (*long_of)(Object*, int*) = nullptr;
     Object* (*text_of)(const char*, std::ptrdiff_t) = nullptr;
     const char* (*utf8_of)(Object*, std::ptrdiff_t*) = nullptr;
-    Object* (*repr)(Object*) = nullptr;
     Object* (*attributes)(Object*, void*) = nullptr;
     Object* (*attribute)(Object*, Object*) = nullptr;
     /// Where an object has the dictionary of its attributes; of no ABI: NULL where Python has no such function, or it none.
@@ -52,8 +48,6 @@ struct Api {
     Object* (*call_alone)(Object*) = nullptr;
     Object* (*call_with)(Object*, Object*, Object*) = nullptr; ///< a tuple, and a dict or a null pointer
     void* (*type_slot)(Object*, int) = nullptr;
-    int (*is_true)(Object*) = nullptr;
-    int (*is_instance)(Object*, Object*) = nullptr;
     void (*clear_error)() = nullptr;
     int (*is_error)(Object*) = nullptr; ///< the exception that is set is of this class
     void (*take_error)(Object**, Object**, Object**) = nullptr;
@@ -68,9 +62,8 @@ struct Api {
                             Object*) = nullptr; ///< of a PyMethodDef, an object and one more that it keeps
     Object* (*new_capsule)(void*, const char*, void (*)(Object*)) = nullptr;
     void* (*in_capsule)(Object*, const char*) = nullptr;
-    Object* none = nullptr;
     Object* yes = nullptr;
-    Object *bool_type = nullptr, *int_type = nullptr, *float_type = nullptr, *str_type = nullptr, *dict_type = nullptr;
+    Object *bool_type = nullptr, *str_type = nullptr, *dict_type = nullptr;
     Object *list_type = nullptr, *tuple_type = nullptr;
     Object **exception = nullptr, **type_error = nullptr; ///< classes
 

@@ -1,34 +1,19 @@
 #include "snapshot.hpp"
 
 #include <algorithm>
-#include <span>
-
-#include "held_modules.hpp"
+#include <cstddef>
 
 namespace warmgraph::python {
 
 namespace {
 
-bool hold_the_same(const Api& api, const wg_snapshot& snapshot)
+bool is_same(const Api& api, const wg_dict_look& one)
 {
-    const std::span dicts(snapshot.dicts, snapshot.dict_count);
-    const std::span modules(snapshot.modules, snapshot.module_count);
-    return std::ranges::all_of(dicts,
-                               [&](const wg_dict_look& one) {
-                                   return holds_the_same(api.dict_next, one.dict, one.pairs, one.count);
-                               }) &&
-           std::ranges::all_of(modules, [](const wg_modules* one) { return one->held.are_dicts_same(); });
-}
-
-bool are_dicts_same(const Api& api, wg_snapshot& snapshot)
-{
-    if (snapshot.is_told == 0) return hold_the_same(api, snapshot);
-    const std::uint64_t now = dict_events(); // of before the look
-    if (snapshot.has_seen != 0 && snapshot.seen == now) return true;
-    if (!hold_the_same(api, snapshot)) return false;
-    snapshot.has_seen = 1;
-    snapshot.seen = now;
-    return true;
+    std::ptrdiff_t position = 0;
+    std::size_t at = 0;
+    for (Object *key = nullptr, *value = nullptr; api.dict_next(one.dict, &position, &key, &value) != 0; ++at)
+        if (at == one.count || key != one.pairs[2 * at] || value != one.pairs[2 * at + 1]) return false;
+    return at == one.count;
 }
 
 bool is_same(const Api& api, const wg_dict_item_look& one)
@@ -46,9 +31,18 @@ bool is_same(const Api& api, const wg_list_look& one)
     return true;
 }
 
-bool is_same(const Api& api, const wg_object_look& one)
+bool has_dict(const Api& api, wg_object_look& one)
 {
-    return Api::kind_of(one.object) == one.kind && (one.dict == nullptr || api.attributes_of(one.object) == one.dict);
+    if (one.place == nullptr && api.attributes_place != nullptr) {
+        Object** const place = api.attributes_place(one.object);
+        if (place != nullptr && *place == one.dict) one.place = place;
+    }
+    return one.place != nullptr ? *one.place == one.dict : api.attributes_of(one.object) == one.dict;
+}
+
+bool is_same(const Api& api, wg_object_look& one)
+{
+    return Api::kind_of(one.object) == one.kind && (one.dict == nullptr || has_dict(api, one));
 }
 
 bool is_same(const Api& api, const wg_attribute_look& one)
@@ -62,21 +56,43 @@ bool is_same(const Api& api, const wg_attribute_look& one)
 }
 
 template <class Look>
-bool are_same(const Api& api, const Look* looks, std::uint64_t count)
+bool are_same(const Api& api, Look* looks, std::uint64_t count)
 {
-    return std::all_of(looks, looks + count, [&](const Look& one) { return is_same(api, one); });
+    return std::all_of(looks, looks + count, [&](Look& one) { return is_same(api, one); });
+}
+
+bool are_dicts_same(const Api& api, wg_snapshot& snapshot)
+{
+    const auto hold_the_same = [&] { return are_same(api, snapshot.dicts, snapshot.dict_count); };
+    if (snapshot.is_told == 0) return hold_the_same();
+    const std::uint64_t now = dict_events(); // of before the look
+    if (snapshot.has_seen != 0 && snapshot.seen == now) return true;
+    if (!hold_the_same()) return false;
+    snapshot.has_seen = 1;
+    snapshot.seen = now;
+    return true;
+}
+
+bool are_objects_same(const Api& api, const wg_snapshot& snapshot)
+{
+    constexpr std::uint64_t k_ahead = 8;
+    for (std::uint64_t i = 0; i < snapshot.object_count; ++i) {
+        if (i + k_ahead < snapshot.object_count) {
+            __builtin_prefetch(snapshot.objects[i + k_ahead].object);
+            __builtin_prefetch(static_cast<const void*>(snapshot.objects[i + k_ahead].place));
+        }
+        if (!is_same(api, snapshot.objects[i])) return false;
+    }
+    return true;
 }
 
 } // namespace
 
 bool is_as_it_was(const Api& api, wg_snapshot& snapshot)
 {
-    const std::span modules(snapshot.modules, snapshot.module_count);
     return are_dicts_same(api, snapshot) && are_same(api, snapshot.items, snapshot.item_count) &&
-           are_same(api, snapshot.lists, snapshot.list_count) &&
-           are_same(api, snapshot.objects, snapshot.object_count) &&
-           are_same(api, snapshot.attributes, snapshot.attribute_count) &&
-           std::ranges::all_of(modules, [](const wg_modules* one) { return one->held.are_objects_same(); });
+           are_same(api, snapshot.lists, snapshot.list_count) && are_objects_same(api, snapshot) &&
+           are_same(api, snapshot.attributes, snapshot.attribute_count);
 }
 
 std::uint64_t& dict_events()

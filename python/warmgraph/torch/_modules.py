@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import types
-from typing import Any, Callable, Iterable
+from typing import Any, Callable
 
 import torch
 
@@ -41,12 +41,6 @@ def compiled_from(module: Any) -> torch.nn.Module | None:
     """The module that torch.compile was given, where this is what it returned."""
     kind = _kind_of_compiled()
     return module._orig_mod if kind is not None and isinstance(module, kind) else None
-
-
-def is_kind_of_compiled(kind: type) -> bool:
-    """What torch.compile returns of modules is of this class."""
-    compiled = _kind_of_compiled()
-    return compiled is not None and issubclass(kind, compiled)
 
 
 def _kind_of_compiled() -> Any:
@@ -88,11 +82,7 @@ def kinds_of_hooks(module: Any) -> list[Any]:
 def attributes_of(module: torch.nn.Module, of_classes: dict[str, Any]) -> list[tuple[str, Any]]:
     """Its own attributes, and values of its classes, by name."""
     held = module.__dict__
-    return [(name, held[name] if is_own else of_classes[name]) for name, is_own in names_of_attributes(held, of_classes)]
-
-
-def names_of_attributes(held: Iterable[str], of_classes: Iterable[str]) -> list[tuple[str, bool]]:
-    return _names_of((*held, None, *of_classes))
+    return [(name, held[name] if is_own else of_classes[name]) for name, is_own in _names_of((*held, None, *of_classes))]
 
 
 @functools.lru_cache(maxsize=1024)

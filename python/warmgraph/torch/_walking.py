@@ -13,7 +13,7 @@ import torch
 
 from .. import _attributes, _code as _plain_code, _code_objects, _plain, _walk, _watch, errors
 from .._compiled import CachedFunction
-from . import _code, _modules, _native_walk, _sharing, _tensors
+from . import _code, _modules, _sharing, _tensors
 
 _MOST_FACTS = 100_000
 _LONGEST_MODULE = 2000  # letters of the plain values of one module
@@ -210,61 +210,6 @@ class Walker(_walk.Walker):
             self._roll_back(before)
 
     def read_module(self, path: str, module: torch.nn.Module) -> None:
-        """Natively, where nothing is odd about it."""
-        if self._is_tolerant or not _native_walk.is_possible():
-            return self._read_one(path, module)
-        self._reader(path).module(path, module)
-
-    def _reader(self, path: str) -> _native_walk.Reader:
-        is_argument = self._into is self.found.arguments
-        return _native_walk.Reader(
-            self.watched, reads_children=int(self._known is None or is_argument), watches=int(not is_argument),
-            most_facts=_MOST_FACTS, deepest=_walk._DEEPEST, longest=_walk._LONGEST, longest_of_module=_LONGEST_MODULE,
-            facts=self.found.facts, objects=self.objects, read=self._read, tensors=self._tensors, opened=self._open, places=self.places,
-            named=self._names, via=self._via(path), place=Place, kind=self._plan, object_kind=self._plan_of_object,
-            names=_modules.names_of_attributes, text=_native_walk.text_of, fact=self._fact, fact_of_module=self._fact_of_module, value=self.value,
-            module=self._read_one, tensor_reader=self._read_tensor, attributes=self._members, undone=self._undone)
-
-    def _reader_of_arguments(self) -> Callable[[str, Any], None]:
-        return super()._reader_of_arguments() if self._is_tolerant or not _native_walk.is_possible() else self._reader("argument").value
-
-    def _plan(self, kind: type) -> tuple[str, dict[str, Any]] | None:
-        """How modules of this class are read natively; None: they are not."""
-        if not _native_walk.is_common(kind):
-            return None
-        self.classes.setdefault(kind, False)
-        self._watch_class(kind)
-        return f"{_plain_code.name_of_class(kind)} ", self._values_of_class(kind)
-
-    def _plan_of_object(self, kind: type) -> tuple[Any, ...] | None:
-        """How objects of this class are read natively; None: they are not."""
-        if not _native_walk.is_common_object(kind):
-            return None
-        self._watch_class(kind)
-        self.classes.setdefault(kind, False)
-        return _native_walk.plan_of_object(kind, self._is_library_class(kind), self._named_in(kind))
-
-    def _named_in(self, kind: type) -> dict[str, Any]:
-        """What its classes store and code names."""
-        return {name: value for name, value in self._stored_in(kind) if name in self._names}
-
-    def _undone(self, name: str, mark: tuple[int, ...]) -> bool:
-        """After an attribute was refused that was read natively."""
-        self._roll_back(mark)
-        return name not in self._reached.names
-
-    def _fact_of_module(self, path: str, text: str) -> None:
-        self._fact(path, text.strip(), _LONGEST_MODULE)
-
-    def _all_members(self, path: str, members: dict[str, Any]) -> None:
-        self._members(path, members, lambda _: True)
-
-    def _read_tensor(self, path: str, tensor: torch.Tensor) -> None:
-        self.objects.setdefault(path, tensor)
-        self._tensor(path, tensor)
-
-    def _read_one(self, path: str, module: torch.nn.Module) -> None:
-        """One module, of any kind."""
         kind = type(module)
         if isinstance(module, torch.jit.ScriptModule):
             raise errors.NotRecordable(f"{path} is a torch.jit.ScriptModule, whose code is not read: use the module that it was made of")
@@ -291,16 +236,18 @@ class Walker(_walk.Walker):
             else:
                 others[name] = value
         order = f" of {' '.join((*module._parameters, *module._buffers, *module._modules))}"  # who goes through them sees it
-        self._fact_of_module(path, f"{_plain_code.name_of_class(kind)} {' '.join(plain)}{order}")
+        self._fact(path, f"{_plain_code.name_of_class(kind)} {' '.join(plain)}{order}".strip(), _LONGEST_MODULE)
         for held in (module._parameters, module._buffers, module._modules):
             for name, value in list(held.items()):
+                below = f"{path}.{name}"
                 if value is None:
-                    self._fact(f"{path}.{name}", _NONE)
+                    self._fact(below, _NONE)
                 elif not self._is_tolerant and _tensors.is_plain(value):  # most of a model: by the shortest way
-                    self._read_tensor(f"{path}.{name}", value)
+                    self.objects.setdefault(below, value)
+                    self._tensor(below, value)
                 else:
-                    self.value(f"{path}.{name}", value)
-        self._all_members(path, others)
+                    self.value(below, value)
+        self._members(path, others, lambda _: True)
         for name in filter(module.__dict__.get, _modules.HOOKS):
             for at, (number, hook) in enumerate(list(getattr(module, name, {}).items())):
                 self.value(f"{path}.{name}[{at}]", hook)
@@ -380,8 +327,9 @@ class Walker(_walk.Walker):
             for one in kind.__mro__:
                 for name, value in self._stored_by(one).plain if one not in (torch.nn.Module, object) else ():
                     found.setdefault(name, value)
-            for name, value in self._named_in(kind).items():
-                found.setdefault(name, value)
+            for name, value in self._stored_in(kind):
+                if name in self._names:
+                    found.setdefault(name, value)
             self._values_of_classes[kind] = found
         return self._values_of_classes[kind]
 
