@@ -422,7 +422,7 @@ def test_too_deep_is_refused():
 
 def test_arrays_of_pytorch_are_refused_by_name():
     fake = type("Tensor", (), {"__module__": "torch"})()
-    with pytest.raises(Unsupported, match="torch.Tensor is PyTorch's"):
+    with pytest.raises(Unsupported, match="torch.Tensor is given, expected an array"):
         read(x=fake)
 
 

@@ -19,7 +19,7 @@ _REGISTERED = re.compile(r"registered at (.+?):\d+")
 # Of a GNU build id in an ELF file (System V gABI, "Note Section"): sizes of name and digest (SHA-1), the kind NT_GNU_BUILD_ID, the name.
 _BUILD_ID = b"\4\0\0\0\x14\0\0\0\3\0\0\0GNU\0"
 _SIZE_OF_ID = 20
-_TORCH, _PYTHON = (os.path.dirname(one.__file__) + "/" for one in (torch, os))
+_TORCH, _PYTHON = (os.path.dirname(str(one.__file__)) + "/" for one in (torch, os))
 
 
 def operators_of(reached: _code.Reached) -> dict[str, Any]:
