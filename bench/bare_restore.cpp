@@ -86,7 +86,7 @@ replay::Bindings allocate(backends::Device& device, const cachefmt::Graph& graph
     return bound;
 }
 
-/// What needs no call of the driver is done by the constructor: parameters and edges are ready, with this process's addresses.
+/// The constructor does all that needs no call of the driver: parameters and edges are ready, with this process's addresses.
 class BareGraph {
 public:
     BareGraph(backends::Device& device, const Stored& stored, const replay::Bindings& bound)
@@ -200,7 +200,7 @@ private:
             throw std::runtime_error(fmt::format("the entry has a {} node, which is not measured", kind_of(work).name));
         }
     }
-    /// What a kernel was compiled with (__cluster_dims__) may be refused to be set, and is there all the same.
+    /// The driver may refuse to set an attribute that the kernel was compiled with (__cluster_dims__); it holds all the same.
     static void set(CUgraphNode node, const backends::RawAttribute& attribute)
     {
         const auto id = static_cast<CUlaunchAttributeID>(attribute.id);

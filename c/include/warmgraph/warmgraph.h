@@ -411,7 +411,7 @@ WARMGRAPH_API wg_status wg_load_cache_artifacts(wg_cache* cache, const wg_device
                                                 uint64_t size, wg_artifacts** out);
 /// Valid as long as the handle; `size` gets their number. NULL, and 0, of what wg_load_cache_artifacts gave.
 WARMGRAPH_API const void* wg_artifacts_bytes(const wg_artifacts* artifacts, uint64_t* size);
-/// What was saved or loaded as JSON, valid as long as the handle: `kinds` (list of `kind` ("entries", "images", "constants",
+/// JSON of the artifacts that were saved or loaded, valid as long as the handle: `kinds` (list of `kind` ("entries", "images", "constants",
 /// "compiled", "tuned", "profiles", "torch"), `count`, `bytes`, `seconds`: what first calls took without the cache, compiling, or
 /// tuning, `names`), `there` and `skipped` (lists of `name`, `why`).
 WARMGRAPH_API const char* wg_artifacts_info(const wg_artifacts* artifacts);

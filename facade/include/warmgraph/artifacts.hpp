@@ -13,7 +13,7 @@ struct ArtifactAmount {
     std::string kind;
     std::uint64_t count = 0;
     std::uint64_t bytes = 0; ///< as they lie in a cache folder
-    /// What it took to make them: of entries what first calls without the cache took, compiling included; of compiled
+    /// The time that it took to make them: for entries what first calls without the cache took, compiling included; of compiled
     /// programs compiling; of tuned configurations tuning. 0 of others.
     double seconds = 0;
     std::vector<std::string>

@@ -39,9 +39,10 @@ enum class PairHalf : std::uint8_t { forward, backward };
 
 /// A cached pair of functions. Cheap to move; may outlive its Cache and its Device. Thread-safe: one call at a time.
 ///
-/// Both halves run as they are until both are recorded: from the next forward call on both are replayed. Where one half cannot be recorded, both run as they are. The callables share nothing but declared and
-/// saved memory: what else backward uses of forward's (a variable of the host, memory that Recorder::alloc gave forward)
-/// is not there when forward is replayed.
+/// Both halves run as they are until both are recorded: from the next forward call on both are replayed. Where one half
+/// cannot be recorded, both run as they are. The callables share nothing but declared and saved memory: what else backward
+/// uses of forward's (a variable of the host, memory that Recorder::alloc gave forward) is not there when forward is
+/// replayed.
 class WARMGRAPH_API Pair {
 public:
     Pair(Pair&&) noexcept;

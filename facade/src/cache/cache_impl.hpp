@@ -102,8 +102,6 @@ struct CacheAccess {
 /// Where an entry keeps Spec::metadata.
 inline constexpr const char* k_metadata_fact = "caller.metadata";
 
-/// The fact that says what Interface::text() does.
-
 /// Facts by which the code of a function is known: Spec::recorded_code.
 [[nodiscard]] bool is_code_fact(std::string_view name) noexcept;
 
@@ -112,9 +110,6 @@ inline constexpr const char* k_metadata_fact = "caller.metadata";
 [[nodiscard]] std::vector<guards::Mismatch> device_mismatches(const cachefmt::Guards& recorded,
                                                               const std::vector<cachefmt::Fact>& here,
                                                               const guards::Relaxation& relaxation);
-
-/// What the variables that the Spec names hold now, in its order; "(unset)" for none.
-[[nodiscard]] std::vector<std::string> environment_of(const Spec& spec);
 
 /// The facts of a function here and now, canonical. `interface` is Interface::text().
 [[nodiscard]] std::vector<cachefmt::Fact> gather_facts(const Cache::Impl& cache, const std::string& function,

@@ -43,8 +43,6 @@ public:
     void count_replay() const { m_sinks.note_replay(); }
     /// A miss: in the log and the counters, and as the journey's. `name`: whose miss it is; empty: nobody's.
     void count_miss(const Plan& plan, const std::string& name, Journey& journey) const;
-    /// The journey's miss, without an end yet.
-    void begin_miss(Journey& journey, std::string reason, const Judgement& judgement) const;
     /// A recording of somebody else's, which is no call.
     void note_adoption() const { m_sinks.pause.note_miss(); }
     /// A miss, for an entry that was found wrong.
@@ -85,6 +83,8 @@ private:
         Digest guards_digest;
         Outcome outcome = Outcome::eager;
     };
+    /// The journey's miss, without an end yet.
+    void begin_miss(Journey& journey, std::string reason, const Judgement& judgement) const;
     void end_miss(const Journey& journey, store::MissEnd end);
 
     std::shared_ptr<const Declaration> m_declaration;

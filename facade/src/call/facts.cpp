@@ -1,5 +1,6 @@
 #include "cache/cache_impl.hpp"
 #include "call/included_headers.hpp"
+#include "call/surroundings.hpp"
 #include "device/device_impl.hpp"
 #include "warmgraph/autotune/configuration.hpp"
 #include "warmgraph/base/process.hpp"

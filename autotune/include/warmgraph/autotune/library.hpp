@@ -7,7 +7,7 @@
 
 namespace warmgraph::autotune {
 
-/// Of what is stored as text.
+/// The codecs below store JSON text.
 struct TunedCodec {
     static constexpr store::ArtifactKind k_kind = store::ArtifactKind::tuned;
     static constexpr ErrorCode k_misnamed = ErrorCode::stale;
@@ -22,7 +22,7 @@ struct TunedCodec {
     }
 };
 
-/// Of one kernel.
+/// Stores the best configuration of one kernel.
 struct BestConfigCodec : TunedCodec {
     using Value = BestConfig;
     static constexpr std::uint8_t k_form = 0;

@@ -90,7 +90,7 @@ Result<void> set_attributes(const Driver& driver, CUgraphNode node, std::span<co
         std::memcpy(&value, attribute.value.data(), info->size);
         auto set =
             driver.call("cuGraphKernelNodeSetAttribute", driver.cuGraphKernelNodeSetAttribute, node, info->id, &value);
-        // What a kernel was compiled with (__cluster_dims__) may be refused to be set, and is there all the same.
+        // The driver may refuse to set an attribute that the kernel was compiled with (__cluster_dims__); it holds all the same.
         CUlaunchAttributeValue held{};
         const CUresult status =
             driver.status("cuGraphKernelNodeGetAttribute", driver.cuGraphKernelNodeGetAttribute, node, info->id, &held);

@@ -16,7 +16,7 @@ namespace warmgraph::bundle {
 /// What was moved, of one kind.
 struct Amount {
     std::uint64_t count = 0, bytes = 0;
-    /// Of entries: that first calls without the cache took, compiling included. Of compiled programs: that compiling took. Of
+    /// For entries: the time that first calls without the cache took, compiling included. Of compiled programs: that compiling took. Of
     /// tuned configurations: that tuning took. Others do not know.
     double seconds = 0;
     std::vector<std::string> names{};

@@ -59,7 +59,7 @@ struct RecordingId {
 [[nodiscard]] RecordingId new_recording_id();
 [[nodiscard]] std::string to_hex(const RecordingId& id); ///< 32 digits
 
-/// What an entry is of its recording.
+/// The role of an entry in its recording.
 enum class Part : std::uint8_t { whole = 0, forward = 1, backward = 2 };
 /// "whole", "forward", "backward"
 [[nodiscard]] std::string_view to_string(Part part) noexcept;
