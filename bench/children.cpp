@@ -146,29 +146,29 @@ Json open_graphs(const Arguments& arguments, const ChainDevice& shared)
     std::vector<Function> functions = wrap_all(cache, shared, arguments);
     const double wrapped_ms = milliseconds_since(begin);
     const std::string most_urgent = fmt::format("chain{}_0", arguments.number("--nodes"));
-    OpenOptions options;
+    PreloadOptions options;
     options.first = most_urgent;
     double all_ms = 0;
-    options.progress = [&](const OpenProgress& now) { // one at a time
-        if (now.opened + now.failed == now.total) all_ms = milliseconds_since(begin);
+    options.progress = [&](const PreloadProgress& now) { // one at a time
+        if (now.loaded + now.failed == now.total) all_ms = milliseconds_since(begin);
     };
-    Opening opening = cache.open_all(std::move(options));
+    Preload preload = cache.preload(std::move(options));
     const double returned_ms = milliseconds_since(begin);
     call(functions.front(), shared);
     shared.device.synchronize();
     const double first_ms = milliseconds_since(begin);
     Json phases = Json::array();
     for (const auto& [name, took] : functions.front().report().phases) phases.push_back({name, took});
-    opening.wait();
+    preload.wait();
     const double uploaded_ms = milliseconds_since(begin);
-    const OpenProgress progress = opening.progress();
+    const PreloadProgress progress = preload.progress();
     for (Function& function : functions) {
         call(function, shared);
         expect_replayed(function);
     }
     shared.device.synchronize();
     return {{"returned_ms", returned_ms}, {"first_ms", first_ms},      {"all_ms", all_ms},
-            {"uploaded_ms", uploaded_ms}, {"opened", progress.opened}, {"failed", progress.failed},
+            {"uploaded_ms", uploaded_ms}, {"opened", progress.loaded}, {"failed", progress.failed},
             {"cache_ms", cache_ms},       {"wrapped_ms", wrapped_ms},  {"phases", phases}};
 }
 

@@ -21,8 +21,8 @@ set(WARMGRAPH_PUBLIC_HEADERS
     facade/include/warmgraph/device.hpp
     facade/include/warmgraph/exception.hpp
     facade/include/warmgraph/function.hpp
-    facade/include/warmgraph/opening.hpp
     facade/include/warmgraph/pair.hpp
+    facade/include/warmgraph/preload.hpp
     facade/include/warmgraph/profile.hpp
     facade/include/warmgraph/recorder.hpp
     facade/include/warmgraph/spec.hpp

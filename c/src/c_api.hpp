@@ -64,8 +64,8 @@ struct wg_artifacts {
     std::string info;
 };
 
-struct wg_opening {
-    warmgraph::Opening opening;
+struct wg_preload {
+    warmgraph::Preload preload;
 };
 
 struct wg_function {
@@ -193,12 +193,12 @@ T*& need_out(T** out)
 // The sizes of the structs when they were first published (0.1.0): the least that is accepted, also after they grow.
 inline constexpr std::size_t k_least_cache_options = 80, k_least_function_spec = 160, k_least_statistics = 72,
                              k_least_launch_options = 56, k_least_native_capture = 64, k_least_adoption = 48,
-                             k_least_open_progress = 40, k_least_open_options = 40, k_least_pair_spec = 56;
+                             k_least_preload_progress = 40, k_least_preload_options = 40, k_least_pair_spec = 56;
 static_assert(sizeof(wg_cache_options) >= k_least_cache_options && sizeof(wg_function_spec) >= k_least_function_spec &&
               sizeof(wg_statistics) >= k_least_statistics && sizeof(wg_launch_options) >= k_least_launch_options &&
               sizeof(wg_native_capture) >= k_least_native_capture && sizeof(wg_adoption) >= k_least_adoption &&
-              sizeof(wg_open_progress) >= k_least_open_progress && sizeof(wg_open_options) >= k_least_open_options &&
-              sizeof(wg_pair_spec) >= k_least_pair_spec);
+              sizeof(wg_preload_progress) >= k_least_preload_progress &&
+              sizeof(wg_preload_options) >= k_least_preload_options && sizeof(wg_pair_spec) >= k_least_pair_spec);
 
 /// The caller's spec, with defaults for what it does not have. The name is checked.
 [[nodiscard]] wg_function_spec known_spec(const wg_function_spec* spec);

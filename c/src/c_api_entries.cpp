@@ -97,16 +97,3 @@ wg_status wg_cache_entries(const wg_cache* cache, const wg_device* device, const
         write_text(list.dump(-1, ' ', false, json::error_handler_t::replace), text, capacity, length);
     });
 }
-
-wg_status wg_cache_latest_metadata(const wg_cache* cache, const wg_device* device, const char* function, char* text,
-                                   uint64_t capacity, uint64_t* length)
-{
-    return guarded([&] {
-        const auto& owner = need(cache, "cache", "one from wg_cache_open").cache;
-        const auto& target = need_device(device).device;
-        const std::string name = need_text(function, "function");
-        const auto found = owner.latest_metadata(name, target);
-        if (!found) throw Exception(ErrorCode::not_found, fmt::format("no entry of '{}' fits this device", name));
-        write_text(*found, text, capacity, length);
-    });
-}

@@ -225,20 +225,6 @@ wg_status wg_cache_find(wg_cache* cache, const wg_device* device, const wg_funct
     });
 }
 
-wg_status wg_cache_prefetch(wg_cache* cache, const wg_device* device, const char* function)
-{
-    return guarded([&] {
-        auto& owner = need(cache, "cache", "one from wg_cache_open").cache;
-        const auto& target = need_device(device).device;
-        owner.prefetch(need_text(function, "function"), target);
-    });
-}
-
-wg_status wg_cache_pause_prefetch(wg_cache* cache)
-{
-    return guarded([&] { need(cache, "cache", "one from wg_cache_open").cache.pause_prefetch(); });
-}
-
 wg_status wg_function_destroy(wg_function* function)
 {
     return guarded([&] { delete function; });

@@ -54,7 +54,7 @@ def test_what_is_wrapped_is_begun_once_a_device_is_in_use(begun: Any) -> None:
 
 def test_what_is_gone_is_a_methods_or_is_not_wanted_is_not_begun(begun: Any) -> None:
     names, device = begun
-    config = warmgraph.Config(prefetch=False)
+    config = warmgraph.Config(preload=False)
     kept = warmgraph.cache_compile(doubled, name="unwanted", config=config)
     warmgraph.cache_compile(doubled, name="gone")
 
@@ -76,8 +76,8 @@ def test_what_is_gone_is_a_methods_or_is_not_wanted_is_not_begun(begun: Any) -> 
 def test_who_calls_at_once_is_waited_for(begun: Any) -> None:
     names, device = begun
     device.append(0)
-    kept = warmgraph.cache_compile(doubled, config=warmgraph.Config(prefetch=False))
-    kept.options.config.prefetch = True
+    kept = warmgraph.cache_compile(doubled, config=warmgraph.Config(preload=False))
+    kept.options.config.preload = True
     called = _preload.request(kept, "table-*", patience=5.0)
     assert called is not None
     _preload.forget(kept)
@@ -119,20 +119,20 @@ def test_without_cuda_nothing_is_in_use() -> None:
 
 
 def test_it_is_begun_in_the_background_once_for_each_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    fetched: list[str] = []
+    asked: list[str] = []
     monkeypatch.setenv("WARMGRAPH_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(warmgraph.Cache, "prefetch", lambda self, name, device: fetched.append(name))
+    monkeypatch.setattr(warmgraph.Cache, "preload", lambda self, names, device: asked.extend(names))
     monkeypatch.setattr(_launching, "device_of", lambda index: index)
     monkeypatch.setattr(_preload, "_device_in_use", lambda: 0)
     _preload._waiting.clear()
     wrapped = warmgraph.cache_compile(doubled, compile=False, config=warmgraph.Config(model="preload"))
     _ended()
-    assert fetched == ["doubled"]
+    assert asked == ["doubled"]
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     function = warmgraph.torch.TorchFunction(wrapped)
     function.begin(wrapped)
-    assert fetched == ["doubled"] and _preload.was_begun(wrapped, 0)
+    assert asked == ["doubled"] and _preload.was_begun(wrapped, 0)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
     function.begin(wrapped)
-    assert fetched == ["doubled", "doubled"], "on another device"
+    assert asked == ["doubled", "doubled"], "on another device"

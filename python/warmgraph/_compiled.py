@@ -523,7 +523,7 @@ def _described(func: Any) -> str:
 def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Wraps a function, a bound method or, as a decorator, either, or a torch.nn.Module, which is called as it is (`module(*args)`) and has
     the name of its class. Wrapping reads nothing and opens nothing: the first call does. What an earlier process needed for a function of
-    PyTorch's is restored in the background once CUDA runs (Config.prefetch).
+    PyTorch's is restored in the background once CUDA runs (Config.preload).
 
     config: a Config. dynamic: "dynamic" rather than "static" in the folder's name. cache_dir: else $WARMGRAPH_CACHE_DIR, else
     .warmgraph_cache. global_rank, tp_rank, pp_rank: else the launcher's environment. name: the function's folder; else its own name.

@@ -156,6 +156,21 @@ def _bytes_of(artifacts: int) -> bytes:
     return ctypes.string_at(start, size.value)
 
 
+@dataclasses.dataclass(frozen=True)
+class PreloadProgress:
+    """How far Cache.preload is. failed: damaged, or refused by the driver. function: of the last entry; "" when all are restored."""
+
+    loaded: int
+    failed: int
+    total: int
+    elapsed_ms: float
+    function: str
+
+
+def _preloaded(now: Any, function: str) -> PreloadProgress:
+    return PreloadProgress(now.loaded, now.failed, now.total, now.elapsed_ms, function)
+
+
 class Cache(Handle):
     """The cache of one model in one process. Where its folder cannot be used, caching is off and `disabled_reason` says why."""
 
@@ -214,20 +229,40 @@ class Cache(Handle):
         counters = [field.name for field in dataclasses.fields(Statistics)][1:]
         return Statistics(self.directory, *(getattr(found, name) for name in counters))
 
-    def prefetch(self, function: str, device: Device) -> None:
-        """Begins, in the background, to load the device code of the function's last used entries. What goes wrong there costs the gain alone."""
-        library().wg_cache_prefetch(self.pointer, device.pointer, function.encode())
+    def preload(self, functions: Sequence[str] = (), device: Device | None = None, *, wait: bool = False,
+                progress: Callable[[PreloadProgress], Any] | None = None) -> PreloadProgress | None:
+        """Restores entries before the calls that need them, in threads of the cache, which rest while first calls are under way.
 
-    def pause_prefetch(self) -> None:
-        """A first call is on its way, and is quicker alone. prefetch() ends it."""
-        library().wg_cache_pause_prefetch(self.pointer)
+        functions: names of functions, which need not be wrapped yet: of each the last used entry that `device` fits. A name that ends in
+        "*" stands for all functions of the model that begin so. None: all entries of the functions that exist now. wait: until all are
+        restored; returns how many then, and calls `progress` after each. Without it returns None at once. A call restores what was not
+        restored yet, or waits for the entry that is under way. An entry that cannot be used counts as failed, and raises nothing.
+        InvalidArgument: a name that no function can have, names without a device, `progress` without `wait`.
+        """
+        if progress is not None and not wait:
+            raise errors.InvalidArgument("progress is given without wait: pass wait=True")
+        names = [name.encode() for name in functions]
+        options = _c.wg_preload_options(size=ctypes.sizeof(_c.wg_preload_options), wait=_c.wg_preload_all if wait else _c.wg_preload_none)
+        options.functions = (ctypes.c_char_p * len(names))(*names) if names else None
+        options.function_count = len(names)
+        options.device = device.pointer if device is not None else None
+        if progress is not None:
+            told = progress
 
-    def latest_metadata(self, function: str, device: Device) -> str | None:
-        """What the last used entry carries, of those that the device fits: the one that a first call most likely finds. None: there is none."""
-        try:
-            return library().text("wg_cache_latest_metadata", self.pointer, device.pointer, function.encode())
-        except errors.NotFound:
+            def tell(now: Any, function: bytes, _user: Any) -> None:
+                told(_preloaded(now.contents, function.decode()))
+
+            options.progress = dict(_c.wg_preload_options._fields_)["progress"](tell)
+        if not wait:
+            library().wg_cache_preload(self.pointer, ctypes.byref(options), None)
             return None
+        preload = library().made("wg_cache_preload", self.pointer, ctypes.byref(options))
+        try:
+            now = _c.wg_preload_progress(size=ctypes.sizeof(_c.wg_preload_progress))
+            library().wg_preload_progress_of(preload, ctypes.byref(now))
+        finally:
+            library().wg_preload_destroy(preload)
+        return _preloaded(now, "")
 
     def clear(self, function: str | None = None) -> int:
         """Removes this rank's entries of one function, or of all; how many."""

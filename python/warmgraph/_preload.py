@@ -41,9 +41,9 @@ _LONGEST = 300.0  # seconds without a context, after which the thread ends
 
 def request(wrapped: CachedFunction, name: str = "", patience: float = 0.0) -> Request | None:
     """Has the thread begin() for the first device that gets a context, after `patience` seconds at the earliest. None where PyTorch is not
-    imported yet, or `Config.prefetch` is off."""
+    imported yet, or `Config.preload` is off."""
     global _thread, _made_in
-    if "torch" not in sys.modules or not wrapped.options.config.prefetch:
+    if "torch" not in sys.modules or not wrapped.options.config.preload:
         return None
     with _lock:
         if _made_in != _fork.generation():
@@ -117,24 +117,13 @@ def begin(wrapped: CachedFunction, index: int, name: str = "") -> None:
         from .torch._function import _policy
         from .torch._launching import device_of
 
-        if wrapped.options.config.prefetch and _policy(wrapped) not in ("off", "refresh"):
+        if wrapped.options.config.preload and _policy(wrapped) not in ("off", "refresh"):
             cache = pool_of(wrapped._where()).caches[0]
-            for one in [name] if name else wrapped._names():
-                cache.prefetch(one, device_of(index))
+            cache.preload([name] if name else wrapped._names(), device_of(index))
         if not name:
             wrapped._shared.preloaded_on = index
     except Exception:  # the first call says it
         _log.debug("nothing of '%s' is preloaded", name or wrapped._name(), exc_info=True)
-
-
-def pause(wrapped: CachedFunction) -> None:
-    """Has the graphs of a table wait until begin() is called again: a first call is on its way. REQUIRES: begin() was called."""
-    try:
-        from ._pools import pool_of
-
-        pool_of(wrapped._where()).caches[0].pause_prefetch()
-    except Exception:
-        _log.debug("preloading is not paused", exc_info=True)
 
 
 def was_begun(wrapped: CachedFunction, index: int) -> bool:

@@ -51,7 +51,7 @@ class Config:
     max_bytes_by_kind: str
     bundles: tuple[str, ...]
     kinds: str
-    prefetch: bool
+    preload: bool
     mega_cache: bool
 
     _DEFAULTS = {
@@ -76,7 +76,7 @@ class Config:
         "max_bytes_by_kind": "",  # what some kinds may take of max_bytes: "compiled=1G,tuned=64M"
         "bundles": (),  # files (.wgb) that are read where they lie, below the folder
         "kinds": "",  # which are used, as $WARMGRAPH_KINDS: "entries,compiled", or all but some, "-tuned"
-        "prefetch": True,  # what the last call of a function of PyTorch's needed is restored as soon as CUDA runs, before the next one
+        "preload": True,  # what the last call of a function of PyTorch's needed is restored as soon as CUDA runs, before the next one
         "mega_cache": False,  # what PyTorch compiled is kept, signed, and handed to it before a miss compiles; needs a key
     }
 

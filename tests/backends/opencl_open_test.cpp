@@ -1,4 +1,4 @@
-// Opening OpenCL devices, rightly and wrongly.
+// Preload OpenCL devices, rightly and wrongly.
 #include <chrono>
 #include <cstdlib>
 #include <thread>

@@ -103,7 +103,7 @@ void loaded_functions_replay_and_say_why_they_miss(void)
 
 struct seen {
     int calls;
-    uint64_t opened;
+    uint64_t loaded;
     char order[8];
 };
 
@@ -114,15 +114,15 @@ static int32_t last_name_first(const char* function, const wg_tensor_decl* input
     return function[0];
 }
 
-static void note(const wg_open_progress* progress, const char* function, void* user)
+static void note(const wg_preload_progress* progress, const char* function, void* user)
 {
     struct seen* seen = user;
     seen->order[seen->calls++] = function[0];
-    seen->opened = progress->opened;
+    seen->loaded = progress->loaded;
     CHECK(progress->size == sizeof *progress && progress->total == 3 && progress->elapsed_ms >= 0);
 }
 
-void entries_are_opened_ahead(void)
+void entries_are_preloaded(void)
 {
     static const char* const names[] = {"a", "c", "b"};
     record("open", names, 3);
@@ -133,29 +133,29 @@ void entries_are_opened_ahead(void)
         OK(wg_cache_load(cache, g_device, &spec, &functions[i]));
     }
     struct seen seen = {0};
-    wg_open_options options = {.size = sizeof options};
+    wg_preload_options options = {.size = sizeof options};
     options.threads = 1; /* several report as they get done */
     options.urgency = last_name_first;
     options.progress = note;
     options.user = &seen;
-    wg_opening* opening = NULL;
-    OK(wg_open_all(cache, &options, &opening));
-    OK(wg_opening_wait(opening));
-    wg_open_progress progress = {.size = sizeof progress};
-    OK(wg_opening_progress(opening, &progress));
-    CHECK(progress.size == sizeof progress && progress.opened == 3 && progress.failed == 0 && progress.total == 3);
-    CHECK(seen.calls == 3 && seen.opened == 3 && strcmp(seen.order, "cba") == 0);
+    wg_preload* preload = NULL;
+    OK(wg_cache_preload(cache, &options, &preload));
+    OK(wg_preload_wait(preload));
+    wg_preload_progress progress = {.size = sizeof progress};
+    OK(wg_preload_progress_of(preload, &progress));
+    CHECK(progress.size == sizeof progress && progress.loaded == 3 && progress.failed == 0 && progress.total == 3);
+    CHECK(seen.calls == 3 && seen.loaded == 3 && strcmp(seen.order, "cba") == 0);
 
     struct {
-        wg_open_progress known;
+        wg_preload_progress known;
         uint64_t further;
     } newer = {{.size = sizeof newer}, 7};
-    OK(wg_opening_progress(opening, &newer.known));
+    OK(wg_preload_progress_of(preload, &newer.known));
     CHECK(newer.known.total == 3 && newer.further == 0);
     progress.size = 8;
-    FAILS(wg_opening_progress(opening, &progress), wg_invalid_argument, "wg_open_progress has the size 8");
-    FAILS(wg_opening_progress(opening, NULL), wg_invalid_argument, "out is null");
-    OK(wg_opening_destroy(opening));
+    FAILS(wg_preload_progress_of(preload, &progress), wg_invalid_argument, "wg_preload_progress has the size 8");
+    FAILS(wg_preload_progress_of(preload, NULL), wg_invalid_argument, "out is null");
+    OK(wg_preload_destroy(preload));
 
     wg_buffer *x = floats(1), *y = room();
     const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
@@ -166,17 +166,17 @@ void entries_are_opened_ahead(void)
         CHECK(holds(y, 2, 1));
         OK(wg_function_destroy(functions[i]));
     }
-    OK(wg_open_all(cache, NULL, &opening)); /* no functions are left */
-    OK(wg_opening_destroy(opening));
-    OK(wg_opening_destroy(NULL));
-    FAILS(wg_open_all(NULL, NULL, &opening), wg_invalid_argument, "cache is null");
-    CHECK(opening == NULL);
-    FAILS(wg_open_all(cache, NULL, NULL), wg_invalid_argument, "out is null");
+    OK(wg_cache_preload(cache, NULL, &preload)); /* no functions are left */
+    OK(wg_preload_destroy(preload));
+    OK(wg_preload_destroy(NULL));
+    FAILS(wg_cache_preload(NULL, NULL, &preload), wg_invalid_argument, "cache is null");
+    CHECK(preload == NULL);
+    OK(wg_cache_preload(cache, NULL, NULL)); /* it goes on by itself */
     options.wait = 9;
-    FAILS(wg_open_all(cache, &options, &opening), wg_invalid_argument, "wait is 9");
+    FAILS(wg_cache_preload(cache, &options, &preload), wg_invalid_argument, "wait is 9");
     options.size = 4;
-    FAILS(wg_open_all(cache, &options, &opening), wg_invalid_argument, "wg_open_options has the size 4");
-    FAILS(wg_opening_wait(NULL), wg_invalid_argument, "opening is null");
+    FAILS(wg_cache_preload(cache, &options, &preload), wg_invalid_argument, "wg_preload_options has the size 4");
+    FAILS(wg_preload_wait(NULL), wg_invalid_argument, "preload is null");
     OK(wg_cache_close(cache));
     OK(wg_buffer_destroy(x));
     OK(wg_buffer_destroy(y));

@@ -28,7 +28,7 @@ int main(void)
         TEST_OF(policies_and_unusable_folders_are_obeyed),
         TEST_OF(signatures_are_required_on_demand),
         TEST_OF(loaded_functions_replay_and_say_why_they_miss),
-        TEST_OF(entries_are_opened_ahead),
+        TEST_OF(entries_are_preloaded),
         TEST_OF(calls_that_their_caller_refuses_are_counted),
         TEST_OF(a_watch_sees_nothing_here),
         TEST_OF(graphs_of_others_are_refused_here),

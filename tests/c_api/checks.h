@@ -69,7 +69,7 @@ void signatures_are_required_on_demand(void);
 /* ahead.c */
 void layouts_say_more_than_declarations(void);
 void loaded_functions_replay_and_say_why_they_miss(void);
-void entries_are_opened_ahead(void);
+void entries_are_preloaded(void);
 void calls_that_their_caller_refuses_are_counted(void);
 void a_watch_sees_nothing_here(void);
 void graphs_of_others_are_refused_here(void);

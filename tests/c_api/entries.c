@@ -34,9 +34,15 @@ void entries_tell_what_loading_them_needs(void)
     OK(wg_cache_close(cache));
 
     cache = open_cache("entries", wg_policy_require_hit);
-    OK(wg_cache_prefetch(cache, g_device, "add_one"));
-    OK(wg_cache_prefetch(cache, g_device, "other"));
-    OK(wg_cache_pause_prefetch(cache));
+    const char* const names[] = {"add_one", "other"};
+    wg_preload_options by_name = {.size = sizeof by_name, .wait = wg_preload_all};
+    by_name.functions = names, by_name.function_count = 2, by_name.device = g_device;
+    wg_preload* preload = NULL;
+    OK(wg_cache_preload(cache, &by_name, &preload));
+    wg_preload_progress progress = {.size = sizeof progress};
+    OK(wg_preload_progress_of(preload, &progress));
+    CHECK(progress.loaded == 1 && progress.failed == 0 && progress.total == 1);
+    OK(wg_preload_destroy(preload));
     char json[4096] = "", build_id[256], program[256];
     uint64_t length = 0;
     OK(wg_cache_entries(cache, g_device, "other", json, sizeof json, &length));
@@ -45,12 +51,6 @@ void entries_tell_what_loading_them_needs(void)
     CHECK(length == strlen(json));
     CHECK(contains(json, "\"inputs\":[{\"dtype\":\"f32\",\"name\":\"x\",\"sizes\":[64],\"strides\":[1]}]"));
     CHECK(contains(json, "\"metadata\":\"mine\"") && contains(json, "\"misfit\":\"\""));
-
-    OK(wg_cache_latest_metadata(cache, g_device, "add_one", json, sizeof json, &length));
-    CHECK(length == 4 && strcmp(json, "mine") == 0);
-    FAILS(wg_cache_latest_metadata(cache, g_device, "other", json, sizeof json, &length), wg_not_found,
-          "no entry of 'other' fits this device");
-    OK(wg_cache_entries(cache, g_device, "add_one", json, sizeof json, &length));
 
     const wg_key_value code[] = {{"code.build_id", text_of(json, "code.build_id", build_id, sizeof build_id)},
                                  {"program.small", text_of(json, "program.small", program, sizeof program)}};
@@ -62,21 +62,16 @@ void entries_tell_what_loading_them_needs(void)
     CHECK(outcome == wg_outcome_replayed && holds(y, 1, 1));
     OK(wg_function_destroy(function));
 
-    FAILS(wg_cache_prefetch(NULL, g_device, "add_one"), wg_invalid_argument, "cache is null");
-    FAILS(wg_cache_pause_prefetch(NULL), wg_invalid_argument, "cache is null");
-    FAILS(wg_cache_prefetch(cache, NULL, "add_one"), wg_invalid_argument, "device is null");
-    FAILS(wg_cache_prefetch(cache, g_device, NULL), wg_invalid_argument, "function is null");
+    by_name.device = NULL;
+    FAILS(wg_cache_preload(cache, &by_name, &preload), wg_invalid_argument, "preloaded on no device");
+    by_name.function_count = 1, by_name.functions = (const char* const[]){NULL};
+    FAILS(wg_cache_preload(cache, &by_name, &preload), wg_invalid_argument, "a name in functions is null");
+    CHECK(preload == NULL);
     FAILS(wg_cache_entries(NULL, g_device, "add_one", json, sizeof json, &length), wg_invalid_argument,
           "cache is null");
     FAILS(wg_cache_entries(cache, NULL, "add_one", json, sizeof json, &length), wg_invalid_argument, "device is null");
     FAILS(wg_cache_entries(cache, g_device, NULL, json, sizeof json, &length), wg_invalid_argument,
           "function name is null");
-    FAILS(wg_cache_latest_metadata(NULL, g_device, "add_one", json, sizeof json, &length), wg_invalid_argument,
-          "cache is null");
-    FAILS(wg_cache_latest_metadata(cache, NULL, "add_one", json, sizeof json, &length), wg_invalid_argument,
-          "device is null");
-    FAILS(wg_cache_latest_metadata(cache, g_device, NULL, json, sizeof json, &length), wg_invalid_argument,
-          "function is null");
     OK(wg_cache_close(cache));
     OK(wg_buffer_destroy(x));
     OK(wg_buffer_destroy(y));

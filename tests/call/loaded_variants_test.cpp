@@ -18,7 +18,7 @@ protected:
     {
         std::string result;
         for (const LoadedVariant& one : loaded)
-            for (const char c : {'a', 'b', 'c', 'd'})
+            for (const char c : {'a', 'b', 'c', 'd', 'e'})
                 if (one.guards_digest == digest_of(c)) result += c;
         return result;
     }
@@ -37,12 +37,16 @@ TEST_F(LoadedVariantsTest, TheLeastRecentlyUsedGivesWay)
     EXPECT_EQ(loaded.find(digest_of('b')), loaded.end());
 }
 
-TEST_F(LoadedVariantsTest, WhatIsRestoredAheadIsLastAndTakesNobodysPlace)
+TEST_F(LoadedVariantsTest, APreloadedOneTakesNoOthersPlace)
 {
-    loaded.keep(variant('a'));
-    for (const char c : {'b', 'c', 'd'}) loaded.keep_unused(variant(c));
-    EXPECT_EQ(names(), "abcd");
-    EXPECT_EQ(loaded.served()->recording, recording('a'));
+    for (const char c : {'a', 'b', 'c', 'd'}) {
+        LoadedVariant preloaded = variant(c);
+        preloaded.is_preloaded = true;
+        loaded.keep(std::move(preloaded));
+    }
+    EXPECT_EQ(names(), "dcba");
+    loaded.keep(variant('e'));
+    EXPECT_EQ(names(), "edcb");
 }
 
 TEST_F(LoadedVariantsTest, AForwardWaitsForItsBackward)

@@ -12,15 +12,13 @@ protected:
     std::shared_ptr<Declaration> declaration = declare([](Recorder&) {});
     Counters counters;
     Touched touched;
-    PreparedGraphs prepared;
-    KnownPlaces places;
+    PreloadState preload;
     replay::ModuleCache modules;
     std::shared_ptr<Programs> programs = std::make_shared<Programs>(nullptr, cachefmt::Trust{}, "it is off");
     const replay::ImageSource no_images = [](const cachefmt::ImageRef&) -> Result<Bytes> {
         return fail(ErrorCode::not_found, "there is none");
     };
-    Lookup lookup{declaration,
-                  {nullptr, "the disk is full", true, {}, no_images, {}, counters, prepared, places, modules}};
+    Lookup lookup{declaration, {nullptr, "the disk is full", true, {}, no_images, {}, counters, preload, modules}};
     Publisher publisher{declaration, {nullptr, nullptr, {}, "the disk is full", programs, touched, counters}};
     RecordJobs jobs{declaration, publisher, programs, modules, counters, {}};
     Journey journey = new_journey();

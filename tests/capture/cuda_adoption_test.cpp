@@ -63,7 +63,7 @@ TEST_F(CudaAdoption, IsProvenBySecondCaptureAndReplaysElsewhereAlsoInTheNextCach
     }
     Cache cache{options()};
     Function f = cache.load("copy", device, spec());
-    EXPECT_EQ(cache.open_all({.wait = OpenWait::all}).progress().opened, 1U);
+    EXPECT_EQ(cache.preload({.wait = PreloadWait::all}).progress().loaded, 1U);
     const Buffer other = numbers(4), out = device.allocate(k_bytes);
     EXPECT_EQ(f({{"x", other}, {"y", out}}), Outcome::replayed);
     EXPECT_EQ(read(out), counting(4));

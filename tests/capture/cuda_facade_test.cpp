@@ -25,8 +25,8 @@ TEST_F(CudaFacade, RecordsReplaysLoadsAndOpensAhead)
         with.verify_on_load = verified;
         Cache cache{with};
         Function f = add_one(cache);
-        const Opening opening = cache.open_all({.wait = OpenWait::all});
-        EXPECT_EQ(opening.progress().opened, 3U);
+        const Preload preload = cache.preload({.wait = PreloadWait::all});
+        EXPECT_EQ(preload.progress().loaded, 3U);
         for (const std::int64_t count : {200, 128, 256}) EXPECT_EQ(call(f, count), Outcome::replayed);
         EXPECT_EQ(cache.statistics().hits, 3U);
     }
@@ -150,9 +150,9 @@ TEST_F(CudaFacade, PageLockedInputsHaveAVariantOfTheirOwn)
     }
     Cache cache{options(Policy::require_hit)};
     Function f = add_one(cache);
-    const Opening opening = cache.open_all({.wait = OpenWait::all});
-    EXPECT_EQ(opening.progress().opened, 1U) << "the other's input cannot be stood for: its first call restores it";
-    EXPECT_EQ(opening.progress().failed, 0U);
+    const Preload preload = cache.preload({.wait = PreloadWait::all});
+    EXPECT_EQ(preload.progress().loaded, 1U) << "the other's input cannot be stood for: its first call restores it";
+    EXPECT_EQ(preload.progress().failed, 0U);
     for (int i = 0; i < 2; ++i) {
         EXPECT_EQ(call(f, here), Outcome::replayed);
         EXPECT_EQ(call(f, host), Outcome::replayed);

@@ -369,8 +369,8 @@ TEST_F(CudaFakeFacade, EntriesOpenedAheadAreUploadedAheadAndAFailureCostsTheirFi
         Function f = wrap(cache);
         fake.reset();
         if (fails) fake.fail("cuGraphUpload", 0, 0, CUDA_ERROR_OUT_OF_MEMORY);
-        const Opening opening = cache.open_all({.wait = OpenWait::all});
-        EXPECT_EQ(opening.progress().opened, 3U);
+        const Preload preload = cache.preload({.wait = PreloadWait::all});
+        EXPECT_EQ(preload.progress().loaded, 3U);
         EXPECT_EQ(fake.calls_of("cuGraphUpload"), 3);
         for (const std::int64_t count : {8, 16, 32}) EXPECT_EQ(call(f, count), Outcome::replayed);
         EXPECT_EQ(fake.calls_of("cuGraphUpload"), 3);
@@ -407,9 +407,9 @@ TEST_F(CudaFakeFacade, TheFirstOfThoseOpenedAheadNeedsNoInstantiationForItsFirst
     fake.reset();
     for (const char* entry : {"cuGraphInstantiate", "cuGraphInstantiateWithParams"})
         fake.fail(entry, 0, 0, CUDA_ERROR_OUT_OF_MEMORY);
-    Opening opening = warm.open_all({.first = "f"});
+    Preload preload = warm.preload({.first = "f"});
     EXPECT_EQ(call(f), Outcome::replayed);
-    opening.wait();
+    preload.wait();
     EXPECT_EQ(fake.calls_of("cuGraphLaunch"), 0);
     fake.reset();
     EXPECT_EQ(call(f), Outcome::replayed) << f.report().reason;

@@ -34,7 +34,7 @@ protected:
     };
     enum class Start : std::uint8_t { cold, opened };
     /// One call in a cache of its own over `dir`, with faults from the call's start to its end, and more calls. Start::opened:
-    /// open_all comes first, and the faults begin before it.
+    /// preload comes first, and the faults begin before it.
     Result call(const std::optional<backends::Fault>& fault, Start start = Start::cold,
                 Policy policy = Policy::read_write)
     {
@@ -49,7 +49,7 @@ protected:
         Function f = wrap(cache, device, program);
         fake->clear_calls();
         if (fault) fake->inject(*fault);
-        if (start == Start::opened) (void)cache.open_all({.wait = OpenWait::all});
+        if (start == Start::opened) (void)cache.preload({.wait = PreloadWait::all});
         Result result;
         const std::vector<Arg> args{{"x", x}, {"y", y}, {"amount", 37}};
         try {

@@ -166,36 +166,6 @@ TEST_F(EntriesTest, AreThereForEachShapeAndForNoOtherNameModelOrPolicy)
     expect_thrown(ErrorCode::invalid_argument, "../f", [&] { static_cast<void>(cache.entries("../f", device)); });
 }
 
-TEST_F(EntriesTest, TheLastUsedOneSaysWhatItCarries)
-{
-    const Cache cache{options()};
-    EXPECT_EQ(cache.latest_metadata("f", device), std::nullopt);
-    metadata = "";
-    ASSERT_NO_FATAL_FAILURE(record(48));
-    EXPECT_EQ(cache.latest_metadata("f", device), "") << "it carries none";
-    metadata = "a text";
-    ASSERT_NO_FATAL_FAILURE(record());
-    metadata = "another";
-    ASSERT_NO_FATAL_FAILURE(record(32));
-    EXPECT_EQ(cache.latest_metadata("f", device), "another");
-    const std::string first = cache.entries("f", device)[1].digest;
-    for (const auto& file : entries())
-        if (file.stem() != first)
-            std::filesystem::last_write_time(file,
-                                             std::filesystem::file_time_type::clock::now() - std::chrono::hours{1});
-    EXPECT_EQ(cache.latest_metadata("f", device), "a text") << "it was used since";
-    EXPECT_EQ(cache.latest_metadata("g", device), std::nullopt);
-    EXPECT_EQ(cache.latest_metadata("graphs-*", device), std::nullopt);
-    name = "graphs-1";
-    metadata = "of a table";
-    ASSERT_NO_FATAL_FAILURE(record());
-    EXPECT_EQ(cache.latest_metadata("graphs-*", device), "of a table");
-    for (const Policy policy : {Policy::off, Policy::refresh})
-        EXPECT_EQ(Cache{options(policy)}.latest_metadata("f", device), std::nullopt);
-    expect_thrown(ErrorCode::invalid_argument, "../f",
-                  [&] { static_cast<void>(cache.latest_metadata("../f", device)); });
-}
-
 /// Who can write the folder can say anything of the interface; what no declaration says is not listed.
 TEST_F(EntriesTest, WhoseInterfaceLiesAreLeftOut)
 {

@@ -70,7 +70,7 @@ TEST_F(FakeThreads, CallOneFunctionWithScalarsInStreamsOfTheirOwnAndInTheDefault
     EXPECT_EQ(cache.statistics().misses, 1U) << "calls beside the one that records run as they are";
 }
 
-TEST_F(FakeThreads, CallWhatOpenAllRestoresAtTheSameTime)
+TEST_F(FakeThreads, CallWhatIsPreloadedAtTheSameTime)
 {
     constexpr std::int32_t k_shapes = 12;
     const Device device{"fake:0"};
@@ -102,7 +102,7 @@ TEST_F(FakeThreads, CallWhatOpenAllRestoresAtTheSameTime)
     Cache cache{options};
     Function f = cache.wrap("f", device, spec, callable);
     std::atomic<int> replayed = 0;
-    Opening opening = cache.open_all();
+    Preload preload = cache.preload();
     {
         std::vector<std::jthread> threads;
         for (std::int32_t t = 0; t < 4; ++t)
@@ -112,16 +112,16 @@ TEST_F(FakeThreads, CallWhatOpenAllRestoresAtTheSameTime)
                     replayed += call(f, stream, 1 + (i * (t + 1) + t) % k_shapes) == Outcome::replayed ? 1 : 0;
             });
     }
-    opening.wait();
+    preload.wait();
     EXPECT_EQ(replayed, 4 * 2 * k_shapes);
-    EXPECT_EQ(opening.progress().opened, static_cast<std::size_t>(k_shapes));
+    EXPECT_EQ(preload.progress().loaded, static_cast<std::size_t>(k_shapes));
     EXPECT_LE(cache.statistics().hits, static_cast<std::uint64_t>(k_shapes)) << "each entry counts once";
     EXPECT_EQ(cache.statistics().misses, 0U);
 }
 
 /// What a program does that never closes its handles, while entries are restored behind its back.
 enum class Exit : std::uint8_t { in_main, in_progress_callback, in_callable };
-int exit_while_entries_are_opened(const CacheOptions& options, const OpenOptions& opening, Exit exit)
+int exit_while_entries_are_preloaded(const CacheOptions& options, const PreloadOptions& preload, Exit exit)
 {
     constexpr std::int32_t k_shapes = 8;
     const Device device{"fake:0"};
@@ -146,17 +146,17 @@ int exit_while_entries_are_opened(const CacheOptions& options, const OpenOptions
     }
     auto& cache = never_destroyed<Cache>(options);
     auto& f = never_destroyed<Function>(cache.wrap("f", device, spec, callable));
-    never_destroyed<Opening>(cache.open_all(opening));
+    never_destroyed<Preload>(cache.preload(preload));
     while (exit == Exit::in_progress_callback) ::pause(); // two threads that exit at once are undefined
     if (exit == Exit::in_callable)
         f({{"x", Tensor{x, i32, {k_shapes + 1}, {}}}, {"y", Tensor{y, i32, {k_shapes + 1}, {}}}});
     std::exit(f.report().outcome == Outcome::eager ? 0 : 4);
 }
 
-class FakeOpeningAtExit : public FakeThreads {
+class FakePreloadAtExit : public FakeThreads {
 protected:
     /// The exit statuses of five processes, each with a cache of its own. One that hangs ends by SIGALRM.
-    std::vector<int> statuses(const OpenOptions& opening, Exit exit)
+    std::vector<int> statuses(const PreloadOptions& preload, Exit exit)
     {
         CacheOptions options;
         options.model = "toy";
@@ -168,7 +168,7 @@ protected:
             options.cache_dir = (dir.path() / std::to_string(m_caches++)).string();
             result.push_back(ChildProcess([&] {
                                  ::alarm(60);
-                                 return exit_while_entries_are_opened(options, opening, exit);
+                                 return exit_while_entries_are_preloaded(options, preload, exit);
                              }).wait());
         }
         return result;
@@ -178,33 +178,33 @@ private:
     int m_caches = 0;
 };
 
-TEST_F(FakeOpeningAtExit, ThreadsEndInTheMiddle)
+TEST_F(FakePreloadAtExit, ThreadsEndInTheMiddle)
 {
-    OpenOptions slowly;
+    PreloadOptions slowly;
     slowly.threads = 2;
-    slowly.progress = [](const OpenProgress&) { std::this_thread::sleep_for(std::chrono::milliseconds{1}); };
+    slowly.progress = [](const PreloadProgress&) { std::this_thread::sleep_for(std::chrono::milliseconds{1}); };
     EXPECT_EQ(statuses(slowly, Exit::in_main), std::vector<int>(5, 0));
 }
 
 /// In the middle of a call, for which the threads wait that restore the function's other entries.
-TEST_F(FakeOpeningAtExit, ACallableMayBeWhatExits)
+TEST_F(FakePreloadAtExit, ACallableMayBeWhatExits)
 {
-    OpenOptions slowly;
+    PreloadOptions slowly;
     slowly.threads = 2;
-    slowly.progress = [](const OpenProgress&) { std::this_thread::sleep_for(std::chrono::milliseconds{1}); };
+    slowly.progress = [](const PreloadProgress&) { std::this_thread::sleep_for(std::chrono::milliseconds{1}); };
     EXPECT_EQ(statuses(slowly, Exit::in_callable), std::vector<int>(5, 7));
 }
 
-/// In a worker, for which others wait: the next report, and open_all.
-TEST_F(FakeOpeningAtExit, TheProgressCallbackMayBeWhatExits)
+/// In a worker, for which others wait: the next report, and preload.
+TEST_F(FakePreloadAtExit, TheProgressCallbackMayBeWhatExits)
 {
-    OpenOptions exits;
+    PreloadOptions exits;
     exits.threads = 4;
-    exits.progress = [](const OpenProgress& now) {
+    exits.progress = [](const PreloadProgress& now) {
         std::this_thread::sleep_for(std::chrono::milliseconds{1});
-        if (now.opened == 4) std::exit(5);
+        if (now.loaded == 4) std::exit(5);
     };
-    for (const OpenWait wait : {OpenWait::first, OpenWait::all}) {
+    for (const PreloadWait wait : {PreloadWait::first, PreloadWait::all}) {
         exits.wait = wait;
         EXPECT_EQ(statuses(exits, Exit::in_progress_callback), std::vector<int>(5, 5));
     }

@@ -9,6 +9,7 @@
 #include "child_process.hpp"
 #include "facade_fixture.hpp"
 #include "faulty_file_system.hpp"
+#include "preload_by_name.hpp"
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/backends/registry.hpp"
 
@@ -23,9 +24,9 @@ struct Start {
     std::function<void()> in_load{}; ///< instead of loading the first image of an entry, or of `at`
     Policy policy = Policy::read_write;
     std::string driver = "1.9";
-    bool opens_ahead = false;
+    bool preloads = false;
     std::string at = "load"; ///< an entry point of the driver's
-    bool prefetches = false;
+    bool preloads_by_name = false;
 };
 
 class LoadDeaths : public testing::Test {
@@ -58,8 +59,8 @@ protected:
         const Program program = device.program("small", "kernel add_scalar(memory x, value amount, value n)\n");
         Cache cache{options(start)};
         Function f = wrap(cache, device, program);
-        if (start.prefetches) cache.prefetch("f", device);
-        if (start.opens_ahead) (void)cache.open_all({.wait = OpenWait::all});
+        if (start.preloads_by_name) preload_by_name(cache, "f", device);
+        if (start.preloads) (void)cache.preload({.wait = PreloadWait::all});
         const Buffer x = device.upload<std::int32_t>(std::vector<std::int32_t>(k_values, 5)),
                      y = device.allocate(k_values * 4);
         f({{"x", x}, {"y", y}});
@@ -127,7 +128,7 @@ TEST_F(LoadDeaths, AfterTwoInARowTheEntryIsSetAsideAndRecordedAnew)
 {
     for (const bool ahead : {false, true}) {
         std::filesystem::remove_all(dir.path() / "cache");
-        const Start start{.opens_ahead = ahead};
+        const Start start{.preloads = ahead};
         ASSERT_EQ(run(start), k_recorded);
         EXPECT_EQ(run(that_dies(start)), k_died);
         EXPECT_EQ(run(that_dies(start)), k_died);
@@ -147,15 +148,15 @@ TEST_F(LoadDeaths, AtTheFirstLaunchCountAsThoseInALoad)
 {
     for (const std::string at : {"instantiate", "exec.launch", "event.is_done"}) // the last: behind the launch
         for (const bool ahead : {false, true})
-            for (const bool prefetches : {false, true}) {
-                SCOPED_TRACE(at + (ahead ? ", opened ahead" : "") + (prefetches ? ", prefetched" : ""));
+            for (const bool preloads_by_name : {false, true}) {
+                SCOPED_TRACE(at + (ahead ? ", preloaded" : "") + (preloads_by_name ? ", preloaded by name" : ""));
                 std::filesystem::remove_all(dir.path() / "cache");
-                const Start start{.opens_ahead = ahead, .prefetches = prefetches};
+                const Start start{.preloads = ahead, .preloads_by_name = preloads_by_name};
                 Start dies = that_dies(start);
                 dies.at = at;
                 ASSERT_EQ(run(start), k_recorded);
                 EXPECT_EQ(run(dies), k_died);
-                EXPECT_GE(marks(), 1U) << "a prefetch may have one of its own";
+                EXPECT_GE(marks(), 1U) << "a preload may have one of its own";
                 EXPECT_EQ(run(start), k_replayed);
                 EXPECT_EQ(marks(), 0U) << "a launch that is through ends the row";
                 EXPECT_EQ(run(dies), k_died);
@@ -179,7 +180,7 @@ TEST_F(LoadDeaths, OfWhoLaunchesNothingAreNone)
                 const Program program = device.program("small", "kernel add_scalar(memory x, value amount, value n)\n");
                 Cache cache{options({})};
                 Function f = wrap(cache, device, program);
-                (void)cache.open_all({.wait = OpenWait::all});
+                (void)cache.preload({.wait = PreloadWait::all});
                 const Buffer x = device.upload<std::int32_t>(std::vector<std::int32_t>(k_values, 5)),
                              y = device.allocate(k_values * 4);
                 if (calls && f({{"x", x}, {"y", y}}) != Outcome::replayed) return 1;
@@ -304,7 +305,7 @@ TEST_F(LoadDeaths, AFailureIsNone)
             const Program program = device.program("small", "kernel add_scalar(memory x, value amount, value n)\n");
             Cache cache{options({.policy = Policy::read_write})};
             Function f = wrap(cache, device, program);
-            (void)cache.open_all({.wait = OpenWait::all});
+            (void)cache.preload({.wait = PreloadWait::all});
             return cache.statistics().cache_faults == 1 ? 0 : 1;
         });
         EXPECT_EQ(process.wait(), 0);

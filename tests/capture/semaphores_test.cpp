@@ -79,7 +79,7 @@ TEST_F(OnDevice, AreMetOncePerCallWhetherItIsRecordedOrReplayed)
     const Channel loaded = channel();
     Cache cache{options()};
     Function f = cache.load("f", device, spec(loaded));
-    EXPECT_EQ(cache.open_all({.wait = OpenWait::all}).progress().opened, 1U);
+    EXPECT_EQ(cache.preload({.wait = PreloadWait::all}).progress().loaded, 1U);
     expect_call(f, loaded, 7, Outcome::replayed);
 }
 

@@ -93,14 +93,14 @@ TEST_F(VerifyOnLoad, ChecksWhatWasOpenedAheadAtItsFirstUse)
     {
         Cache cache{checking(Policy::require_hit)};
         Function f = wrap(cache, 1);
-        EXPECT_EQ(cache.open_all({.wait = OpenWait::all}).progress().opened, 1U);
+        EXPECT_EQ(cache.preload({.wait = PreloadWait::all}).progress().loaded, 1U);
         EXPECT_EQ(runs, 0);
         EXPECT_EQ(call(f, 1), Outcome::replayed);
         EXPECT_GE(runs, 1);
     }
     Cache cache{checking()};
     Function f = wrap(cache, 2);
-    EXPECT_EQ(cache.open_all({.wait = OpenWait::all}).progress().opened, 1U);
+    EXPECT_EQ(cache.preload({.wait = PreloadWait::all}).progress().loaded, 1U);
     EXPECT_EQ(call(f, 2), Outcome::recorded);
     EXPECT_EQ(cache.statistics().cache_faults, 1U);
     EXPECT_THAT(f.report().reason, testing::HasSubstr("the restored graph leaves 64 elements of 'y' outside"));

@@ -160,8 +160,8 @@ TEST_F(Lifetimes, SixtyFourShapesOpenedAheadGiveTheirOwnResults)
     with.policy = Policy::require_hit;
     Cache cache{with};
     Function f = any_size(cache);
-    const Opening opening = cache.open_all({.wait = OpenWait::all});
-    EXPECT_EQ(opening.progress().opened, static_cast<std::size_t>(k_shapes));
+    const Preload preload = cache.preload({.wait = PreloadWait::all});
+    EXPECT_EQ(preload.progress().loaded, static_cast<std::size_t>(k_shapes));
     std::filesystem::remove_all(dir.path() / "cache"); // nothing is read any more
     for (int round = 0; round < 2; ++round)
         for (std::int64_t i = 0; i < k_shapes; ++i) // 37 and 64 have no common divisor: every shape once

@@ -338,9 +338,9 @@ TEST_F(PairTest, IsRestoredAheadWithItsGraphsWaiting)
     step_in_a_new_cache(Outcome::recorded);
     Cache cache{options(Policy::require_hit)};
     Pair pair = wrap(cache);
-    Opening opening = cache.open_all();
-    opening.wait();
-    EXPECT_EQ(opening.progress().opened, 2U);
+    Preload preload = cache.preload();
+    preload.wait();
+    EXPECT_EQ(preload.progress().loaded, 2U);
     clear_results();
     const ForwardCall call = forward(pair);
     EXPECT_EQ(call.outcome, Outcome::replayed);

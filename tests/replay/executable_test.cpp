@@ -143,7 +143,7 @@ TEST_F(ExecutableTest, TheFirstLaunchNeedNotWaitForTheInstantiation)
     const auto exec = restore(bindings(1), Instantiation::later);
     ASSERT_TRUE(exec) << exec.error().message;
     EXPECT_FALSE((*exec)->is_complete());
-    y = buffer(0); // as after open_all: what it was restored with is elsewhere
+    y = buffer(0); // as of a preloaded graph: what it was restored with is elsewhere
     ASSERT_TRUE((*exec)->launch(*stream, bindings(10)));
     EXPECT_EQ(read(y)[0], 16);
     EXPECT_EQ(read(y)[1], 0x07070707);

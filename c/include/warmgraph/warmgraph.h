@@ -121,7 +121,7 @@ typedef struct wg_function wg_function;
 typedef struct wg_pair wg_pair;
 typedef struct wg_report wg_report;
 typedef struct wg_recorder wg_recorder;
-typedef struct wg_opening wg_opening;
+typedef struct wg_preload wg_preload;
 typedef struct wg_artifacts wg_artifacts;
 
 // --- library --------------------------------------------------------------------------------------------------------
@@ -631,21 +631,6 @@ WARMGRAPH_API wg_status wg_cache_find(wg_cache* cache, const wg_device* device, 
 /// wg_cache_summary. Reads headers alone; what cannot be read is left out with a line in the log.
 WARMGRAPH_API wg_status wg_cache_entries(const wg_cache* cache, const wg_device* device, const char* function,
                                          char* text, uint64_t capacity, uint64_t* length);
-/// Begins, in the background, to load the device code of the function's last used entries that this device fits, to restore
-/// the graph of the last one, and what else a first restore would wait for: a call finds what was ready by then. A name that
-/// ends in '*' stands for all functions of the model that begin so: ask as early as it is known, or, where the first of them
-/// is called at once, behind that call, on whose memory the others are then restored. Decides nothing, launches nothing, and
-/// returns at once. What goes wrong there costs the gain alone. wg_cache_close waits for what is under way.
-WARMGRAPH_API wg_status wg_cache_prefetch(wg_cache* cache, const wg_device* device, const char* function);
-/// What wg_cache_prefetch restores of a table waits: a first call is on its way, and is quicker alone. Until
-/// wg_cache_prefetch is called again, a call needs it, or 0.1 s have passed.
-WARMGRAPH_API wg_status wg_cache_pause_prefetch(wg_cache* cache);
-/// The metadata of the entry that a first call of the function most likely finds: the last used one that this device fits,
-/// for who prepares for that call. It decides nothing. A name that ends in '*' stands for all functions of the model that
-/// begin so: it is one of theirs. Written like wg_cache_summary; reads headers alone. not_found: there is none, or the
-/// policy is off or refresh.
-WARMGRAPH_API wg_status wg_cache_latest_metadata(const wg_cache* cache, const wg_device* device, const char* function,
-                                                 char* text, uint64_t capacity, uint64_t* length);
 
 /// Ends to keep device code, for the whole process, until the next miss (or wg_prepare_recording) begins it anew. What
 /// keeps it (CUPTI on CUDA) costs each launch of a graph 0.25 to 0.4 us a node, also of others' graphs. Code that is loaded
@@ -870,45 +855,53 @@ WARMGRAPH_API wg_status wg_cache_adopt(wg_cache* cache, const wg_device* device,
 WARMGRAPH_API wg_status wg_capture_write(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
                                          const wg_adoption* adoption);
 
-// --- restoring many entries ahead -----------------------------------------------------------------------------------
+// --- restoring entries before the calls that need them ---------------------------------------------------------------
 
-typedef struct wg_open_progress {
-    uint64_t size; ///< set it to sizeof(wg_open_progress) before wg_opening_progress
-    uint64_t opened;
+typedef struct wg_preload_progress {
+    uint64_t size; ///< set it to sizeof(wg_preload_progress) before wg_preload_progress_of
+    uint64_t loaded;
     uint64_t failed; ///< damaged, or refused by the driver
-    uint64_t total;
+    uint64_t total;  ///< what is planned by now
     double elapsed_ms;
-} wg_open_progress;
+} wg_preload_progress;
 
-typedef int32_t wg_open_wait;
-enum wg_open_wait_values { wg_open_wait_first = 0, wg_open_wait_all = 1 };
+/// What wg_cache_preload waits for: the most urgent entry, which its own thread restores; all; nothing.
+typedef int32_t wg_preload_wait_for;
+enum wg_preload_wait_for_values { wg_preload_first = 0, wg_preload_all = 1, wg_preload_none = 2 };
 
 /// Zero is the default of every member but `size`.
-typedef struct wg_open_options {
-    uint64_t size; ///< sizeof(wg_open_options)
-    /// Higher is restored first; NULL: the most recently used. `inputs` as recorded. Called before wg_open_all returns.
+typedef struct wg_preload_options {
+    uint64_t size; ///< sizeof(wg_preload_options)
+    /// Higher is restored first; NULL: the most recently used. `inputs` as recorded. Called in the thread of wg_cache_preload,
+    /// or, where that waits for nothing or `first` was restored, in one of the cache.
     int32_t (*urgency)(const char* function, const wg_tensor_decl* inputs, uint64_t count, void* user);
     /// After each entry, in the thread that restored it; `function` is the entry's. Both end with the call.
-    void (*progress)(const wg_open_progress* progress, const char* function, void* user);
-    void* user; ///< handed to both; must live until the opening is destroyed
-    wg_open_wait wait;
+    void (*progress)(const wg_preload_progress* progress, const char* function, void* user);
+    void* user; ///< handed to both; must live until the preload is destroyed
+    wg_preload_wait_for wait;
     uint32_t threads; ///< that restore at once; 0: eight, or the machine's if it has fewer
     /// The function whose last used entry is restored before anything else is looked at; the rest is planned behind it, and
     /// `urgency` is called there. NULL, or none that has an entry which fits: the most urgent of all [NULL]
     const char* first;
-} wg_open_options;
+    /// Names of functions, which need not be wrapped yet: of each the last used entry that `device` fits. A name that ends in
+    /// '*' stands for all functions of the model that begin so. None: of all functions that exist now, all entries whose facts
+    /// hold here. What graphs by name may take of the device: PreloadOptions::functions (preload.hpp) [NULL]
+    const char* const* functions;
+    uint64_t function_count;
+    const wg_device* device; ///< needed where functions are named [NULL]
+} wg_preload_options;
 
-/// Restores the entries on disk of all functions that exist now whose facts hold here: the most urgent one before it
-/// returns, the rest on threads of its own. A call whose entry was not restored yet restores it itself, at once. An
-/// entry that cannot be used is no failure: it counts as failed. `options` may be NULL.
-WARMGRAPH_API wg_status wg_open_all(wg_cache* cache, const wg_open_options* options, wg_opening** out);
-/// Blocks until all are restored and what their first launches need is on the device. Not from the progress callback,
-/// and from one thread at a time.
-WARMGRAPH_API wg_status wg_opening_wait(wg_opening* opening);
+/// Restores entries before the calls that need them: the most urgent one before it returns, the rest by threads of the cache,
+/// which rest while first calls are under way. A call whose entry was not restored yet restores it itself, at once. An entry
+/// that cannot be used is no failure: it counts as failed. `options` may be NULL. `out` may be NULL: it goes on by itself, to
+/// wg_cache_close at most, which waits for the entries that are being restored.
+WARMGRAPH_API wg_status wg_cache_preload(wg_cache* cache, const wg_preload_options* options, wg_preload** out);
+/// Blocks until all are restored and what their first launches need is on the device. Not from the progress callback.
+WARMGRAPH_API wg_status wg_preload_wait(wg_preload* preload);
 /// Fills `out->size` bytes; what a newer caller's struct has more is zero.
-WARMGRAPH_API wg_status wg_opening_progress(const wg_opening* opening, wg_open_progress* out);
-/// Stops after the entry that is being restored; what was restored stays. Not from the progress callback.
-WARMGRAPH_API wg_status wg_opening_destroy(wg_opening* opening);
+WARMGRAPH_API wg_status wg_preload_progress_of(const wg_preload* preload, wg_preload_progress* out);
+/// Stops after the entries that are being restored; what was restored stays. Not from the progress callback.
+WARMGRAPH_API wg_status wg_preload_destroy(wg_preload* preload);
 
 // --- inside the callback --------------------------------------------------------------------------------------------
 

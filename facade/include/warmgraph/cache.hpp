@@ -17,8 +17,8 @@
 #include "warmgraph/code_address.hpp"
 #include "warmgraph/device.hpp"
 #include "warmgraph/function.hpp"
-#include "warmgraph/opening.hpp"
 #include "warmgraph/pair.hpp"
+#include "warmgraph/preload.hpp"
 #include "warmgraph/profile.hpp"
 #include "warmgraph/recorder.hpp"
 #include "warmgraph/spec.hpp"
@@ -108,7 +108,7 @@ struct CacheOptions {
     /// Kinds are payloads (of entries), images (device code) and constants; level 0 stores as it is. Those that are not
     /// named here: as $WARMGRAPH_COMPRESSION says, else payloads=3@16K alone. All is read, however it was written.
     std::string compression{};
-    std::uint32_t max_variants = 64;       ///< of one function, on disk and in memory (where open_all may exceed it)
+    std::uint32_t max_variants = 64; ///< of one function, on disk and in memory (besides those that were preloaded)
     std::uint32_t record_wait_ms = 60'000; ///< how long Cache::adopt waits for another process that adopts the same
     /// When a miss is recorded. The call's own result is never waiting for it: the function runs as it is first.
     RecordWhen record = RecordWhen::in_call;
@@ -194,28 +194,6 @@ public:
     /// out with a line in the log. Empty under policies off and refresh. Throws where the folder cannot be read.
     [[nodiscard]] std::vector<StoredEntry> entries(const std::string& name, const Device& device) const;
 
-    /// Begins, in the background, to load the device code of the function's entries that this device fits, the last used
-    /// two, and what else a first restore would wait for (Device::warm_up). A name that ends in '*' stands for all functions
-    /// of the model that begin so, for a program that has a table of them: the last used entry of each, in the order of
-    /// that use. The graph of the last used one is restored and instantiated, too, unless it takes more of its own than a
-    /// hundredth of the device's memory, or 256 MiB where that is more (all of a table together; behind a first call the
-    /// rest follows as calls take them, where this is asked for again), works with events, semaphores or host functions, or
-    /// has code that keeps state. Call it as early as the name is known. For a table that is called at once, call it behind
-    /// the first call: on CUDA the others are then restored on the memory that this one has, and not beside it. A call finds
-    /// what was ready by then, and waits for the graph that is under way. Decides nothing and launches nothing. Returns at once; what goes wrong there
-    /// costs the gain alone. Nothing under policies off and refresh. The cache's end waits for the image that is being loaded.
-    void prefetch(const std::string& name, const Device& device);
-    /// What prefetch() restores of a table waits: a first call is on its way, and is quicker alone. All but what the table
-    /// called first the last time, until prefetch() is called again, a call needs it, or 0.1 s have passed. What is under
-    /// way goes on to the end of its step. Thread-safe.
-    void pause_prefetch() noexcept;
-
-    /// Spec::metadata of the entry that a first call most likely finds: the last used one that this device fits. For who
-    /// prepares for that call, as prefetch does; it decides nothing. A name that ends in '*' stands for all functions of
-    /// the model that begin so: it is one of theirs. "" where it has none. nullopt: there is no such entry, its folder
-    /// cannot be read, or the policy is off or refresh. Reads headers alone.
-    [[nodiscard]] std::optional<std::string> latest_metadata(const std::string& name, const Device& device) const;
-
     /// A graph that somebody else captured becomes an entry, under the guards that a call with the capture's memory and
     /// the declared shapes has; the function that is returned replays it, as one of load() with this Spec does in the
     /// next process. For another variant (a batch size) destroy the function and adopt under the same name again.
@@ -233,11 +211,15 @@ public:
     /// graph that cannot be read, and where the folder cannot be written.
     std::string write_capture(std::string name, const Device& device, Spec spec, const Adoption& adoption);
 
-    /// Restores the entries on disk of all functions that exist now (this model and rank) whose facts hold here: the
-    /// most urgent one before it returns, the rest on threads of its own. A call whose entry was not restored yet
-    /// restores it itself, at once. Statistics count a hit when such an entry is first used. Never throws for an entry
-    /// that cannot be used: it counts as failed, and as a cache fault.
-    [[nodiscard]] Opening open_all(OpenOptions options = {});
+    /// Restores entries on disk (this model and rank) before the calls that need them: of all functions that exist now, or of
+    /// functions by name, as early as that is known. The most urgent one is restored before it returns, the rest by threads of
+    /// the cache, which rest while first calls are under way. A call whose entry was not restored yet restores it itself, at
+    /// once, and waits for one that is under way. Decides nothing and launches nothing. Statistics count a hit when such an entry
+    /// is first used. Never throws for an entry that cannot be used: it counts as failed, and where its function is wrapped as a
+    /// cache fault. Nothing under policies off and refresh. For a table of functions that is called at once, call it behind the
+    /// first call: on CUDA the others are then restored on the memory that this one has, and not beside it. invalid_argument:
+    /// a name that no function can have, names without a device, a call inside of a wrapped callable.
+    [[nodiscard]] Preload preload(const PreloadOptions& options = {});
 
     /// Records what calls of this cache's functions left to be recorded (CacheOptions::record, functions that work
     /// together with the outside), as far as their work is done, and returns how many were recorded. What cannot be

@@ -146,7 +146,6 @@ std::optional<std::string> Cache::find(const std::string& name, const Device& de
         found = metadata != recorded.facts.end() ? metadata->value : "";
         last_used = variant.last_used;
     }
-    if (found) m_impl->preload.found.keep(name, backend, std::move(spec), std::move(facts));
     return found;
 }
 

@@ -20,10 +20,8 @@
 #include "cache/programs.hpp"
 #include "cache/shape_profile.hpp"
 #include "cache/touched.hpp"
-#include "preload/found_facts.hpp"
-#include "preload/known_places.hpp"
-#include "preload/prefetching.hpp"
-#include "preload/prepared.hpp"
+#include "preload/preload_entry.hpp"
+#include "preload/preload_queue.hpp"
 #include "warmgraph/cachefmt/entry.hpp"
 #include "warmgraph/guards/evaluate.hpp"
 #include "warmgraph/ranks/launcher.hpp"
@@ -48,12 +46,10 @@ private:
     TuningStatistics m_gone;
 };
 
-/// What is restored before its first call, and what is known for that.
+/// Entries that are restored before their calls.
 struct Preloading {
-    PreparedGraphs prepared;
-    KnownPlaces places;
-    FoundFacts found;
-    Prefetching queue; ///< last: it uses the others
+    PreloadState state;
+    PreloadQueue queue; ///< last: it uses the state
 };
 
 struct Cache::Impl {
@@ -98,6 +94,8 @@ struct CacheAccess {
     }
     static const std::shared_ptr<Cache::Impl>& impl(const Cache& cache) noexcept { return cache.m_impl; }
 };
+
+inline constexpr const char* k_interface_fact = "interface";
 
 /// Where an entry keeps Spec::metadata.
 inline constexpr const char* k_metadata_fact = "caller.metadata";

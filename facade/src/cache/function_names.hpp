@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cache/wrapped_function.hpp"
 #include "throwing.hpp"
-#include "warmgraph/warmgraph.hpp"
 
 namespace warmgraph {
 
@@ -25,10 +25,10 @@ public:
                    fmt::format("'{}' is wrapped already in this cache: give each function its own name", name)});
     }
     /// Who has the name, that was claimed.
-    void set(const std::string& name, const std::shared_ptr<Function::Impl>& function)
+    void set(const std::string& name, std::shared_ptr<const WrappedFunction> function)
     {
         const std::scoped_lock lock{m_mutex};
-        m_functions[name] = function;
+        m_functions[name] = std::move(function);
     }
     void release(const std::string& name) noexcept
     {
@@ -42,18 +42,25 @@ public:
         return m_functions.contains(name);
     }
     /// Those that exist now.
-    [[nodiscard]] std::vector<std::shared_ptr<Function::Impl>> living() const
+    [[nodiscard]] std::vector<std::shared_ptr<const WrappedFunction>> living() const
     {
-        std::vector<std::shared_ptr<Function::Impl>> result;
+        std::vector<std::shared_ptr<const WrappedFunction>> result;
         const std::scoped_lock lock{m_mutex};
         for (const auto& [name, function] : m_functions)
-            if (auto living = function.lock()) result.push_back(std::move(living));
+            if (function && function->exists()) result.push_back(function);
         return result;
+    }
+    /// Null where none of this name exists.
+    [[nodiscard]] std::shared_ptr<const WrappedFunction> find(const std::string& name) const
+    {
+        const std::scoped_lock lock{m_mutex};
+        const auto found = m_functions.find(name);
+        return found != m_functions.end() && found->second && found->second->exists() ? found->second : nullptr;
     }
 
 private:
     mutable std::mutex m_mutex;
-    std::map<std::string, std::weak_ptr<Function::Impl>> m_functions; ///< null while one is being made
+    std::map<std::string, std::shared_ptr<const WrappedFunction>> m_functions; ///< null while one is being made
 };
 
 } // namespace warmgraph

@@ -2,6 +2,8 @@
 #include "cache/making.hpp"
 
 #include <atomic>
+#include <chrono>
+#include <thread>
 
 #include "cache/cache_impl.hpp"
 #include "call/function_impl.hpp"
@@ -48,8 +50,7 @@ Lookup::Sources lookup_sources(Cache::Impl& cache, const PairRole* role)
             cache.image_source(),
             role != nullptr ? std::optional{role->part} : std::nullopt,
             cache.counters,
-            cache.preload.prepared,
-            cache.preload.places,
+            cache.preload.state,
             cache.modules};
 }
 
@@ -91,9 +92,6 @@ Surroundings::Gather facts_of(Cache::Impl& cache, const std::shared_ptr<const De
             guards::canonicalize(facts);
             return facts;
         }
-        if (its->code == nullptr)
-            if (auto found = cache.preload.found.take(its->name, device, its->spec, its->interface.text()))
-                return std::move(*found);
         return gather_facts(cache, its->name, its->spec, device, its->interface.text(), its->code);
     };
 }
@@ -128,6 +126,71 @@ std::shared_ptr<Function::Impl> make_function(const std::shared_ptr<Cache::Impl>
     its->device = device;
     its->number = next_number();
     return std::make_shared<Function::Impl>(cache, std::move(its), std::move(role));
+}
+
+namespace {
+
+/// Not held when it was stopped. Who holds the mutex may be a call whose callable exits the process, which then waits for
+/// this very thread.
+std::unique_lock<std::mutex> lock_unless(std::mutex& mutex, const std::stop_token& stop)
+{
+    std::unique_lock lock{mutex, std::try_to_lock};
+    while (!lock && !stop.stop_requested()) {
+        std::this_thread::sleep_for(std::chrono::microseconds{100});
+        static_cast<void>(lock.try_lock());
+    }
+    return lock;
+}
+
+class WrappedImpl final : public WrappedFunction {
+public:
+    explicit WrappedImpl(const std::shared_ptr<Function::Impl>& function)
+        : WrappedFunction(function->declaration), m_function(function)
+    {
+    }
+    [[nodiscard]] bool exists() const override { return !m_function.expired(); }
+    [[nodiscard]] bool is_settled() const override
+    {
+        const auto function = m_function.lock();
+        return !function || function->outcomes.is_settled();
+    }
+    std::size_t record_pending() const override
+    {
+        const auto function = m_function.lock();
+        return function ? function->record_pending() : 0;
+    }
+    [[nodiscard]] std::vector<PreloadCandidate> preload_candidates() const override
+    {
+        const auto function = m_function.lock();
+        if (!function || !function->lookup.looks_ahead()) return {};
+        return function->lookup.candidates(function->surroundings.gather());
+    }
+    [[nodiscard]] std::optional<PreloadFor> preload_for(const Digest& entry, const std::stop_token& stop) const override
+    {
+        const auto function = m_function.lock();
+        if (!function) return std::nullopt;
+        const auto lock = lock_unless(function->mutex, stop);
+        if (!lock || function->loaded.find(entry) != function->loaded.end()) return std::nullopt;
+        return PreloadFor{declaration().number, declaration().handles, function->arguments.default_memory(),
+                          [whose = m_function](const cachefmt::EntryHeader& header, const cachefmt::Graph& graph) {
+                              const auto living = whose.lock();
+                              return living ? living->lookup.check_stored(header, graph) : Result<void>{};
+                          }};
+    }
+    void note_preload_failure(const Error& error) const override
+    {
+        if (const auto function = m_function.lock()) function->lookup.note_failure("preload", error);
+    }
+
+private:
+    std::weak_ptr<Function::Impl> m_function;
+};
+
+} // namespace
+
+std::shared_ptr<const WrappedFunction> as_wrapped(const std::shared_ptr<Function::Impl>& function)
+{
+    return std::make_shared<const WrappedImpl>(function);
 }
 
 Function::Impl::Impl(std::shared_ptr<Cache::Impl> its_cache, std::shared_ptr<const Declaration> its_declaration,
@@ -179,7 +242,7 @@ Function Cache::make_function(std::string name, const Device& device, Spec spec,
     m_impl->functions.claim(name);
     auto impl = warmgraph::make_function(m_impl, name, DeviceAccess::impl(device), std::move(spec),
                                          std::move(interface), std::move(callable), code, nullptr);
-    m_impl->functions.set(name, impl);
+    m_impl->functions.set(name, as_wrapped(impl));
     return Function{std::move(impl)};
 }
 
@@ -295,6 +358,7 @@ void retire(Function::Impl& function) noexcept
 {
     function.runner.retire();
     function.cache->functions.release(function.declaration->name); // the name may be wrapped again
+    function.cache->preload.state.graphs.forget(function.declaration->number);
 }
 
 void clear_stack() noexcept { capture::clear_stack_below(); }

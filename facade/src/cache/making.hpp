@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "cache/wrapped_function.hpp"
 #include "pairs/pair_role.hpp"
 #include "warmgraph/warmgraph.hpp"
 
@@ -15,6 +16,9 @@ namespace warmgraph {
                                                             const std::shared_ptr<Device::Impl>& device, Spec spec,
                                                             Interface interface, Callable callable, const void* code,
                                                             std::unique_ptr<PairRole> role);
+
+/// For FunctionNames.
+[[nodiscard]] std::shared_ptr<const WrappedFunction> as_wrapped(const std::shared_ptr<Function::Impl>& function);
 
 /// Gives the name free: the function's handle is gone, whoever still works on it. The callable is not run again.
 void retire(Function::Impl& function) noexcept;

@@ -5,7 +5,6 @@
 #include <exception>
 
 #include "cache/cache_impl.hpp"
-#include "call/function_impl.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/process.hpp"
 
@@ -48,13 +47,12 @@ std::string Cache::Impl::why_not_paused()
         return "loaded code keeps state in its variables, and who asks for their addresses must be seen";
     const auto living = functions.living();
     for (const auto& function : living)
-        if (!function->outcomes.is_settled())
-            return fmt::format("'{}' was not called yet", function->declaration->name);
+        if (!function->is_settled()) return fmt::format("'{}' was not called yet", function->declaration().name);
     const auto lost = [&]() -> std::string {
         for (const auto& function : living)
-            if (store && keeps_code_for(*store, function->declaration->key))
+            if (store && keeps_code_for(*store, function->declaration().key))
                 return fmt::format("an earlier process lost a recording of '{}' for not keeping code",
-                                   function->declaration->name);
+                                   function->declaration().name);
         return {};
     }();
     return pause.keep_code(lost);
@@ -67,7 +65,7 @@ std::string pause_recording_of_all(std::span<Cache::Impl* const> caches)
         if (auto why = cache->why_not_paused(); !why.empty()) return why;
     for (Cache::Impl* cache : caches)
         for (const auto& function : cache->functions.living())
-            if (function->declaration->backend()->recording().pause_recording()) {
+            if (function->declaration().backend()->recording().pause_recording()) {
                 log().info("device code is not kept any more, as nothing is recorded: launches cost less, and the next "
                            "miss begins it again");
                 return {};

@@ -4,7 +4,6 @@
 #include <sstream>
 
 #include "cache/cache_impl.hpp"
-#include "call/function_impl.hpp"
 #include "device/device_impl.hpp"
 #include "throwing.hpp"
 #include "warmgraph/base/log.hpp"

@@ -106,7 +106,6 @@ Outcome Function::Impl::call_read(const Stream& stream, NextJob& job)
             const Digest digest = variant->guards_digest;
             return run_as_it_is(stream, "its backward cannot be recorded", &digest);
         }
-        if (variant->unused) return first_use(variant, stream, job);
         ++variant->calls;
         // Of calls that are replayed: none (first calls are another matter), or each Nth.
         const std::uint64_t every = declaration->verify_every;
@@ -159,6 +158,7 @@ Outcome Function::Impl::first_call(const Stream& stream, std::string why_not, Ne
         runner.run(arguments.frame(), stream, journey.phases);
         return *known;
     }
+    const auto first_call = lookup.begin_first_call();
     const Plan plan = [&] {
         const auto timer = journey.phases.measure("look up");
         return lookup.decide(journey, jobs.has_pending());
@@ -175,7 +175,9 @@ Outcome Function::Impl::replay_stored(const Plan& plan, Journey& journey, const 
     if (verifies) runner.validate_tuned(); // it runs beside the graph
     if (verifies && jobs.has_pending()) return answer_and_verify(std::nullopt, journey, stream, job);
     Unusable unusable{journey.reason};
-    for (const auto& key : plan.entries) {
+    bool is_restored_again = false;
+    for (auto entry = plan.entries.begin(); entry != plan.entries.end(); ++entry) {
+        const cachefmt::EntryKey& key = *entry;
         auto loading = lookup.load(key, arguments.frame(), *stream, journey.phases);
         if (!loading) {
             unusable = std::move(loading.error());
@@ -183,7 +185,6 @@ Outcome Function::Impl::replay_stored(const Plan& plan, Journey& journey, const 
             continue;
         }
         if (verifies) return answer_and_verify(std::move(*loading), journey, stream, job);
-        outcomes.count_hit(*loading, !role || role->counts_hit());
         const auto variant = loaded.keep(std::move(*loading));
         const Milliseconds load_time = system_clock().steady() - journey.started;
         Result<void> launched;
@@ -192,9 +193,10 @@ Outcome Function::Impl::replay_stored(const Plan& plan, Journey& journey, const 
             launched = loaded.launch(*variant, stream, arguments, runner);
         }
         if (launched) {
-            lookup.note_places(arguments.frame());
-            // Of a graph that was restored ahead: its work is enqueued, and runs meanwhile. What a later call needs is
-            // taken now, as a program that plans with what is left of the device's memory expects.
+            outcomes.count_hit(*variant, !role || role->counts_hit());
+            lookup.note_addresses(arguments.frame());
+            // The work of a preloaded graph is enqueued, and runs meanwhile. Its memory is taken now, as a program expects that
+            // plans with the rest of the device's memory.
             if (!variant->executable->is_complete()) {
                 const auto timer = journey.phases.measure("instantiate");
                 if (auto completed = loaded.complete(*variant); !completed)
@@ -204,6 +206,12 @@ Outcome Function::Impl::replay_stored(const Plan& plan, Journey& journey, const 
             log().info("loaded {} {} in {} ({})", declaration->path, short_hex(key.guards_digest),
                        time_text(load_time.count()), variant->made);
             return outcomes.finish(journey, Outcome::replayed, "", Remember::no);
+        }
+        // A preloaded graph may have been restored for memory elsewhere, of the host or the device.
+        if (launched.error().code == ErrorCode::stale && !std::exchange(is_restored_again, true)) {
+            loaded.erase(variant);
+            --entry;
+            continue;
         }
         lookup.note_failure("replay", launched.error());
         loaded.erase(variant);
@@ -250,41 +258,6 @@ Outcome Function::Impl::run_missed(Journey& journey, Outcome outcome, std::strin
     outcomes.finish(journey, outcome, std::move(why), remember);
     runner.run_measured(arguments.frame(), stream, journey.phases);
     return outcome;
-}
-
-/// Of a variant that was restored ahead: what a load does besides restoring happens now.
-Outcome Function::Impl::first_use(LoadedVariants::Iterator variant, const Stream& stream, NextJob& job)
-{
-    if (auto same = lookup.check_constants(*variant->executable, *stream); !same)
-        return run_instead(variant, same.error(), stream);
-    Journey journey = new_journey();
-    if (declaration->verifies_first && declaration->callable) {
-        surroundings.describe(arguments.frame(), journey);
-        if (jobs.has_pending()) return answer_and_verify(std::nullopt, journey, stream, job);
-        return answer_and_verify(loaded.take(variant), journey, stream, job);
-    }
-    const Digest digest = variant->guards_digest;
-    auto mark = lookup.begin_load(digest);
-    if (!mark) { // loaded anew, it is set aside
-        loaded.erase(variant);
-        return first_call(stream, mark.error().message, job);
-    }
-    variant->mark = std::move(*mark);
-    journey.digest = digest;
-    Result<void> launched;
-    {
-        const auto timer = journey.phases.measure("first launch");
-        launched = loaded.launch(*variant, stream, arguments, runner);
-    }
-    if (!launched && launched.error().code == ErrorCode::stale)
-        return first_call(stream, launched.error().message, job);
-    if (!launched) return run_instead(variant, launched.error(), stream);
-    outcomes.count_hit(*variant, !role || role->counts_hit());
-    lookup.note_use(digest);
-    loaded.use(variant);
-    outcomes.finish(journey, Outcome::replayed, "", Remember::no);
-    outcomes.end_report(journey);
-    return Outcome::replayed;
 }
 
 // --- recording around the call's own answer: the function answers as it is, in the caller's stream and on his memory; what

@@ -65,7 +65,6 @@ private:
                                       bool counts, NextJob& job);
     [[nodiscard]] Outcome call_padded(const Stream& stream, bool counts, NextJob& job);
     [[nodiscard]] Outcome call_read(const Stream& stream, NextJob& job);
-    [[nodiscard]] Outcome first_use(LoadedVariants::Iterator variant, const Stream& stream, NextJob& job);
     [[nodiscard]] Outcome first_call(const Stream& stream, std::string why_not, NextJob& job);
     [[nodiscard]] Outcome replay_stored(const Plan& plan, Journey& journey, const Stream& stream, NextJob& job);
     [[nodiscard]] Outcome miss(const Plan& plan, Journey& journey, const Stream& stream, NextJob& job);

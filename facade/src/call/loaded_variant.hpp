@@ -13,10 +13,10 @@
 
 namespace warmgraph {
 
-/// What is left to do when a restored variant is used for the first time: it is a hit then.
+/// Kept until a restored variant is used for the first time: it is a hit then.
 struct Unused {
     std::shared_ptr<const Placeholder>
-        placeholder; ///< of open_all: where its inputs and outputs are until then; may be null
+        placeholder; ///< where a preloaded graph's inputs and outputs are until then; may be null
     double load_ms = 0, answer_ms = 0;
     store::PhaseTimes times{};                        ///< of the load
     std::vector<cachefmt::CompiledWithin> compiled{}; ///< within answer_ms
@@ -39,6 +39,7 @@ struct LoadedVariant {
     bool only_here = false;                  ///< adopted and not published: it could not be loaded again
     std::uint64_t calls = 0;
     Use use = Use::replayed;
+    bool is_preloaded = false;                          ///< for this function: it takes no other variant's place
     std::optional<cachefmt::RecordingPart> recording{}; ///< of one of a pair's two
     std::string made{}; ///< when and by which version, for the log; "" for what this process recorded
 };

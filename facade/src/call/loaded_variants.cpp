@@ -32,15 +32,10 @@ auto LoadedVariants::find(const Digest& digest) -> Iterator
 auto LoadedVariants::keep(LoadedVariant variant) -> Iterator
 {
     note_served(variant);
+    if (variant.is_preloaded) m_most = std::max(m_most, m_variants.size() + 1);
     m_variants.push_front(std::move(variant));
     if (m_variants.size() > m_most) m_variants.pop_back();
     return m_variants.begin();
-}
-
-void LoadedVariants::keep_unused(LoadedVariant variant)
-{
-    m_variants.push_back(std::move(variant));
-    m_most = std::max(m_most, m_variants.size());
 }
 
 void LoadedVariants::use(Iterator variant)

@@ -21,19 +21,17 @@ public:
     using Iterator = std::list<LoadedVariant>::iterator;
     using Predicate = std::function<bool(const LoadedVariant& variant)>;
 
-    /// `store`: null where caching is off. `most`: so many are kept; more only where more are restored ahead.
+    /// `store`: null where caching is off. `most`: so many are kept, besides those that were preloaded.
     LoadedVariants(std::shared_ptr<const Declaration> declaration, std::shared_ptr<store::LocalStore> store,
                    std::size_t most);
 
-    /// The most recently used first, unused ones last.
+    /// The most recently used first.
     [[nodiscard]] Iterator begin() noexcept { return m_variants.begin(); }
     [[nodiscard]] Iterator end() noexcept { return m_variants.end(); }
     [[nodiscard]] Iterator find(const Digest& digest);
 
-    /// As the one that is used now. Makes room for it.
+    /// As the one that is used now. Makes room for it, where it was not preloaded.
     Iterator keep(LoadedVariant variant);
-    /// Restored ahead: it is last, and takes nobody's place.
-    void keep_unused(LoadedVariant variant);
     /// It answered a call.
     void use(Iterator variant);
     [[nodiscard]] LoadedVariant take(Iterator variant);

@@ -44,8 +44,6 @@ Result<void> check_constants_size(const cachefmt::Graph& graph, std::uint64_t mo
                 most);
 }
 
-constexpr std::uint64_t k_placeholder_step = cachefmt::k_max_alignment; // keeps every alignment class
-
 /// Can a call of this interface look like the recorded one, its inputs and outputs in device memory? Others are left to
 /// their first call.
 bool fits(const Interface& interface, const cachefmt::Guards& recorded, const std::string& device)
@@ -83,17 +81,6 @@ Result<bool> is_idle(backends::Stream& stream, std::chrono::nanoseconds limit)
         return done ? Result<bool>{true} : std::unexpected(done.error());
     }
     return backends::wait_for(**event, limit);
-}
-
-std::uint64_t placeholder_bytes(const cachefmt::TensorSpec& spec) noexcept
-{
-    guards::TensorArg tensor;
-    tensor.dtype = spec.dtype;
-    tensor.rank = static_cast<std::uint8_t>(spec.sizes.size());
-    std::ranges::copy(spec.sizes, tensor.sizes.begin());
-    std::ranges::copy(spec.strides, tensor.strides.begin());
-    const std::uint64_t bytes = std::max<std::uint64_t>(guards::extent_bytes(tensor), 1);
-    return (bytes + k_placeholder_step - 1) / k_placeholder_step * k_placeholder_step;
 }
 
 // --- deciding
@@ -142,7 +129,12 @@ std::vector<store::Variant> Lookup::usable(std::vector<store::Variant> variants)
 
 Headers Lookup::headers(const Digest& digest) const
 {
-    return {[this, digest] { return usable(m_sources.store->header({m_declaration->key, digest}).value_or(nullptr)); },
+    return {[this, digest] {
+                const cachefmt::EntryKey key{m_declaration->key, digest};
+                auto loaded =
+                    m_sources.preload.graphs.loaded_header(m_declaration->number, key, *m_declaration->backend());
+                return loaded ? loaded : usable(m_sources.store->header(key).value_or(nullptr));
+            },
             [this]() -> Result<std::vector<store::Variant>> {
                 auto variants = m_sources.store->variants(m_declaration->key);
                 if (!variants) m_faults.note("look-up", variants.error());
@@ -164,19 +156,19 @@ Plan Lookup::on_miss(const Journey& journey, bool has_pending, std::string reaso
 
 // --- restoring
 
-std::optional<Prepared> Lookup::prepared(const cachefmt::EntryKey& key, Phases& phases) const
+std::optional<PreloadedGraph> Lookup::preloaded(const cachefmt::EntryKey& key, Phases& phases) const
 {
     const auto& device = *m_declaration->backend();
-    if (!m_sources.prepared.has(key, device)) {
-        m_sources.prepared.forget(key.function, device); // the call needs another
+    auto& graphs = m_sources.preload.graphs;
+    if (!graphs.has(m_declaration->number, key, device)) {
+        graphs.forget(key.function, device); // the call needs another
         return std::nullopt;
     }
-    const auto timer = phases.measure("prepared");
-    return m_sources.prepared.take(key, device);
+    const auto timer = phases.measure("preloaded");
+    return graphs.take(m_declaration->number, key, device);
 }
 
-Result<void> Lookup::check_stored(const cachefmt::EntryKey& key, const cachefmt::EntryHeader& header,
-                                  const cachefmt::Graph& graph) const
+Result<void> Lookup::check_stored(const cachefmt::EntryHeader& header, const cachefmt::Graph& graph) const
 {
     if (auto agrees = check_regions(m_declaration->interface, graph); !agrees) {
         m_sources.store->set_aside(header, agrees.error());
@@ -192,13 +184,12 @@ Result<void> Lookup::check_stored(const cachefmt::EntryKey& key, const cachefmt:
                         event);
     auto known =
         replay::check_exposed(*m_declaration->backend(), graph, m_sources.images, m_declaration->spec.frozen_variables);
-    if (!known && known.error().code == ErrorCode::not_recordable) withdraw(key);
+    if (!known && known.error().code == ErrorCode::not_recordable) withdraw(header.key);
     return known;
 }
 
-auto Lookup::restore(const cachefmt::EntryKey& key, store::Reading reading, const std::vector<MemoryRef>& regions,
-                     const std::vector<std::uint64_t>& scalars, Phases& phases,
-                     replay::Instantiation instantiation) const -> Result<std::optional<RestoredEntry>>
+auto Lookup::restore(const cachefmt::EntryKey& key, store::Reading reading, const Frame& frame, Phases& phases) const
+    -> Result<std::optional<RestoredEntry>>
 try {
     // Drivers die of some code. What that was is known afterwards by the mark that stayed.
     std::unique_ptr<store::LoadMark> mark;
@@ -214,15 +205,15 @@ try {
         m_sources.store->set_aside(header, *condemned); // it tells the whole of it
         return fail(condemned->code, "processes died over its code, and it is set aside");
     };
-    auto ready = reading == store::Reading::use ? prepared(key, phases) : std::nullopt;
-    const auto given = [&](Prepared& ahead) -> Result<std::optional<RestoredEntry>> {
-        if (auto usable = check_stored(key, ahead.header, ahead.executable->graph()); !usable)
+    auto ready = reading == store::Reading::use ? preloaded(key, phases) : std::nullopt;
+    const auto given = [&](PreloadedGraph& ahead) -> Result<std::optional<RestoredEntry>> {
+        if (auto usable = check_stored(ahead.header, ahead.executable->graph()); !usable)
             return std::unexpected(usable.error());
         if (!begin()) return fail_condemned(ahead.header);
         return RestoredEntry{std::move(ahead.header), std::move(ahead.executable), std::move(mark),
-                             std::move(ahead.placeholder)};
+                             std::move(ahead.placeholder), ahead.is_loaded};
     };
-    if (ready && m_sources.store->is_still(key, ready->stamp)) { // what was read and verified ahead
+    if (ready && (ready->is_loaded || m_sources.store->is_still(key, ready->stamp))) { // as it was read and verified
         m_sources.store->note_use(key);
         return given(*ready);
     }
@@ -234,11 +225,10 @@ try {
     if (!*entry) return std::nullopt;
     cachefmt::Graph& graph = (**entry).graph;
     if (ready && ready->header == (**entry).header && ready->executable->graph() == graph) return given(*ready);
-    if (auto usable = check_stored(key, (**entry).header, graph); !usable) return std::unexpected(usable.error());
+    if (auto usable = check_stored((**entry).header, graph); !usable) return std::unexpected(usable.error());
     replay::Loading loading;
-    loading.instantiation = instantiation;
     loading.begin = begin;
-    const auto bindings = bindings_of(graph, regions, scalars, m_declaration->handles);
+    const auto bindings = bindings_of(graph, frame.memory, frame.scalars, m_declaration->handles);
     auto executable =
         replay::Executable::restore(m_declaration->backend(), std::move(graph), m_sources.modules, m_sources.images,
                                     bindings, phases, replay::RegisteredModules::bind, m_declaration->number, &loading);
@@ -301,7 +291,7 @@ std::expected<LoadedVariant, Unusable> Lookup::load(const cachefmt::EntryKey& ke
                                                     backends::Stream& stream, Phases& phases) const
 {
     const auto started = system_clock().steady();
-    auto restored = restore(key, store::Reading::use, frame.memory, frame.scalars, phases);
+    auto restored = restore(key, store::Reading::use, frame, phases);
     if (restored && *restored)
         if (auto same = check_constants(*(**restored).executable, stream); !same)
             restored = std::unexpected(same.error());
@@ -317,6 +307,7 @@ std::expected<LoadedVariant, Unusable> Lookup::load(const cachefmt::EntryKey& ke
     const double load_ms = Milliseconds{system_clock().steady() - started}.count();
     auto variant = variant_of((**restored).header, std::move((**restored).executable));
     variant.mark = std::move((**restored).mark);
+    variant.is_preloaded = (**restored).is_preloaded;
     const cachefmt::EntryInfo& info = (**restored).header.info;
     variant.unused =
         Unused{std::move((**restored).placeholder), load_ms, info.answer_ms, times_of(phases), info.compiled};
@@ -344,11 +335,12 @@ Result<std::unique_ptr<store::LoadMark>> Lookup::begin_load(const Digest& digest
 
 void Lookup::note_use(const Digest& digest) const { m_sources.store->note_use({m_declaration->key, digest}); }
 
-void Lookup::note_places(const Frame& frame) const
+void Lookup::note_addresses(const Frame& frame) const
 {
     // Where addresses are objects, these may be gone when they are used.
     if (m_declaration->backend()->limits().flat_addresses)
-        m_sources.places.note(*m_declaration->backend(), m_declaration->interface.region_names, frame.memory);
+        m_sources.preload.addresses.note(*m_declaration->backend(), m_declaration->interface.region_names,
+                                         frame.memory);
 }
 
 void Lookup::remove(const Digest& digest) const
@@ -375,9 +367,9 @@ bool Lookup::looks_ahead() const noexcept
     return m_sources.store && policy != Policy::off && !(policy == Policy::refresh && m_declaration->callable);
 }
 
-std::vector<OpenCandidate> Lookup::candidates(const std::vector<cachefmt::Fact>& facts) const
+std::vector<PreloadCandidate> Lookup::candidates(const std::vector<cachefmt::Fact>& facts) const
 {
-    std::vector<OpenCandidate> result;
+    std::vector<PreloadCandidate> result;
     auto variants = m_sources.store->variants(m_declaration->key);
     if (!variants) {
         m_faults.note("look-up", variants.error());
@@ -389,10 +381,10 @@ std::vector<OpenCandidate> Lookup::candidates(const std::vector<cachefmt::Fact>&
     return result;
 }
 
-std::optional<OpenCandidate> Lookup::candidate(const store::Variant& variant,
-                                               const std::vector<cachefmt::Fact>& facts) const
+std::optional<PreloadCandidate> Lookup::candidate(const store::Variant& variant,
+                                                  const std::vector<cachefmt::Fact>& facts) const
 {
-    OpenCandidate result;
+    PreloadCandidate result;
     result.guards_digest = variant.guards_digest;
     result.last_used = variant.last_used;
     if (!variant.header) {
@@ -400,13 +392,12 @@ std::optional<OpenCandidate> Lookup::candidate(const store::Variant& variant,
         return result;
     }
     if (variant.header->kind != cachefmt::EntryKind::graph) return std::nullopt;
-    result.recorded = variant.header->guards;
+    const cachefmt::Guards& recorded = variant.header->guards;
     // Tensors and values are every call's own: only the facts are judged now.
-    if (!guards::evaluate_facts(result.recorded.facts, facts, m_sources.relaxation).empty()) return std::nullopt;
-    if (!fits(m_declaration->interface, result.recorded, m_declaration->backend()->id())) return std::nullopt;
+    if (!guards::evaluate_facts(recorded.facts, facts, m_sources.relaxation).empty()) return std::nullopt;
+    if (!fits(m_declaration->interface, recorded, m_declaration->backend()->id())) return std::nullopt;
     for (std::size_t i = 0; i < m_declaration->interface.regions.size(); ++i) {
-        const auto& tensor = result.recorded.tensors[i];
-        result.placeholder_bytes += placeholder_bytes(tensor);
+        const auto& tensor = recorded.tensors[i];
         if (m_declaration->interface.regions[i].kind == cachefmt::RegionKind::input)
             result.inputs.push_back({tensor.name, tensor.dtype, tensor.sizes, tensor.strides});
     }

@@ -13,19 +13,17 @@
 #include "call/job.hpp"
 #include "call/plan.hpp"
 #include "pairs/pair_role.hpp"
-#include "preload/prepared.hpp"
+#include "preload/preload_entry.hpp"
 #include "warmgraph/replay/executable.hpp"
 #include "warmgraph/replay/module_cache.hpp"
 
 namespace warmgraph {
 
 /// An entry on disk that may be restored before its first call.
-struct OpenCandidate {
+struct PreloadCandidate {
     Digest guards_digest;
-    cachefmt::Guards recorded;
     std::vector<TensorDecl> inputs;
     std::chrono::system_clock::time_point last_used;
-    std::uint64_t placeholder_bytes = 0;
     std::optional<Error> damage; ///< the header cannot be read
 };
 
@@ -34,6 +32,7 @@ struct RestoredEntry {
     std::unique_ptr<replay::Executable> executable;
     std::unique_ptr<store::LoadMark> mark;            ///< the load goes on to the first launch; null: none is noted
     std::shared_ptr<const Placeholder> placeholder{}; ///< where its regions are until the first launch; or null
+    bool is_preloaded = false;                        ///< for this function
 };
 
 /// Why a stored entry is not used.
@@ -58,8 +57,7 @@ public:
         std::optional<cachefmt::Part> part; ///< of a pair; none for a function by itself
         // They outlive the look-up.
         Counters& counters;
-        PreparedGraphs& prepared;
-        KnownPlaces& places;
+        PreloadState& preload;
         replay::ModuleCache& modules;
     };
     Lookup(std::shared_ptr<const Declaration> declaration, Sources sources);
@@ -69,14 +67,19 @@ public:
     /// The same where nothing can be replayed, for this reason.
     [[nodiscard]] Plan on_miss(const Journey& journey, bool has_pending, std::string reason) const;
 
+    /// Preloading rests while the object lives.
+    [[nodiscard]] PreloadedGraphs::FirstCall begin_first_call() const
+    {
+        return PreloadedGraphs::FirstCall{m_sources.preload.graphs};
+    }
     /// Restores an entry whose guards hold, for this call; nothing is launched. A failure was counted and logged.
     [[nodiscard]] std::expected<LoadedVariant, Unusable> load(const cachefmt::EntryKey& key, const Frame& frame,
                                                               backends::Stream& stream, Phases& phases) const;
     /// nullopt: there is no such entry.
-    [[nodiscard]] Result<std::optional<RestoredEntry>> restore(
-        const cachefmt::EntryKey& key, store::Reading reading, const std::vector<MemoryRef>& regions,
-        const std::vector<std::uint64_t>& scalars, Phases& phases,
-        replay::Instantiation instantiation = replay::Instantiation::at_restore) const;
+    [[nodiscard]] Result<std::optional<RestoredEntry>> restore(const cachefmt::EntryKey& key, store::Reading reading,
+                                                               const Frame& frame, Phases& phases) const;
+    /// Whether this function may use the entry. One that is not the function's is set aside.
+    [[nodiscard]] Result<void> check_stored(const cachefmt::EntryHeader& header, const cachefmt::Graph& graph) const;
     /// What this process has under a constant's name must be what the entry has.
     [[nodiscard]] Result<void> check_constants(const replay::Executable& executable, backends::Stream& stream) const;
     /// The program asked for the address of some variable since. False: the variant is not replayed any more, as it
@@ -87,13 +90,13 @@ public:
     void note_use(const Digest& digest) const;
     /// Counted and logged: `doing` failed for the function.
     void note_failure(std::string_view doing, const Error& error) const { m_faults.note(doing, error); }
-    /// Where a call that was replayed has its memory: entries are restored for that ahead of their first call.
-    void note_places(const Frame& frame) const;
+    /// Where a call that was replayed has its memory: graphs that are preloaded are bound to that.
+    void note_addresses(const Frame& frame) const;
     /// A failure is counted and logged.
     void remove(const Digest& digest) const;
 
     /// The entries whose facts hold here; none under the policies off and refresh.
-    [[nodiscard]] std::vector<OpenCandidate> candidates(const std::vector<cachefmt::Fact>& facts) const;
+    [[nodiscard]] std::vector<PreloadCandidate> candidates(const std::vector<cachefmt::Fact>& facts) const;
     /// Whether candidates() may have any: else no facts need be gathered.
     [[nodiscard]] bool looks_ahead() const noexcept;
 
@@ -107,11 +110,9 @@ private:
     [[nodiscard]] store::Header usable(store::Header header) const;
     /// Those that a call may use, and what cannot be read.
     [[nodiscard]] std::vector<store::Variant> usable(std::vector<store::Variant> variants) const;
-    [[nodiscard]] std::optional<Prepared> prepared(const cachefmt::EntryKey& key, Phases& phases) const;
-    [[nodiscard]] Result<void> check_stored(const cachefmt::EntryKey& key, const cachefmt::EntryHeader& header,
-                                            const cachefmt::Graph& graph) const;
-    [[nodiscard]] std::optional<OpenCandidate> candidate(const store::Variant& variant,
-                                                         const std::vector<cachefmt::Fact>& facts) const;
+    [[nodiscard]] std::optional<PreloadedGraph> preloaded(const cachefmt::EntryKey& key, Phases& phases) const;
+    [[nodiscard]] std::optional<PreloadCandidate> candidate(const store::Variant& variant,
+                                                            const std::vector<cachefmt::Fact>& facts) const;
     void note_untrusted(const std::vector<store::Variant>& variants) const;
     void withdraw(const cachefmt::EntryKey& key) const;
 
@@ -119,9 +120,6 @@ private:
     Sources m_sources;
     Faults m_faults;
 };
-
-/// The bytes that a call like the recorded one takes for this tensor, with its alignment kept.
-[[nodiscard]] std::uint64_t placeholder_bytes(const cachefmt::TensorSpec& spec) noexcept;
 
 /// How long a first call waits for work that was enqueued before it. Copies of what the function may write need that;
 /// such work may in turn wait for this very thread, so the wait ends.

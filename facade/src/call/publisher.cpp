@@ -119,7 +119,7 @@ Result<EntryBeside> Publisher::judge(const cachefmt::Entry& recorded, const Look
     if (cachefmt::graph_digest(stored) == cachefmt::graph_digest(recorded.graph))
         return EntryBeside{EntryBeside::Is::nothing, {}, recording};
     Phases unmeasured;
-    auto restored = lookup.restore(key, store::Reading::ahead, frame.memory, frame.scalars, unmeasured);
+    auto restored = lookup.restore(key, store::Reading::ahead, frame, unmeasured);
     if (!restored || !*restored) {
         log().info("{}: the entry on disk is replaced: {}", m_declaration->path,
                    restored ? "it was removed meanwhile" : restored.error().message);

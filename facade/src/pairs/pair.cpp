@@ -269,8 +269,8 @@ std::shared_ptr<Pair::Impl> Pair::Impl::make(const std::shared_ptr<Cache::Impl>&
                                     std::move(forward), forward_code, std::move(as_forward));
     pair->m_backward = make_function(cache, name + ".backward", target, std::move(spec.backward),
                                      std::move(of_backward), std::move(backward), forward_code, std::move(as_backward));
-    cache->functions.set(pair->m_forward->declaration->name, pair->m_forward);
-    cache->functions.set(pair->m_backward->declaration->name, pair->m_backward);
+    cache->functions.set(pair->m_forward->declaration->name, as_wrapped(pair->m_forward));
+    cache->functions.set(pair->m_backward->declaration->name, as_wrapped(pair->m_backward));
     pair->m_cache = cache;
     pair->m_name = std::move(name);
     claim.keep();

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 
 #include "warmgraph/backends/device.hpp"
 #include "warmgraph/base/error.hpp"
@@ -38,6 +40,25 @@ private:
     }
     std::shared_ptr<backends::Device> m_device;
     MemoryRef m_memory;
+};
+
+/// The placeholders of one cache: the largest that is in use of each device. Thread-safe.
+class Placeholders {
+public:
+    [[nodiscard]] Result<std::shared_ptr<const Placeholder>> at_least(const std::shared_ptr<backends::Device>& device,
+                                                                      std::uint64_t bytes)
+    {
+        const std::scoped_lock lock{m_mutex};
+        auto& largest = m_largest[device.get()];
+        if (auto known = largest.lock(); known && known->memory().size >= bytes) return known;
+        auto made = Placeholder::reserve(device, bytes);
+        if (made) largest = *made;
+        return made;
+    }
+
+private:
+    std::mutex m_mutex; // guards the rest
+    std::map<const backends::Device*, std::weak_ptr<const Placeholder>> m_largest;
 };
 
 } // namespace warmgraph

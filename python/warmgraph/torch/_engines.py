@@ -122,7 +122,6 @@ class GraphCache:
         _preload.forget(self._table)
         if self._request is None or self._request.device is None:
             return False
-        _preload.pause(self._table)
         return self._request.device == torch.cuda.current_device()
 
     def _begin_others(self, wrapped: CachedFunction) -> None:

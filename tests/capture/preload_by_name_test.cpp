@@ -1,15 +1,16 @@
-// Cache::prefetch: device code is there before the first call, and nothing else is different.
+// Cache::preload of functions that are not wrapped yet: a graph is there before the first call, and nothing else is different.
 #include <chrono>
 #include <thread>
 
 #include "facade_fixture.hpp"
+#include "preload_by_name.hpp"
 
-namespace warmgraph::test::prefetch_test {
+namespace warmgraph::test::preload_by_name_test {
 namespace {
 
 namespace fs = std::filesystem;
 
-class Prefetch : public FacadeTest {
+class PreloadByName : public FacadeTest {
 protected:
     [[nodiscard]] Function wrapped(Cache& cache, const std::string& name = "f") const
     {
@@ -54,11 +55,11 @@ protected:
     }
 };
 
-TEST_F(Prefetch, LoadsTheCodeThatACallThenFinds)
+TEST_F(PreloadByName, LoadsTheCodeThatACallThenFinds)
 {
     record({16, 32, 48});
     Cache cache{options(Policy::require_hit)};
-    cache.prefetch("f", device);
+    preload_by_name(cache, "f", device);
     ASSERT_TRUE(loads(cache));
     remove_images(); // whoever loaded them now would fail
     Function f = wrapped(cache);
@@ -68,36 +69,36 @@ TEST_F(Prefetch, LoadsTheCodeThatACallThenFinds)
     EXPECT_EQ(cache.statistics().cache_faults, 0U);
 }
 
-TEST_F(Prefetch, RestoresTheGraphOfTheLastUsedEntryWhichTheCallBindsToItsMemory)
+TEST_F(PreloadByName, RestoresTheGraphOfTheLastUsedEntryWhichTheCallBindsToItsMemory)
 {
     record({16, 32});
     Cache cache{options(Policy::require_hit)};
-    cache.prefetch("f", device);
+    preload_by_name(cache, "f", device);
     ASSERT_TRUE(loads(cache));
     Function f = wrapped(cache);
     EXPECT_EQ(call(f, 32), Outcome::replayed);
-    EXPECT_TRUE(has_phase(f, "prepared"));
+    EXPECT_TRUE(has_phase(f, "preloaded"));
     EXPECT_FALSE(has_phase(f, "build"));
     for (int i = 0; i < 3; ++i) EXPECT_EQ(call(f, 32), Outcome::replayed);
     EXPECT_EQ(call(f, 16), Outcome::replayed);
-    EXPECT_FALSE(has_phase(f, "prepared"));
+    EXPECT_FALSE(has_phase(f, "preloaded"));
     EXPECT_EQ(cache.statistics().hits, 2U);
 }
 
-TEST_F(Prefetch, AnotherShapeThanTheLastUsedOneIsRestoredByItsCall)
+TEST_F(PreloadByName, AnotherShapeThanTheLastUsedOneIsRestoredByItsCall)
 {
     record({16, 32});
     Cache cache{options(Policy::require_hit)};
-    cache.prefetch("f", device);
+    preload_by_name(cache, "f", device);
     ASSERT_TRUE(loads(cache));
     Function f = wrapped(cache);
     EXPECT_EQ(call(f, 16), Outcome::replayed);
-    EXPECT_FALSE(has_phase(f, "prepared"));
+    EXPECT_FALSE(has_phase(f, "preloaded"));
     EXPECT_EQ(call(f, 32), Outcome::replayed);
-    EXPECT_FALSE(has_phase(f, "prepared")) << "it went when the call needed another";
+    EXPECT_FALSE(has_phase(f, "preloaded")) << "it went when the call needed another";
 }
 
-TEST_F(Prefetch, ABeginningOfNamesStandsForAllThatHaveIt)
+TEST_F(PreloadByName, ABeginningOfNamesStandsForAllThatHaveIt)
 {
     const std::vector<std::string> names{"graphs-1", "graphs-2", "graphs-10", "other"};
     {
@@ -108,73 +109,28 @@ TEST_F(Prefetch, ABeginningOfNamesStandsForAllThatHaveIt)
         }
     }
     Cache cache{options(Policy::require_hit)};
-    cache.prefetch("graphs-*", device);
+    preload_by_name(cache, "graphs-*", device);
     ASSERT_TRUE(loads(cache));
     for (const auto& name : names) {
         Function f = wrapped(cache, name);
         EXPECT_EQ(call(f, 16), Outcome::replayed);
         if (name == "graphs-1") {
-            EXPECT_TRUE(has_phase(f, "prepared")) << "it was used first, and is the first";
+            EXPECT_TRUE(has_phase(f, "preloaded")) << "it was used first, and is the first";
         }
         if (name == "other") {
-            EXPECT_FALSE(has_phase(f, "prepared"));
+            EXPECT_FALSE(has_phase(f, "preloaded"));
         }
     }
     EXPECT_EQ(cache.statistics().cache_faults, 0U);
-    EXPECT_THROW(cache.prefetch("*", device), Exception);
-    EXPECT_THROW(cache.prefetch("gr*phs-1", device), Exception);
+    EXPECT_THROW(preload_by_name(cache, "*", device), Exception);
+    EXPECT_THROW(preload_by_name(cache, "gr*phs-1", device), Exception);
 }
 
-TEST_F(Prefetch, OfATableWaitsWhileItIsPaused)
-{
-    const std::vector<std::string> names{"graphs-1", "graphs-2", "graphs-3", "graphs-4", "graphs-5"};
-    {
-        Cache cache{options()};
-        for (const auto& name : names) {
-            Function f = wrapped(cache, name);
-            ASSERT_EQ(call(f, 16), Outcome::recorded);
-        }
-    }
-    // How many of the last three are found restored. A thread may be late for once: what counts is that it can be so.
-    const auto restored = [&](bool pauses, bool ends) {
-        Cache cache{options(Policy::require_hit)};
-        cache.prefetch("graphs-*", device);
-        for (int i = 0; i < 20; ++i) { // a pause ends by itself
-            if (pauses) cache.pause_prefetch();
-            if (ends) cache.prefetch("graphs-*", device);
-            std::this_thread::sleep_for(std::chrono::milliseconds{1});
-        }
-        std::ptrdiff_t count = 0;
-        for (auto name = names.rbegin(); name != names.rbegin() + 3; ++name) {
-            if (pauses && !ends) cache.pause_prefetch();
-            Function f = wrapped(cache, *name);
-            EXPECT_EQ(call(f, 16), Outcome::replayed) << "nobody waits for what waits";
-            count += has_phase(f, "prepared") ? 1 : 0;
-        }
-        return count;
-    };
-    const auto can_be = [&](std::ptrdiff_t count, bool pauses, bool ends) {
-        for (int tries = 0; tries < 50; ++tries)
-            if (restored(pauses, ends) == count) return true;
-        return false;
-    };
-    EXPECT_TRUE(can_be(0, true, false));
-    EXPECT_TRUE(can_be(3, true, true)) << "who asks for it again ends the pause";
-    EXPECT_TRUE(can_be(3, false, false));
-    Cache left{options(Policy::require_hit)};
-    left.prefetch("graphs-*", device);
-    left.pause_prefetch();
-    std::this_thread::sleep_for(std::chrono::seconds{1});
-    Function last = wrapped(left, names.back());
-    EXPECT_EQ(call(last, 16), Outcome::replayed);
-    EXPECT_TRUE(has_phase(last, "prepared")) << "a pause that nobody ends ends by itself";
-}
-
-TEST_F(Prefetch, AnEntryThatWasRecordedAgainMeanwhileIsReadAgain)
+TEST_F(PreloadByName, AnEntryThatWasRecordedAgainMeanwhileIsReadAgain)
 {
     record({16});
     Cache cache{options(Policy::require_hit)};
-    cache.prefetch("f", device);
+    preload_by_name(cache, "f", device);
     ASSERT_TRUE(loads(cache));
     {
         Cache again{options(Policy::refresh)};
@@ -186,7 +142,7 @@ TEST_F(Prefetch, AnEntryThatWasRecordedAgainMeanwhileIsReadAgain)
     EXPECT_TRUE(has_phase(f, "build"));
 }
 
-TEST_F(Prefetch, WithoutItTheSameCallFails)
+TEST_F(PreloadByName, WithoutItTheSameCallFails)
 {
     record({16});
     Cache cache{options(Policy::require_hit)};
@@ -195,26 +151,26 @@ TEST_F(Prefetch, WithoutItTheSameCallFails)
     EXPECT_THROW(static_cast<void>(call(f, 16)), Exception);
 }
 
-TEST_F(Prefetch, DoesNothingWhereNothingMayBeReplayedOrIsThere)
+TEST_F(PreloadByName, DoesNothingWhereNothingMayBeReplayedOrIsThere)
 {
     record({16});
     for (const Policy policy : {Policy::off, Policy::refresh}) {
         Cache cache{options(policy)};
-        cache.prefetch("f", device);
+        preload_by_name(cache, "f", device);
         EXPECT_FALSE(loads(cache, std::chrono::milliseconds{30}));
     }
     Cache cache{options()};
-    cache.prefetch("other", device);
+    preload_by_name(cache, "other", device);
     EXPECT_FALSE(loads(cache, std::chrono::milliseconds{30}));
-    EXPECT_THROW(cache.prefetch("../f", device), Exception);
+    EXPECT_THROW(preload_by_name(cache, "../f", device), Exception);
 }
 
-TEST_F(Prefetch, LeavesDamageToTheCall)
+TEST_F(PreloadByName, LeavesDamageToTheCall)
 {
     record({16});
     remove_images();
     Cache cache{options()};
-    cache.prefetch("f", device);
+    preload_by_name(cache, "f", device);
     EXPECT_FALSE(loads(cache, std::chrono::milliseconds{50}));
     EXPECT_EQ(cache.statistics().cache_faults, 0U);
     Function f = wrapped(cache);
@@ -222,12 +178,12 @@ TEST_F(Prefetch, LeavesDamageToTheCall)
     EXPECT_EQ(call(f, 16), Outcome::replayed);
 }
 
-TEST_F(Prefetch, MayBeAskedForAtAnyTimeAndEndsWithItsCache)
+TEST_F(PreloadByName, MayBeAskedForAtAnyTimeAndEndsWithItsCache)
 {
     record({16});
     for (int i = 0; i < 20; ++i) {
         Cache cache{options()};
-        for (int again = 0; again < 3; ++again) cache.prefetch("f", device);
+        for (int again = 0; again < 3; ++again) preload_by_name(cache, "f", device);
         Function f = wrapped(cache);
         if (i % 2 == 0) {
             EXPECT_EQ(call(f, 16), Outcome::replayed);
@@ -236,4 +192,4 @@ TEST_F(Prefetch, MayBeAskedForAtAnyTimeAndEndsWithItsCache)
 }
 
 } // namespace
-} // namespace warmgraph::test::prefetch_test
+} // namespace warmgraph::test::preload_by_name_test

@@ -1,4 +1,4 @@
-// Cache::prefetch on CUDA: what is left to the first call, counted by a driver that runs on the host.
+// Cache::preload on CUDA: what is left to the first call, counted by a driver that runs on the host.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -11,15 +11,16 @@
 #include "cuda_or_fake.hpp"
 #include "device/device_impl.hpp"
 #include "facade_fixture.hpp"
-#include "preload/prepared.hpp"
+#include "preload/preloaded_graphs.hpp"
+#include "preload_by_name.hpp"
 
-namespace warmgraph::test::cuda_prefetch_test {
+namespace warmgraph::test::cuda_preload_test {
 namespace {
 
 constexpr std::int32_t k_count = 32;
 constexpr Launch k_launch{.grid = {1, 1, 1}, .block = {k_count, 1, 1}};
 
-class CudaFakePrefetch : public testing::Test {
+class CudaFakePreload : public testing::Test {
 protected:
     [[nodiscard]] CacheOptions options(Policy policy = Policy::read_write) const
     {
@@ -94,12 +95,12 @@ protected:
     const Program program = device.program("small", k_fake_cuda_program);
 };
 
-TEST_F(CudaFakePrefetch, InstantiatesAndUploadsAheadAndTheCallMovesIt)
+TEST_F(CudaFakePreload, InstantiatesAndUploadsAheadAndTheCallMovesIt)
 {
     record({"f"});
     Cache cache{options(Policy::require_hit)};
     fake.reset();
-    cache.prefetch("f", device);
+    preload_by_name(cache, "f", device);
     wait_for_uploads(1);
     EXPECT_EQ(made_execs(), 1);
     Function f = wrapped(cache, "f");
@@ -116,12 +117,12 @@ std::set<std::string> threads()
     return ids;
 }
 
-TEST_F(CudaFakePrefetch, BeginsTheThreadsThatItsCallWouldBegin)
+TEST_F(CudaFakePreload, BeginsTheThreadsThatItsCallWouldBegin)
 {
     record({"f"});
     Cache cache{options()}; // one that writes
     fake.reset();
-    cache.prefetch("f", device);
+    preload_by_name(cache, "f", device);
     wait_for_uploads(1);
     Function f = wrapped(cache, "f");
     const Buffer x = counted_from(7);
@@ -130,7 +131,7 @@ TEST_F(CudaFakePrefetch, BeginsTheThreadsThatItsCallWouldBegin)
     for (const std::string& thread : threads()) EXPECT_TRUE(before.contains(thread)) << "another one";
 }
 
-TEST_F(CudaFakePrefetch, ATablesGraphsAreBoundToWhatItsFirstCallGave)
+TEST_F(CudaFakePreload, ATablesGraphsAreBoundToWhatItsFirstCallGave)
 {
     record({"t-1", "t-2", "t-3"});
     Cache cache{options(Policy::require_hit)};
@@ -138,7 +139,7 @@ TEST_F(CudaFakePrefetch, ATablesGraphsAreBoundToWhatItsFirstCallGave)
     Function first = wrapped(cache, "t-1");
     ASSERT_EQ(call(first, x, 7), Outcome::replayed);
     fake.reset();
-    cache.prefetch("t-*", device);
+    preload_by_name(cache, "t-*", device);
     wait_for_uploads(2);
     EXPECT_EQ(made_execs(), 2);
     Function second = wrapped(cache, "t-2");
@@ -152,27 +153,24 @@ TEST_F(CudaFakePrefetch, ATablesGraphsAreBoundToWhatItsFirstCallGave)
     EXPECT_EQ(cache.statistics().cache_faults, 0U);
 }
 
-TEST_F(CudaFakePrefetch, WhatFoundNoRoomIsRestoredWhereItIsAskedForAgain)
+TEST_F(CudaFakePreload, WhatFoundNoRoomIsRestoredWhereItIsAskedForAgain)
 {
     record({"t-1", "t-2", "t-3"});
     Cache cache{options(Policy::require_hit)};
     Cache::Impl& impl = *CacheAccess::impl(cache);
     const auto& backend = *DeviceAccess::impl(device)->device;
-    cachefmt::Graph large;
-    large.regions.resize(1);
-    large.regions[0].kind = cachefmt::RegionKind::arena;
-    large.regions[0].size = std::max<std::uint64_t>(256ULL << 20U, backend.limits().memory / 100);
-    auto all_room = impl.preload.prepared.turn({{"model", "rank", "f"}, {}}, large, backend, {}, {});
+    const std::uint64_t room = std::max<std::uint64_t>(256ULL << 20U, backend.limits().memory / 100);
+    auto all_room = impl.preload.state.graphs.turn({{"model", "rank", "f"}, {}}, room, backend, {}, {});
     ASSERT_TRUE(all_room);
     fake.reset();
-    cache.prefetch("t-*", device);
+    preload_by_name(cache, "t-*", device);
     const Buffer x = counted_from(7);
     Function first = wrapped(cache, "t-1");
     ASSERT_EQ(call(first, x, 7), Outcome::replayed);
     EXPECT_EQ(made_execs(), 1) << "the call's own: nobody waited for room before it";
     const long uploads = fake.calls_of("cuGraphUpload");
     all_room.reset();
-    cache.prefetch("t-*", device);
+    preload_by_name(cache, "t-*", device);
     wait_for_uploads(uploads + 2);
     EXPECT_EQ(made_execs(), 3);
     Function second = wrapped(cache, "t-2");
@@ -181,17 +179,59 @@ TEST_F(CudaFakePrefetch, WhatFoundNoRoomIsRestoredWhereItIsAskedForAgain)
     EXPECT_EQ(cache.statistics().cache_faults, 0U);
 }
 
-class PreparedRoom : public CudaFakePrefetch {
+TEST_F(CudaFakePreload, RestsWhileAFirstCallIsUnderWay)
+{
+    using Clock = std::chrono::steady_clock;
+    PreloadedGraphs graphs;
+    const auto& backend = *DeviceAccess::impl(device)->device;
+    const cachefmt::EntryKey key{{"model", "rank", "f"}, {}};
+    const auto rested = [&](const std::stop_token& stop = {}) {
+        const auto start = Clock::now();
+        graphs.let_first_calls_pass(key, stop);
+        return Clock::now() - start;
+    };
+    constexpr std::chrono::milliseconds k_rest{100};
+    EXPECT_LT(rested(), k_rest) << "nobody calls";
+    std::optional<PreloadedGraphs::FirstCall> call{std::in_place, graphs};
+    EXPECT_GE(rested(), k_rest) << "not for ever: the call may wait for the outside";
+    std::stop_source stop;
+    stop.request_stop();
+    EXPECT_LT(rested(stop.get_token()), k_rest);
+
+    auto turn = graphs.turn_for(7, key, backend);
+    std::jthread taker{[&] { EXPECT_FALSE(graphs.take(7, key, backend)) << "nobody restored it"; }};
+    while (rested() >= k_rest) std::this_thread::yield(); // until the thread waits: then there is no rest
+    turn.reset();
+    taker.join();
+    EXPECT_GE(rested(), k_rest);
+    call.reset();
+    EXPECT_LT(rested(), k_rest);
+}
+
+TEST_F(CudaFakePreload, AGraphForOneFunctionIsNoOthers)
+{
+    PreloadedGraphs graphs;
+    const auto& backend = *DeviceAccess::impl(device)->device;
+    const cachefmt::EntryKey key{{"model", "rank", "f"}, {}};
+    const auto turn = graphs.turn_for(7, key, backend);
+    EXPECT_TRUE(turn);
+    EXPECT_FALSE(graphs.turn_for(7, key, backend)) << "it is under way";
+    EXPECT_TRUE(graphs.has(7, key, backend));
+    EXPECT_FALSE(graphs.has(8, key, backend));
+    EXPECT_FALSE(graphs.take(8, key, backend)) << "and does not wait for it";
+    graphs.forget(key.function, backend);
+    EXPECT_TRUE(graphs.has(7, key, backend)) << "it is not for everybody";
+    graphs.forget(7);
+    EXPECT_FALSE(graphs.has(7, key, backend));
+}
+
+class PreloadRoom : public CudaFakePreload {
 protected:
-    [[nodiscard]] std::unique_ptr<PreparedGraphs::Turn> turn(std::uint64_t mib, std::chrono::milliseconds patience,
-                                                             const std::stop_token& stop = {})
+    [[nodiscard]] std::unique_ptr<PreloadedGraphs::Turn> turn(std::uint64_t mib, std::chrono::milliseconds patience,
+                                                              const std::stop_token& stop = {})
     {
-        cachefmt::Graph graph;
-        graph.regions.resize(1);
-        graph.regions[0].kind = cachefmt::RegionKind::arena;
-        graph.regions[0].size = mib << 20U;
-        return graphs.turn({{"model", "rank", "f"}, {}}, graph, *DeviceAccess::impl(device)->device,
-                           std::chrono::steady_clock::now() + patience, stop);
+        return graphs.turn({{"model", "rank", fmt::format("f{}", m_count++)}, {}}, mib << 20U,
+                           *DeviceAccess::impl(device)->device, std::chrono::steady_clock::now() + patience, stop);
     }
 
     /// MiB: a hundredth of the device's, and 256 on a small one.
@@ -203,10 +243,13 @@ protected:
 
     static constexpr std::chrono::milliseconds k_none{0};
     static constexpr std::chrono::minutes k_long{5};
-    PreparedGraphs graphs;
+    PreloadedGraphs graphs;
+
+private:
+    std::atomic<int> m_count = 0; ///< each of another function
 };
 
-TEST_F(PreparedRoom, IsForAllOfThemTogether)
+TEST_F(PreloadRoom, IsForAllOfThemTogether)
 {
     const std::uint64_t part = room() / 5 * 2, rest = room() - 2 * part;
     const auto first = turn(part, k_none), second = turn(part, k_none);
@@ -219,12 +262,12 @@ TEST_F(PreparedRoom, IsForAllOfThemTogether)
     EXPECT_FALSE(turn(room() + 1, k_long)) << "it never fits, so nobody waits";
 }
 
-TEST_F(PreparedRoom, IsWaitedForUntilOneGoesOrNobodyWantsItAnyMore)
+TEST_F(PreloadRoom, IsWaitedForUntilOneGoesOrNobodyWantsItAnyMore)
 {
     auto first = turn(room(), k_none);
     ASSERT_TRUE(first);
     std::stop_source stop;
-    std::unique_ptr<PreparedGraphs::Turn> stopped, later;
+    std::unique_ptr<PreloadedGraphs::Turn> stopped, later;
     {
         const std::jthread one{[&] { stopped = turn(room(), k_long, stop.get_token()); }};
         stop.request_stop();
@@ -239,4 +282,4 @@ TEST_F(PreparedRoom, IsWaitedForUntilOneGoesOrNobodyWantsItAnyMore)
 }
 
 } // namespace
-} // namespace warmgraph::test::cuda_prefetch_test
+} // namespace warmgraph::test::cuda_preload_test

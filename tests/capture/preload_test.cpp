@@ -1,4 +1,4 @@
-// open_all: entries are restored ahead of their first calls, in order, whatever else happens meanwhile.
+// Cache::preload: entries are restored before their first calls, in order, whatever else happens meanwhile.
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -7,12 +7,12 @@
 
 #include "facade_fixture.hpp"
 
-namespace warmgraph::test::opening_test {
+namespace warmgraph::test::preload_test {
 namespace {
 
 namespace fs = std::filesystem;
 
-class OpenAll : public FacadeTest {
+class PreloadAll : public FacadeTest {
 protected:
     [[nodiscard]] Spec spec_of(const std::string& version = "1") const
     {
@@ -45,20 +45,20 @@ protected:
         Function f = any_size(cache, name);
         for (const std::int64_t count : counts) ASSERT_EQ(call(f, count), Outcome::recorded);
     }
-    static OpenOptions all() { return {.wait = OpenWait::all}; }
+    static PreloadOptions all() { return {.wait = PreloadWait::all}; }
 };
 
-TEST_F(OpenAll, RestoresEveryShapeAndCountsEachHitAtItsFirstUse)
+TEST_F(PreloadAll, RestoresEveryShapeAndCountsEachHitAtItsFirstUse)
 {
     record({16, 32, 48, 64});
     Cache cache{options(Policy::require_hit)};
     Function f = any_size(cache);
-    const Opening opening = cache.open_all(all());
-    EXPECT_EQ(opening.progress().opened, 4U);
-    EXPECT_EQ(opening.progress().failed, 0U);
-    EXPECT_EQ(opening.progress().total, 4U);
-    EXPECT_EQ(opening.progress().function, "f");
-    EXPECT_GT(opening.progress().elapsed_ms, 0);
+    const Preload preload = cache.preload(all());
+    EXPECT_EQ(preload.progress().loaded, 4U);
+    EXPECT_EQ(preload.progress().failed, 0U);
+    EXPECT_EQ(preload.progress().total, 4U);
+    EXPECT_EQ(preload.progress().function, "f");
+    EXPECT_GT(preload.progress().elapsed_ms, 0);
     EXPECT_EQ(cache.statistics().hits, 0U);
     EXPECT_EQ(cache.statistics().images_loaded, 1U) << "images are shared";
     fs::remove_all(dir.path() / "cache"); // nothing is read any more
@@ -70,7 +70,7 @@ TEST_F(OpenAll, RestoresEveryShapeAndCountsEachHitAtItsFirstUse)
     EXPECT_EQ(f.report().outcome, Outcome::replayed);
 }
 
-TEST_F(OpenAll, RestoresTheMostUrgentBeforeItReturnsAndTheRestInOrder)
+TEST_F(PreloadAll, RestoresTheMostUrgentBeforeItReturnsAndTheRestInOrder)
 {
     record({16}, "a");
     record({48}, "b");
@@ -80,30 +80,30 @@ TEST_F(OpenAll, RestoresTheMostUrgentBeforeItReturnsAndTheRestInOrder)
     std::vector<std::string> order;
     std::vector<std::size_t> opened;
     std::promise<void> go;
-    OpenOptions urgent;
+    PreloadOptions urgent;
     urgent.threads = 1; // several report as they get done
     urgent.urgency = [](std::string_view, std::span<const TensorDecl> inputs) {
         EXPECT_EQ(inputs.size(), 1U);
         EXPECT_EQ(inputs[0].name, "x");
         return static_cast<int>(inputs[0].sizes[0]);
     };
-    urgent.progress = [&, released = go.get_future().share()](const OpenProgress& now) {
-        if (now.opened > 1) released.wait();
+    urgent.progress = [&, released = go.get_future().share()](const PreloadProgress& now) {
+        if (now.loaded > 1) released.wait();
         order.push_back(now.function);
-        opened.push_back(now.opened);
+        opened.push_back(now.loaded);
         EXPECT_EQ(now.total, 3U);
     };
-    Opening opening = cache.open_all(urgent);
+    Preload preload = cache.preload(urgent);
     EXPECT_EQ(order, std::vector<std::string>{"b"});
-    EXPECT_GE(opening.progress().opened, 1U);
+    EXPECT_GE(preload.progress().loaded, 1U);
     go.set_value();
-    opening.wait();
-    opening.wait(); // once more is harmless
+    preload.wait();
+    preload.wait(); // once more is harmless
     EXPECT_EQ(order, (std::vector<std::string>{"b", "c", "a"}));
     EXPECT_EQ(opened, (std::vector<std::size_t>{1, 2, 3}));
 }
 
-TEST_F(OpenAll, TheFirstIsRestoredBeforeAnythingElseIsLookedAtAndTheRestBehindIt)
+TEST_F(PreloadAll, TheFirstIsRestoredBeforeAnythingElseIsLookedAtAndTheRestBehindIt)
 {
     record({16}, "a");
     record({48}, "b");
@@ -113,7 +113,7 @@ TEST_F(OpenAll, TheFirstIsRestoredBeforeAnythingElseIsLookedAtAndTheRestBehindIt
     std::vector<std::string> order;
     std::promise<void> go;
     std::atomic<int> asked = 0;
-    OpenOptions named;
+    PreloadOptions named;
     named.first = "a";
     named.threads = 1;
     named.urgency = [&, released = go.get_future().share()](std::string_view function, std::span<const TensorDecl>) {
@@ -121,56 +121,56 @@ TEST_F(OpenAll, TheFirstIsRestoredBeforeAnythingElseIsLookedAtAndTheRestBehindIt
         ++asked;
         return function == "c" ? 1 : 0;
     };
-    named.progress = [&](const OpenProgress& now) { order.push_back(now.function); };
-    Opening opening = cache.open_all(named);
+    named.progress = [&](const PreloadProgress& now) { order.push_back(now.function); };
+    Preload preload = cache.preload(named);
     EXPECT_EQ(asked, 0);
-    EXPECT_EQ(opening.progress().opened, 1U);
-    EXPECT_EQ(opening.progress().total, 1U);
+    EXPECT_EQ(preload.progress().loaded, 1U);
+    EXPECT_EQ(preload.progress().total, 1U);
     EXPECT_EQ(call(a, 16), Outcome::replayed) << "it waits for nobody";
     go.set_value();
-    opening.wait();
+    preload.wait();
     EXPECT_EQ(order, (std::vector<std::string>{"a", "c", "b"}));
-    EXPECT_EQ(opening.progress().opened, 3U);
-    EXPECT_EQ(opening.progress().total, 3U);
+    EXPECT_EQ(preload.progress().loaded, 3U);
+    EXPECT_EQ(preload.progress().total, 3U);
     for (auto& [function, count] : {std::pair{&b, 48}, {&c, 32}}) EXPECT_EQ(call(*function, count), Outcome::replayed);
     EXPECT_EQ(cache.statistics().misses, 0U);
 }
 
-TEST_F(OpenAll, TheFirstIsRightBeforeAndAfterItsGraphIsInstantiated)
+TEST_F(PreloadAll, TheFirstIsRightBeforeAndAfterItsGraphIsInstantiated)
 {
     record({16}, "a");
     record({48}, "b");
     for (const bool is_kept : {true, false}) {
         Cache cache{options(Policy::require_hit)};
         Function a = any_size(cache, "a"), b = any_size(cache, "b");
-        OpenOptions named;
+        PreloadOptions named;
         named.first = "a";
-        std::optional<Opening> opening{cache.open_all(named)};
-        if (!is_kept) opening.reset(); // nobody instantiates it but its second call
+        std::optional<Preload> preload{cache.preload(named)};
+        if (!is_kept) preload.reset(); // nobody instantiates it but its second call
         for (int i = 0; i < 3; ++i) EXPECT_EQ(call(a, 16), Outcome::replayed);
-        if (opening) opening->wait();
+        if (preload) preload->wait();
         for (int i = 0; i < 3; ++i) EXPECT_EQ(call(a, 16), Outcome::replayed);
         EXPECT_EQ(call(b, 48), Outcome::replayed);
         EXPECT_EQ(cache.statistics().hits, 2U);
     }
 }
 
-TEST_F(OpenAll, AFirstThatNobodyCallsIsInstantiatedAllTheSame)
+TEST_F(PreloadAll, AFirstThatNobodyCallsIsInstantiatedAllTheSame)
 {
     record({16}, "a");
     record({48}, "b");
     Cache cache{options(Policy::require_hit)};
     Function a = any_size(cache, "a");
     const Function b = any_size(cache, "b");
-    OpenOptions named;
+    PreloadOptions named;
     named.first = "a";
-    Opening opening = cache.open_all(named);
-    opening.wait();
-    EXPECT_EQ(opening.progress().opened, 2U);
+    Preload preload = cache.preload(named);
+    preload.wait();
+    EXPECT_EQ(preload.progress().loaded, 2U);
     for (int i = 0; i < 2; ++i) EXPECT_EQ(call(a, 16), Outcome::replayed);
 }
 
-TEST_F(OpenAll, AFirstThatHasNothingLeavesItToUrgency)
+TEST_F(PreloadAll, AFirstThatHasNothingLeavesItToUrgency)
 {
     record({16}, "a");
     record({48}, "b");
@@ -178,30 +178,30 @@ TEST_F(OpenAll, AFirstThatHasNothingLeavesItToUrgency)
     const Function a = any_size(cache, "a"), b = any_size(cache, "b"), none = any_size(cache, "none");
     for (const char* name : {"none", "unknown"}) {
         std::vector<std::string> order;
-        OpenOptions named = all();
+        PreloadOptions named = all();
         named.first = name;
         named.threads = 1;
         named.urgency = [](std::string_view function, std::span<const TensorDecl>) { return function == "b" ? 1 : 0; };
-        named.progress = [&](const OpenProgress& now) { order.push_back(now.function); };
-        (void)cache.open_all(named);
+        named.progress = [&](const PreloadProgress& now) { order.push_back(now.function); };
+        (void)cache.preload(named);
         EXPECT_EQ(order, (std::vector<std::string>{"b", "a"})) << name;
     }
 }
 
-TEST_F(OpenAll, WhatUrgencyThrowsBehindTheFirstLeavesAllEqual)
+TEST_F(PreloadAll, WhatUrgencyThrowsBehindTheFirstLeavesAllEqual)
 {
     record({16}, "a");
     record({48}, "b");
     Cache cache{options()};
     const Function a = any_size(cache, "a"), b = any_size(cache, "b");
-    OpenOptions named = all();
+    PreloadOptions named = all();
     named.first = "a";
     named.urgency = [](std::string_view, std::span<const TensorDecl>) -> int { throw std::runtime_error("no"); };
-    const Opening opening = cache.open_all(named);
-    EXPECT_EQ(opening.progress().opened, 2U);
+    const Preload preload = cache.preload(named);
+    EXPECT_EQ(preload.progress().loaded, 2U);
 }
 
-TEST_F(OpenAll, DestroyingTheOpeningWhileTheRestIsPlannedEnds)
+TEST_F(PreloadAll, DestroyingTheOpeningWhileTheRestIsPlannedEnds)
 {
     record({16}, "a");
     record({48}, "b");
@@ -209,14 +209,14 @@ TEST_F(OpenAll, DestroyingTheOpeningWhileTheRestIsPlannedEnds)
     Function a = any_size(cache, "a");
     const Function b = any_size(cache, "b");
     for (int i = 0; i < 20; ++i) {
-        OpenOptions named;
+        PreloadOptions named;
         named.first = "a";
-        const Opening opening = cache.open_all(named);
+        const Preload preload = cache.preload(named);
     }
     EXPECT_EQ(call(a, 16), Outcome::replayed);
 }
 
-TEST_F(OpenAll, WithoutUrgencyStartsWithTheMostRecentlyUsed)
+TEST_F(PreloadAll, WithoutUrgencyStartsWithTheMostRecentlyUsed)
 {
     for (const char* name : {"a", "b", "c"}) record({16}, name);
     auto time = fs::file_time_type::clock::now();
@@ -224,27 +224,27 @@ TEST_F(OpenAll, WithoutUrgencyStartsWithTheMostRecentlyUsed)
         const bool last = path.parent_path().filename() == "b";
         fs::last_write_time(path, last ? time + std::chrono::hours{1} : time -= std::chrono::hours{1});
     }
-    for (int round = 0; round < 2; ++round) { // opening alone does not count as use
+    for (int round = 0; round < 2; ++round) { // preloading alone does not count as use
         Cache cache{options()};
         const Function a = any_size(cache, "a"), b = any_size(cache, "b"), c = any_size(cache, "c");
         std::vector<std::string> order;
-        OpenOptions plain = all();
+        PreloadOptions plain = all();
         plain.threads = 1;
-        plain.progress = [&](const OpenProgress& now) { order.push_back(now.function); };
-        (void)cache.open_all(plain);
+        plain.progress = [&](const PreloadProgress& now) { order.push_back(now.function); };
+        (void)cache.preload(plain);
         EXPECT_EQ(order, (std::vector<std::string>{"b", "a", "c"}));
     }
     {
         Cache cache{options()};
         Function c = any_size(cache, "c");
         fs::last_write_time(entries().at(1), time); // b
-        (void)cache.open_all(all());
+        (void)cache.preload(all());
         EXPECT_EQ(call(c, 16), Outcome::replayed); // a first use does
     }
     EXPECT_GT(fs::last_write_time(entries().at(2)), fs::last_write_time(entries().at(0)));
 }
 
-TEST_F(OpenAll, ADamagedEntryFailsAloneAndIsRecordedAgainWhenItIsCalled)
+TEST_F(PreloadAll, ADamagedEntryFailsAloneAndIsRecordedAgainWhenItIsCalled)
 {
     record({16, 32, 48});
     auto payload = file_bytes(entries().at(0));
@@ -256,92 +256,92 @@ TEST_F(OpenAll, ADamagedEntryFailsAloneAndIsRecordedAgainWhenItIsCalled)
     write_file(entries().at(1), header);
     Cache cache{options()};
     Function f = any_size(cache);
-    const Opening opening = cache.open_all(all());
-    EXPECT_EQ(opening.progress().opened, 1U);
-    EXPECT_EQ(opening.progress().failed, 2U);
-    EXPECT_EQ(opening.progress().total, 3U);
+    const Preload preload = cache.preload(all());
+    EXPECT_EQ(preload.progress().loaded, 1U);
+    EXPECT_EQ(preload.progress().failed, 2U);
+    EXPECT_EQ(preload.progress().total, 3U);
     EXPECT_EQ(cache.statistics().cache_faults, 2U);
     int recorded = 0;
     for (const std::int64_t count : {16, 32, 48}) recorded += call(f, count) == Outcome::recorded ? 1 : 0;
     EXPECT_EQ(recorded, 2);
 }
 
-TEST_F(OpenAll, ACallMeanwhileRestoresItsOwnEntryAndNothingIsThereTwice)
+TEST_F(PreloadAll, ACallMeanwhileRestoresItsOwnEntryAndNothingIsThereTwice)
 {
     record({16, 32, 48});
     Cache cache{options(Policy::require_hit)};
     Function f = any_size(cache);
     std::promise<void> called;
-    OpenOptions slow;
+    PreloadOptions slow;
     slow.urgency = [](std::string_view, std::span<const TensorDecl> inputs) {
         return -static_cast<int>(inputs[0].sizes[0]);
     };
-    slow.progress = [done = called.get_future().share()](const OpenProgress& now) {
-        if (now.opened == 2) done.wait(); // between the second and the third
+    slow.progress = [done = called.get_future().share()](const PreloadProgress& now) {
+        if (now.loaded == 2) done.wait(); // between the second and the third
     };
-    Opening opening = cache.open_all(slow);
+    Preload preload = cache.preload(slow);
     EXPECT_EQ(call(f, 48), Outcome::replayed) << "not opened yet";
     EXPECT_EQ(cache.statistics().hits, 1U);
     called.set_value();
-    opening.wait();
-    EXPECT_EQ(opening.progress().opened, 3U);
+    preload.wait();
+    EXPECT_EQ(preload.progress().loaded, 3U);
     for (const std::int64_t count : {48, 32, 16}) EXPECT_EQ(call(f, count), Outcome::replayed);
     EXPECT_EQ(cache.statistics().hits, 3U) << "the one that the call restored counts once";
     EXPECT_EQ(cache.statistics().images_loaded, 1U);
 }
 
-TEST_F(OpenAll, KeepsMoreVariantsThanTheLimit)
+TEST_F(PreloadAll, KeepsMoreVariantsThanTheLimit)
 {
     record({16, 32, 48, 64});
     CacheOptions narrow = options(Policy::require_hit);
     narrow.max_variants = 2;
     Cache cache{narrow};
     Function f = any_size(cache);
-    const Opening opening = cache.open_all(all());
+    const Preload preload = cache.preload(all());
     for (int round = 0; round < 2; ++round)
         for (const std::int64_t count : {16, 32, 48, 64}) EXPECT_EQ(call(f, count), Outcome::replayed);
     EXPECT_EQ(cache.statistics().hits, 4U) << "the second round found them in memory";
 }
 
-TEST_F(OpenAll, RestoresFromSeveralThreadsAndReportsOneAtATime)
+TEST_F(PreloadAll, RestoresFromSeveralThreadsAndReportsOneAtATime)
 {
     record({16, 32, 48, 64});
     Cache cache{options(Policy::require_hit)};
     Function f = any_size(cache);
     std::atomic<int> reporting = 0;
     std::vector<std::size_t> counts;
-    OpenOptions several;
-    several.wait = OpenWait::all;
+    PreloadOptions several;
+    several.wait = PreloadWait::all;
     several.threads = 4;
-    several.progress = [&](const OpenProgress& now) {
+    several.progress = [&](const PreloadProgress& now) {
         EXPECT_EQ(++reporting, 1);
-        counts.push_back(now.opened);
+        counts.push_back(now.loaded);
         std::this_thread::sleep_for(std::chrono::milliseconds{5});
         --reporting;
     };
-    EXPECT_EQ(cache.open_all(several).progress().opened, 4U);
+    EXPECT_EQ(cache.preload(several).progress().loaded, 4U);
     EXPECT_EQ(counts, (std::vector<std::size_t>{1, 2, 3, 4}));
     for (const std::int64_t count : {16, 32, 48, 64}) EXPECT_EQ(call(f, count), Outcome::replayed);
     EXPECT_EQ(cache.statistics().hits, 4U);
 }
 
-TEST_F(OpenAll, DestroyingTheOpeningStopsAfterTheCurrentEntry)
+TEST_F(PreloadAll, DestroyingTheOpeningStopsAfterTheCurrentEntry)
 {
     record({16, 32, 48, 64});
     Cache cache{options(Policy::require_hit)};
     Function f = any_size(cache);
     std::atomic<std::size_t> opened = 0;
     std::atomic<bool> is_ending = false;
-    OpenOptions slow;
+    PreloadOptions slow;
     slow.threads = 1;
-    slow.progress = [&](const OpenProgress& now) {
-        opened = now.opened;
-        if (now.opened < 2) return;
+    slow.progress = [&](const PreloadProgress& now) {
+        opened = now.loaded;
+        if (now.loaded < 2) return;
         while (!is_ending) std::this_thread::yield();
         std::this_thread::sleep_for(std::chrono::milliseconds{500}); // for the destructor to ask for the end
     };
     {
-        const Opening opening = cache.open_all(slow);
+        const Preload preload = cache.preload(slow);
         while (opened < 2) std::this_thread::yield();
         is_ending = true;
     }
@@ -350,29 +350,29 @@ TEST_F(OpenAll, DestroyingTheOpeningStopsAfterTheCurrentEntry)
     EXPECT_EQ(cache.statistics().hits, 4U);
 }
 
-TEST_F(OpenAll, OutlivesTheCacheAndItsFunctions)
+TEST_F(PreloadAll, OutlivesTheCacheAndItsFunctions)
 {
     record({16, 32, 48});
-    std::optional<Opening> opening;
+    std::optional<Preload> preload;
     std::promise<void> gone;
     {
         Cache cache{options()};
         const Function f = any_size(cache);
-        OpenOptions slow;
+        PreloadOptions slow;
         slow.threads = 1;
-        slow.progress = [done = gone.get_future().share()](const OpenProgress& now) {
-            if (now.opened == 2) done.wait();
+        slow.progress = [done = gone.get_future().share()](const PreloadProgress& now) {
+            if (now.loaded == 2) done.wait();
         };
-        opening.emplace(cache.open_all(slow));
-        while (opening->progress().opened < 2) std::this_thread::yield();
+        preload.emplace(cache.preload(slow));
+        while (preload->progress().loaded < 2) std::this_thread::yield();
     }
     gone.set_value();
-    opening->wait();
-    EXPECT_EQ(opening->progress().opened, 2U);
-    EXPECT_EQ(opening->progress().total, 2U) << "an entry of a function that is gone is not to be restored";
+    preload->wait();
+    EXPECT_EQ(preload->progress().loaded, 2U);
+    EXPECT_EQ(preload->progress().total, 2U) << "an entry of a function that is gone is not to be restored";
 }
 
-TEST_F(OpenAll, BindsStatesWhereTheyAreDeclaredAndFollowsThemAfterwards)
+TEST_F(PreloadAll, BindsStatesWhereTheyAreDeclaredAndFollowsThemAfterwards)
 {
     const Buffer state_memory = floats(0), elsewhere = floats(100);
     const auto wrap = [&](Cache& cache) {
@@ -392,7 +392,7 @@ TEST_F(OpenAll, BindsStatesWhereTheyAreDeclaredAndFollowsThemAfterwards)
     }
     Cache cache{options(Policy::require_hit)};
     Function f = wrap(cache);
-    EXPECT_EQ(cache.open_all(all()).progress().opened, 1U);
+    EXPECT_EQ(cache.preload(all()).progress().loaded, 1U);
     EXPECT_EQ(f({{"x", ones}}), Outcome::replayed);
     EXPECT_EQ(read(state_memory), read(floats(2)));
     f.bind("s", elsewhere);
@@ -400,50 +400,50 @@ TEST_F(OpenAll, BindsStatesWhereTheyAreDeclaredAndFollowsThemAfterwards)
     EXPECT_EQ(read(elsewhere), read(floats(101)));
 }
 
-TEST_F(OpenAll, LeavesEntriesOfOtherFactsPoliciesAndFunctionsAlone)
+TEST_F(PreloadAll, LeavesEntriesOfOtherFactsPoliciesAndFunctionsAlone)
 {
     record({16});
     {
         Cache cache{options()};
         const Function other = cache.load("f", device, spec_of("2"));
-        EXPECT_EQ(cache.open_all(all()).progress().total, 0U) << "another version";
+        EXPECT_EQ(cache.preload(all()).progress().total, 0U) << "another version";
     }
     {
         Cache cache{options()};
-        EXPECT_EQ(cache.open_all(all()).progress().total, 0U) << "no function";
+        EXPECT_EQ(cache.preload(all()).progress().total, 0U) << "no function";
     }
     for (const Policy policy : {Policy::off, Policy::refresh}) {
         Cache cache{options(policy)};
         const Function f = any_size(cache);
-        EXPECT_EQ(cache.open_all(all()).progress().total, 0U);
+        EXPECT_EQ(cache.preload(all()).progress().total, 0U);
     }
     Cache cache{options()};
     const Function f = cache.load("f", device, spec_of());
-    EXPECT_EQ(cache.open_all(all()).progress().total, 1U) << "a loaded function's";
+    EXPECT_EQ(cache.preload(all()).progress().total, 1U) << "a loaded function's";
 }
 
-TEST_F(OpenAll, WhatTheProgressCallbackThrowsIsNotTheCallers)
+TEST_F(PreloadAll, WhatTheProgressCallbackThrowsIsNotTheCallers)
 {
     record({16, 32});
     Cache cache{options()};
     const Function f = any_size(cache);
-    OpenOptions throwing;
-    throwing.progress = [](const OpenProgress&) { throw std::runtime_error("no screen"); };
-    Opening opening = cache.open_all(throwing);
-    opening.wait();
-    EXPECT_EQ(opening.progress().opened, 2U);
+    PreloadOptions throwing;
+    throwing.progress = [](const PreloadProgress&) { throw std::runtime_error("no screen"); };
+    Preload preload = cache.preload(throwing);
+    preload.wait();
+    EXPECT_EQ(preload.progress().loaded, 2U);
 }
 
-TEST_F(OpenAll, InsideAFunctionIsRefused)
+TEST_F(PreloadAll, InsideAFunctionIsRefused)
 {
     Cache cache{options(Policy::off)};
-    Function f = cache.wrap("f", device, vector_spec(), [&](Recorder&) { (void)cache.open_all(); });
+    Function f = cache.wrap("f", device, vector_spec(), [&](Recorder&) { (void)cache.preload(); });
     const Buffer x = floats(0), y = device.allocate(k_count * 4);
     const auto thrown = thrown_by([&] { f({{"x", x}, {"y", y}}); });
     ASSERT_TRUE(thrown);
     EXPECT_EQ(thrown->code(), ErrorCode::invalid_argument);
-    EXPECT_THAT(thrown->what(), testing::HasSubstr("open_all is called inside 'f'"));
+    EXPECT_THAT(thrown->what(), testing::HasSubstr("preload is called inside 'f'"));
 }
 
 } // namespace
-} // namespace warmgraph::test::opening_test
+} // namespace warmgraph::test::preload_test

@@ -1,0 +1,17 @@
+// Cache::preload of a function that need not be wrapped yet.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "warmgraph/warmgraph.hpp"
+
+namespace warmgraph::test {
+
+/// In the background, to the end of the cache at most.
+inline void preload_by_name(Cache& cache, std::string name, const Device& device)
+{
+    cache.preload({.functions = {std::move(name)}, .device = &device, .wait = PreloadWait::none}).detach();
+}
+
+} // namespace warmgraph::test
