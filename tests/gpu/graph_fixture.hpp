@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "code/module.hpp"
+#include "device/backend.hpp"
 #include "device/memory.hpp"
 #include "device/stream.hpp"
 #include "expect_error.hpp"
@@ -80,6 +81,7 @@ private:
     {
         const Native& native = Native::instance(); // makes the primary context current
         const char* const named = std::getenv("WARMGRAPH_CUDA_DRIVER");
+        core.recording_side = &cuda::recording_side();
         core.driver = take(Driver::load(named != nullptr ? named : "libcuda.so.1"));
         native.check(core.driver->cuCtxGetCurrent(&core.context), "cuCtxGetCurrent");
         const auto attribute = [&](CUdevice_attribute id) {

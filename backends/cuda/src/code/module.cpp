@@ -4,7 +4,6 @@
 
 #include <elf.h>
 
-#include "code/nvrtc.hpp"
 #include "cubin/cubin.hpp"
 #include "cubin/cut.hpp"
 #include "cubin/elf.hpp"
@@ -48,19 +47,17 @@ std::string architecture_of(ByteView image)
     return cubin ? fmt::format("sm_{}", cubin->sm()) : "unknown";
 }
 
-std::string architecture_of(const Core& core) { return fmt::format("sm_{}{}", core.compute_major, core.compute_minor); }
-
 std::unexpected<Error> refused(const Core& core, ByteView image, CUresult status)
 {
     const Error error = core.driver->error("cuModuleLoadData", status);
     const auto refusal = [&](ErrorCode code) {
         return fail(code, "the driver refuses an image of {} bytes for {} (the device is {}): {}", image.size(),
-                    architecture_of(image), architecture_of(core), error.message);
+                    architecture_of(image), core.architecture(), error.message);
     };
     switch (status) {
     case CUDA_ERROR_NO_BINARY_FOR_GPU:
         return fail(ErrorCode::stale, "the image is for another architecture: it is for {}, the device is {}; {}",
-                    architecture_of(image), architecture_of(core), error.message);
+                    architecture_of(image), core.architecture(), error.message);
     case CUDA_ERROR_INVALID_IMAGE:
     case CUDA_ERROR_INVALID_PTX:
     case CUDA_ERROR_INVALID_SOURCE:
@@ -113,30 +110,6 @@ Result<std::unique_ptr<CudaModule>> CudaModule::load(Core& core, ByteView image,
     std::unique_ptr<CudaModule> module(new CudaModule(core, handle, Owner::here, std::move(copy), origin));
     core.modules.add(handle, module.get());
     return module;
-}
-
-Result<std::unique_ptr<CudaModule>> CudaModule::compile(Core& core, std::string_view source, std::string_view options)
-{
-    const auto words = split_options(options);
-    if (!words) return std::unexpected(words.error());
-    const auto nvrtc = Nvrtc::load(core.options.nvrtc);
-    if (!nvrtc) return std::unexpected(nvrtc.error());
-    const std::string architecture = architecture_of(core);
-    const auto cubin = (*nvrtc)->compile(source, *words, architecture);
-    if (!cubin) return std::unexpected(cubin.error());
-    return load(core, *cubin, (*nvrtc)->origin_of(source, options, architecture));
-}
-
-Result<CompilerIdentity> CudaModule::compiler_identity(const Core& core, std::string_view options)
-{
-    const auto words = split_options(options);
-    if (!words) return std::unexpected(words.error());
-    const auto nvrtc = Nvrtc::load(core.options.nvrtc);
-    auto compiler = nvrtc ? (*nvrtc)->compiler() : Result<std::string>{std::string{}};
-    if (!compiler) return std::unexpected(compiler.error());
-    if (auto named = named_architecture(*words)) return CompilerIdentity{std::move(*compiler), std::move(*named)};
-    const std::string architecture = architecture_of(core);
-    return CompilerIdentity{std::move(*compiler), architecture, {architecture + "a"}};
 }
 
 std::unique_ptr<CudaModule> CudaModule::foreign(Core& core, CUmodule module, Bytes image)

@@ -4,11 +4,9 @@
 #include <utility>
 
 #include "code/driver_function.hpp"
-#include "code/image_tracker.hpp"
 #include "code/module.hpp"
 #include "cubin/cubin.hpp"
 #include "device/core.hpp"
-#include "warmgraph/backends/recording.hpp"
 
 namespace warmgraph::backends::cuda {
 
@@ -29,22 +27,12 @@ Result<Origin> origin_of(const Driver& driver, CUfunction given)
     return Origin{found->module, name != nullptr ? name : ""};
 }
 
-std::unexpected<Error> image_unknown()
+std::unexpected<Error> image_unknown(const Core& core)
 {
-    if (!ImageTracker::is_running())
-        return fail(ErrorCode::not_recordable,
-                    "it comes from a module that another library loaded, and device code is not kept: call "
-                    "prepare_recording (or set WARMGRAPH_TRACK_IMAGES=1) before the first launch of that library");
-    if (ImageTracker::was_paused())
-        return fail(
-            ErrorCode::not_recordable,
-            "it comes from a module that may have been loaded {}: the next process of this cache does not pause, "
-            "and can record it",
-            k_loaded_in_pause);
-    return fail(
-        ErrorCode::not_recordable,
-        "it comes from a module that was loaded before warmgraph kept device code, or whose code is not certain: call "
-        "prepare_recording (or set WARMGRAPH_TRACK_IMAGES=1) before the first launch of that library");
+    if (core.recording_side != nullptr) return std::unexpected(core.recording_side->image_unknown());
+    return fail(ErrorCode::not_recordable,
+                "it comes from a module that another library loaded, and this library only replays: record it with "
+                "libwarmgraph");
 }
 
 } // namespace
@@ -96,19 +84,21 @@ std::vector<std::shared_ptr<Module>> ModuleRegistry::registered()
     return result;
 }
 
-std::vector<std::string> ModuleRegistry::exposed_variables(ByteView image)
+std::vector<std::string> ModuleRegistry::exposed_variables(const Core& core, ByteView image)
 {
+    const RecordingSide* const side = core.recording_side;
+    if (side == nullptr) return {}; // nobody saw what the program asked for
     const auto code = Cubin::parse(image);
     if (!code) return {}; // no variable is known of it either (CudaModule::changed_variables)
     std::vector<std::string> exposed;
-    for (const auto& asked : ImageTracker::variables().asked()) {
+    for (const auto& asked : side->variables().asked()) {
         const auto module = static_cast<CUmodule>(const_cast<void*>(asked.module));
         {
             const std::lock_guard lock(m_mutex);
             if (m_registered.contains(module)) continue;
         }
         // Where its code is not known, it may be this.
-        const auto its_code = ImageTracker::image_of(module);
+        const auto its_code = side->image_of(module);
         const auto its_kernels = its_code ? kernels_of(*its_code) : Result<std::vector<std::string>>{};
         const bool may_be_it =
             !its_code || !its_kernels || std::ranges::all_of(code->kernels(), [&](const auto& kernel) {
@@ -135,18 +125,18 @@ Result<CudaModule*> ModuleRegistry::module_of(Core& core, CUfunction function)
 
 Result<CudaModule*> ModuleRegistry::foreign_module(Core& core, CUmodule handle, const std::string& kernel)
 {
-    auto image = ImageTracker::image_of(handle);
-    if (!image) return image_unknown();
+    auto image = core.recording_side != nullptr ? core.recording_side->image_of(handle) : nullptr;
+    if (!image) return image_unknown(core);
     Foreign& foreign = m_foreign[handle];
     if (foreign.image != image) {
         auto kernels = kernels_of(*image);
-        if (!kernels) return image_unknown();
+        if (!kernels) return image_unknown(core);
         auto module = CudaModule::foreign(core, handle, *image);
         if (foreign.module) m_gone.push_back(std::move(foreign.module));
         foreign = Foreign{std::move(image), std::move(*kernels), std::move(module)};
     }
     // An image without the kernel is not this module's.
-    if (std::ranges::find(foreign.kernels, kernel) == foreign.kernels.end()) return image_unknown();
+    if (std::ranges::find(foreign.kernels, kernel) == foreign.kernels.end()) return image_unknown(core);
     return foreign.module.get();
 }
 

@@ -38,7 +38,7 @@ public:
     [[nodiscard]] std::uint64_t registrations() const noexcept { return m_registrations; }
 
     /// See Device::exposed_variables.
-    [[nodiscard]] std::vector<std::string> exposed_variables(ByteView image);
+    [[nodiscard]] std::vector<std::string> exposed_variables(const Core& core, ByteView image);
 
     /// The module of a function: one made here, a registered one, or a foreign one whose image the tracker kept (made on first
     /// use, stays until the registry goes). not_recordable with the cure where its image is not known.

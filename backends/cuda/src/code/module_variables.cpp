@@ -1,7 +1,6 @@
 // module.hpp: the contents of a module's variables.
 #include <algorithm>
 
-#include "code/image_tracker.hpp"
 #include "code/module.hpp"
 #include "cubin/cubin.hpp"
 #include "device/core.hpp"
@@ -93,7 +92,8 @@ Result<std::vector<cachefmt::ModuleVariable>> CudaModule::changed_variables()
 
 bool CudaModule::is_library_constant(const std::string& variable) const
 {
-    if (m_owner == Owner::here || !ImageTracker::variables().is_of_known_library(m_module)) return false;
+    const RecordingSide* const side = m_core.recording_side;
+    if (m_owner == Owner::here || side == nullptr || !side->variables().is_of_known_library(m_module)) return false;
     const auto cubin = Cubin::parse(m_image);
     return cubin && std::ranges::any_of(cubin->variables(), [&](const CubinVariable& known) {
                return known.name == variable && known.kind == VariableKind::constant;

@@ -8,6 +8,7 @@
 
 #include <dlfcn.h>
 
+#include "device/facts.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/process.hpp"
 

@@ -1,7 +1,6 @@
 // NVRTC, found at run time when the first source is compiled. Replay never needs it.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,9 +18,6 @@ namespace warmgraph::backends::cuda {
 /// Thread-safe (NVRTC is). Never unloaded.
 class Nvrtc {
 public:
-    /// Flags that it takes from the environment.
-    static constexpr std::array<const char*, 2> k_flag_variables{"NVRTC_PREPEND_FLAGS", "NVRTC_APPEND_FLAGS"};
-
     /// `library`: a name or path, empty for $WARMGRAPH_NVRTC, else the usual names. Loaded once for a name; a failure is
     /// tried again by the next call. not_found says what was tried and the cure.
     [[nodiscard]] static Result<std::shared_ptr<const Nvrtc>> load(const std::string& library);

@@ -1,9 +1,8 @@
+#include "device/backend.hpp"
+
 #include <map>
 #include <mutex>
 
-#include "code/cupti.hpp"
-#include "code/image_tracker.hpp"
-#include "code/nvrtc.hpp"
 #include "device/device.hpp"
 #include "device/facts.hpp"
 #include "warmgraph/backends/cuda.hpp"
@@ -62,7 +61,9 @@ std::vector<DeviceInfo> infos_of(const std::vector<FoundDevice>& found)
 
 class CudaBackend final : public Backend {
 public:
-    explicit CudaBackend(CudaOptions options) : m_options(std::move(options)) {}
+    CudaBackend(CudaOptions options, const RecordingSide* side) : m_options(std::move(options)), m_recording_side(side)
+    {
+    }
     [[nodiscard]] std::string name() const override { return "cuda"; }
 
     [[nodiscard]] Result<std::vector<DeviceInfo>> devices() override
@@ -75,12 +76,7 @@ public:
 
     [[nodiscard]] std::vector<Library> libraries() override
     {
-        const auto nvrtc = Nvrtc::load(m_options.nvrtc);
-        const auto cupti = Cupti::load(m_options.cupti);
-        return {{"NVRTC", "compiles",
-                 nvrtc ? fmt::format("found ({}, version {})", (*nvrtc)->path(), (*nvrtc)->version())
-                       : nvrtc.error().message},
-                {"CUPTI", "records", cupti ? "found" : cupti.error().message}};
+        return m_recording_side != nullptr ? m_recording_side->libraries(m_options) : std::vector<Library>{};
     }
 
     [[nodiscard]] Result<std::shared_ptr<Device>> open(std::string_view selector) override
@@ -91,16 +87,17 @@ public:
         const auto index = select_device(selector, infos_of(*found));
         if (!index) return std::unexpected(index.error());
         if (auto open = m_open[*index].lock()) return open;
-        auto device = CudaDevice::open(m_driver, m_options, (*found)[*index]);
+        auto device = CudaDevice::open(m_driver, m_options, m_recording_side, (*found)[*index]);
         if (device) m_open[*index] = *device;
         return device;
     }
 
     [[nodiscard]] Result<void> prepare_recording() override
     {
+        if (m_recording_side == nullptr) return Backend::prepare_recording();
         const std::scoped_lock lock(m_mutex);
         if (auto loaded = load_driver(); !loaded) return loaded;
-        return ImageTracker::start(m_driver, m_options);
+        return m_recording_side->prepare(m_driver, m_options);
     }
 
 private:
@@ -133,17 +130,24 @@ private:
     }
 
     CudaOptions m_options;
+    const RecordingSide* m_recording_side;
     std::mutex m_mutex; // guards all below
     std::shared_ptr<const Driver> m_driver;
     std::map<std::size_t, std::weak_ptr<Device>> m_open; ///< the same device is the same object while it is in use
 };
 
 } // namespace
+
+std::shared_ptr<Backend> make_backend(CudaOptions options, const RecordingSide* side)
+{
+    return std::make_shared<CudaBackend>(std::move(options), side);
+}
+
 } // namespace cuda
 
-std::shared_ptr<Backend> make_cuda_backend(CudaOptions options)
+std::shared_ptr<Backend> make_cuda_replay_backend(CudaOptions options)
 {
-    return std::make_shared<cuda::CudaBackend>(std::move(options));
+    return cuda::make_backend(std::move(options), nullptr);
 }
 
 } // namespace warmgraph::backends

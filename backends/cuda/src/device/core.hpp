@@ -8,6 +8,7 @@
 
 #include "code/module_registry.hpp"
 #include "device/driver.hpp"
+#include "device/recording_side.hpp"
 #include "warmgraph/backends/cuda.hpp"
 #include "warmgraph/backends/device.hpp"
 
@@ -17,6 +18,7 @@ namespace warmgraph::backends::cuda {
 struct Core {
     std::shared_ptr<const Driver> driver;
     CudaOptions options;
+    const RecordingSide* recording_side = nullptr; ///< null: nothing records or compiles
     CUdevice device = 0;
     CUcontext context = nullptr;
     DeviceLimits limits;
@@ -26,6 +28,9 @@ struct Core {
     std::size_t malloc_heap = 0;  ///< bytes for device code's malloc, when the device was opened
     CUstream transfers = nullptr; ///< of uploads, downloads and module variables: waits for nobody's work
     ModuleRegistry modules;       ///< every module that a kernel of a captured graph may come from
+
+    /// "sm_90"
+    [[nodiscard]] std::string architecture() const { return fmt::format("sm_{}{}", compute_major, compute_minor); }
 
     /// More threads than this that build graphs at once only slow each other down in the driver's lock (measured: NOTES.md).
     static constexpr int k_builders = 4;

@@ -1,6 +1,5 @@
 #include "device/device.hpp"
 
-#include "code/image_tracker.hpp"
 #include "code/module.hpp"
 #include "device/facts.hpp"
 #include "device/stream.hpp"
@@ -9,33 +8,52 @@
 
 namespace warmgraph::backends::cuda {
 
+namespace {
+
+/// Of a library that only replays.
+class NoCompiler final : public Compiler {
+public:
+    [[nodiscard]] Result<std::unique_ptr<Module>> compile(std::string_view source, std::string_view) override
+    {
+        return fail(
+            ErrorCode::unsupported,
+            "this library only replays, and has no compiler for {} bytes of source: compile them with libwarmgraph",
+            source.size());
+    }
+};
+
+} // namespace
+
 CudaDevice::CudaDevice(const FoundDevice& found) : m_found(found), m_core(std::make_unique<Core>()) {}
 
 Result<std::shared_ptr<Device>> CudaDevice::open(std::shared_ptr<const Driver> driver, const CudaOptions& options,
-                                                 const FoundDevice& found)
+                                                 const RecordingSide* side, const FoundDevice& found)
 {
     std::shared_ptr<CudaDevice> device(new CudaDevice(found));
     Core& core = *device->m_core;
     core.driver = std::move(driver);
     core.options = options;
+    core.recording_side = side;
     core.device = found.device;
-    // Before the context: what is loaded into it must be seen. Whoever only replays must not fail for it.
-    if (tracking_requested())
-        if (auto started = ImageTracker::start(core.driver, options); !started)
-            log().warn("WARMGRAPH_TRACK_IMAGES: {}", started.error().message);
+    if (side != nullptr) side->before_context(core.driver, options);
     if (auto read = device->read_limits(); !read) return within(fmt::format("open {}", found.info.id), read.error());
     if (auto retained = device->retain_context(); !retained)
         return within(fmt::format("open {}", found.info.id), retained.error());
     device->m_memory = std::make_unique<Memory>(core);
     device->m_staging = std::make_unique<Staging>(core);
     device->m_bulk = std::make_unique<CudaBulkMemory>(*device, core, *device->m_memory);
-    device->m_recording = std::make_unique<CudaRecording>(*device, core, *device->m_memory);
+    if (side != nullptr) device->m_recording = side->make_recording(*device, core, *device->m_memory);
     device->m_warm_up = std::make_unique<WarmUp>(core, device->m_bulk->launcher());
+    if (side != nullptr)
+        device->m_compiler = side->make_compiler(core, *device->m_warm_up);
+    else
+        device->m_compiler = std::make_unique<NoCompiler>();
     return device;
 }
 
 CudaDevice::~CudaDevice()
 {
+    m_compiler.reset();
     m_warm_up.reset();
     m_recording.reset();
     m_bulk.reset();
@@ -146,30 +164,6 @@ Result<void> CudaDevice::download(std::span<std::byte> to, const Address& from)
     return transfer(*m_core, reinterpret_cast<CUdeviceptr>(to.data()), from.flat(), to.size());
 }
 
-Result<std::unique_ptr<Module>> CudaDevice::compile(std::string_view source, std::string_view options)
-{
-    return CudaModule::compile(*m_core, source, options);
-}
-
-Result<CompilerIdentity> CudaDevice::identity(std::string_view options)
-{
-    return CudaModule::compiler_identity(*m_core, options);
-}
-
-std::optional<Compiled> CudaDevice::compiled(Module& module)
-{
-    auto image = module.image(); // which it keeps
-    if (!image || module.origin() == Digest{}) return std::nullopt;
-    return Compiled{std::move(*image), module.origin()};
-}
-
-Result<std::unique_ptr<Module>> CudaDevice::load_compiled(std::string_view, std::string_view, const Compiled& compiled,
-                                                          Recompile)
-{
-    m_warm_up->wait();
-    return CudaModule::load(*m_core, compiled.image, compiled.origin);
-}
-
 Result<std::unique_ptr<Module>> CudaDevice::load(ByteView image)
 {
     m_warm_up->wait();
@@ -201,9 +195,12 @@ Result<std::shared_ptr<Event>> CudaDevice::create_event()
 
 std::vector<std::string> CudaDevice::exposed_variables(ByteView image)
 {
-    return m_core->modules.exposed_variables(image);
+    return m_core->modules.exposed_variables(*m_core, image);
 }
 
-std::uint64_t CudaDevice::exposures() const noexcept { return ImageTracker::variables().count(); }
+std::uint64_t CudaDevice::exposures() const noexcept
+{
+    return m_core->recording_side != nullptr ? m_core->recording_side->variables().count() : 0;
+}
 
 } // namespace warmgraph::backends::cuda

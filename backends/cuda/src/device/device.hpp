@@ -7,12 +7,12 @@
 #include "bulk/bulk_memory.hpp"
 #include "device/core.hpp"
 #include "device/memory.hpp"
-#include "device/recording.hpp"
 #include "device/staging.hpp"
 #include "device/warm_up.hpp"
 #include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/device.hpp"
 #include "warmgraph/backends/graph_builder.hpp"
+#include "warmgraph/backends/recording.hpp"
 
 namespace warmgraph::backends::cuda {
 
@@ -23,10 +23,11 @@ struct FoundDevice {
     DeviceInfo info;
 };
 
-class CudaDevice final : public Device, private Compiler {
+class CudaDevice final : public Device {
 public:
     [[nodiscard]] static Result<std::shared_ptr<Device>> open(std::shared_ptr<const Driver> driver,
-                                                              const CudaOptions& options, const FoundDevice& found);
+                                                              const CudaOptions& options, const RecordingSide* side,
+                                                              const FoundDevice& found);
     CudaDevice(const CudaDevice&) = delete;
     CudaDevice& operator=(const CudaDevice&) = delete;
     ~CudaDevice() override;
@@ -56,7 +57,7 @@ public:
     [[nodiscard]] BulkMemory& bulk() override { return *m_bulk; }
     [[nodiscard]] std::uint64_t free_memory() const override;
 
-    [[nodiscard]] Compiler& compiler() override { return *this; }
+    [[nodiscard]] Compiler& compiler() override { return *m_compiler; }
     [[nodiscard]] Result<std::unique_ptr<Module>> load(ByteView image) override;
     [[nodiscard]] Result<void> register_module(void* module, ByteView image) override;
     [[nodiscard]] std::vector<std::shared_ptr<Module>> registered_modules() override
@@ -72,14 +73,9 @@ public:
     [[nodiscard]] Result<std::shared_ptr<Event>> create_event() override;
 
     void begin_warm_up() noexcept override;
-    [[nodiscard]] Recording& recording() override { return *m_recording; }
+    [[nodiscard]] Recording& recording() override { return m_recording ? *m_recording : Device::recording(); }
 
 private:
-    [[nodiscard]] Result<std::unique_ptr<Module>> compile(std::string_view source, std::string_view options) override;
-    [[nodiscard]] Result<CompilerIdentity> identity(std::string_view options) override;
-    [[nodiscard]] std::optional<Compiled> compiled(Module& module) override;
-    [[nodiscard]] Result<std::unique_ptr<Module>> load_compiled(std::string_view source, std::string_view options,
-                                                                const Compiled& compiled, Recompile again) override;
     explicit CudaDevice(const FoundDevice& found);
     [[nodiscard]] Result<void> retain_context();
     [[nodiscard]] Result<void> read_limits();
@@ -91,8 +87,9 @@ private:
     std::unique_ptr<Memory> m_memory; ///< after m_core, which it uses until it goes
     std::unique_ptr<Staging> m_staging;
     std::unique_ptr<CudaBulkMemory> m_bulk;
-    std::unique_ptr<CudaRecording> m_recording;
-    std::unique_ptr<WarmUp> m_warm_up; ///< goes first: it uses the others
+    std::unique_ptr<Recording> m_recording; ///< null: nothing records
+    std::unique_ptr<WarmUp> m_warm_up;      ///< goes before those above, which it uses
+    std::unique_ptr<Compiler> m_compiler;
 };
 
 } // namespace warmgraph::backends::cuda

@@ -5,7 +5,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "code/nvrtc.hpp"
 #include "warmgraph/backends/compiler_variables.hpp"
 
 namespace warmgraph::backends::cuda {
@@ -103,7 +102,7 @@ std::vector<Fact> device_facts(const Core& core)
         {"driver.version", driver_version(*core.driver), Role::must_match},
         {"runtime.version", version_text(core.driver->version), Role::must_match},
     };
-    add_compiler_variables(facts, Nvrtc::k_flag_variables); // also PyTorch's NVRTC reads them
+    add_compiler_variables(facts, k_flag_variables); // also PyTorch's NVRTC reads them
     return facts;
 }
 

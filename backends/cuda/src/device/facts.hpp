@@ -1,6 +1,7 @@
 // What must be the same for a recorded graph to be valid here.
 #pragma once
 
+#include <array>
 #include <string_view>
 #include <vector>
 
@@ -8,6 +9,9 @@
 #include "warmgraph/cachefmt/guard_data.hpp"
 
 namespace warmgraph::backends::cuda {
+
+/// Flags that NVRTC takes from the environment.
+inline constexpr std::array<const char*, 2> k_flag_variables{"NVRTC_PREPEND_FLAGS", "NVRTC_APPEND_FLAGS"};
 
 /// Guard facts; a probe that fails gives cachefmt::k_unknown.
 [[nodiscard]] std::vector<cachefmt::Fact> device_facts(const Core& core);

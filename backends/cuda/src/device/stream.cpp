@@ -2,7 +2,6 @@
 
 #include "device/enqueue.hpp"
 #include "graph/graph_builder.hpp"
-#include "graph/graph_reader.hpp"
 #include "warmgraph/base/log.hpp"
 
 namespace warmgraph::backends::cuda {
@@ -217,6 +216,9 @@ Result<void> CudaStream::begin_capture()
     if (m_capture.is_active()) return m_capture.begin(); // says so, and the capture remembers it
     if (driver_captures())
         return fail(ErrorCode::not_recordable, "begin_capture of a stream that takes part in a capture already");
+    if (m_core.recording_side == nullptr)
+        return fail(ErrorCode::unsupported,
+                    "this library only replays, and captures nothing: record with libwarmgraph");
     const CurrentContext context(m_core);
     // Thread-local: other threads may allocate meanwhile.
     auto begun = m_core.driver->call("cuStreamBeginCapture", m_core.driver->cuStreamBeginCapture, m_stream,
@@ -240,7 +242,7 @@ Result<RawGraph> CudaStream::end_capture()
     if (graph.get() == nullptr)
         return fail(ErrorCode::not_recordable,
                     "the driver gave no graph for the capture: it was broken by another call");
-    auto read = read_graph(m_core, graph.get());
+    auto read = m_core.recording_side->read_captured(m_core, graph.get());
     if (!read) return read;
     const auto kept = std::make_shared<const KeptGraph>(m_core.driver, std::move(graph));
     read->native = {kept, kept->graph.get()};

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "graph/graph_reader.hpp"
-
 namespace warmgraph::backends::cuda {
 namespace {
 
@@ -48,14 +46,6 @@ Result<std::unique_ptr<CudaGraphExec>> CudaGraphExec::make(Core& core, BuiltGrap
     auto instantiated = exec->m_exec.instantiate(own.graph.get(), own.nodes, own.instantiate_flags);
     if (!instantiated) return within(fmt::format("instantiate {} nodes", own.nodes.size()), instantiated.error());
     return exec;
-}
-
-Result<std::unique_ptr<CudaGraphExec>> CudaGraphExec::adopt(Core& core, CUgraph graph)
-{
-    if (graph == nullptr) return fail(ErrorCode::invalid_argument, "no graph to instantiate: the handle is null");
-    // As the restored one that it is compared with; of a graph that cannot be read nothing is.
-    const auto read = read_graph(core, graph);
-    return instantiate_foreign(core, graph, read ? instantiate_flags_of(*read) : 0);
 }
 
 Result<std::unique_ptr<CudaGraphExec>> CudaGraphExec::make_captured(Core& core, const RawGraph& graph)

@@ -22,6 +22,10 @@ struct CudaOptions {
 /// Loads nothing yet: Backend::devices and Backend::open do, and say what is missing and the cure.
 [[nodiscard]] std::shared_ptr<Backend> make_cuda_backend(CudaOptions options = {});
 
+/// The same without what records and compiles: no CUPTI, no NVRTC. Its devices compile and capture nothing (unsupported).
+/// What uses this one alone is linked with the component backend_cuda_replay.
+[[nodiscard]] std::shared_ptr<Backend> make_cuda_replay_backend(CudaOptions options = {});
+
 /// NVRTC for an architecture ("sm_90"): neither a driver nor a GPU is needed. invalid_argument names those that it
 /// compiles for; not_found: there is no NVRTC.
 [[nodiscard]] Result<std::unique_ptr<AheadCompiler>> make_cuda_ahead_compiler(const std::string& architecture,
