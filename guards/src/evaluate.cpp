@@ -276,6 +276,17 @@ std::vector<Mismatch> evaluate_facts(const std::vector<Fact>& recorded, const st
     return std::move(comparison.mismatches);
 }
 
+std::vector<Mismatch> device_mismatches(const Guards& recorded, const std::vector<Fact>& here,
+                                        const Relaxation& relaxation)
+{
+    std::vector<Fact> of_device;
+    for (const Fact& fact : here) {
+        const auto same = std::ranges::find(recorded.facts, fact.name, &Fact::name);
+        if (same != recorded.facts.end()) of_device.push_back(*same);
+    }
+    return evaluate_facts(of_device, here, relaxation);
+}
+
 std::size_t compared_count(const Guards& recorded, const Guards& now) { return compare(recorded, now, {}, true).count; }
 
 std::string summarize(const std::vector<Mismatch>& mismatches)

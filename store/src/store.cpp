@@ -218,6 +218,19 @@ Result<std::optional<Bytes>> Store::object(const Name& name)
     return bytes;
 }
 
+Result<Bytes> Store::image_of_entry(const cachefmt::ImageRef& needed)
+{
+    auto bytes = image(needed.digest, needed.size);
+    if (!bytes) return std::unexpected(bytes.error());
+    if (!*bytes)
+        return fail(ErrorCode::not_found, "image {} ({}) is missing or damaged", short_hex(needed.digest),
+                    needed.label);
+    if ((**bytes).size() != needed.size)
+        return fail(ErrorCode::corrupt, "image {} ({}) has {} bytes, the entry says {}", short_hex(needed.digest),
+                    needed.label, (**bytes).size(), needed.size);
+    return std::move(**bytes);
+}
+
 Result<bool> Store::publish_image(ByteView blob, ArtifactKind kind)
 {
     const Caps& caps = m_levels.front().caps;

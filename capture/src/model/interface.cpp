@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "warmgraph/capture/numbers.hpp"
+#include "warmgraph/guards/interface_text.hpp"
 
 namespace warmgraph {
 
@@ -16,35 +16,12 @@ NamedHandles::const_iterator find_handle(const NamedHandles& handles, std::uint6
     return std::ranges::find(handles, handle, [](const auto& one) { return one.second; });
 }
 
-namespace {
-
-std::string_view kind_name(cachefmt::RegionKind kind) noexcept
-{
-    switch (kind) {
-    case cachefmt::RegionKind::input: return "input";
-    case cachefmt::RegionKind::output: return "output";
-    case cachefmt::RegionKind::state: return "state";
-    default: return "weights";
-    }
-}
-
-} // namespace
-
 std::string Interface::text() const
 {
-    // Runs of one kind: the tensors' names are guards of their own, and a model may have thousands of weights.
-    std::string text;
-    for (std::size_t i = 0; i < regions.size();) {
-        std::size_t end = i + 1;
-        while (end < regions.size() && regions[end].kind == regions[i].kind) ++end;
-        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", end - i, kind_name(regions[i].kind));
-        i = end;
-    }
-    for (std::size_t i = 0; i < scalars.size(); ++i)
-        text +=
-            fmt::format("; scalar {} {} [{}, {}]", scalars[i].name, to_string(scalars[i].dtype),
-                        number_text(scalars[i].dtype, ranges[i].low), number_text(scalars[i].dtype, ranges[i].high));
-    return text;
+    std::vector<cachefmt::RegionKind> kinds;
+    kinds.reserve(regions.size());
+    for (const RegionDecl& region : regions) kinds.push_back(region.kind);
+    return guards::interface_text(kinds, scalars, ranges);
 }
 
 std::optional<std::size_t> Interface::region(std::string_view name) const noexcept

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <random>
 #include <unordered_set>
 #include <utility>
+
+#include "warmgraph/guards/number_bits.hpp"
 
 namespace warmgraph {
 
@@ -17,73 +18,6 @@ constexpr std::size_t k_coarse_random = 6; // among those that are always probed
 constexpr std::uint64_t k_middle = 256, k_ends = 130, k_multiples = 8;
 constexpr int k_exponents = 24, k_wholes = 32;
 constexpr std::size_t k_float_random = 256;
-
-template <class T>
-std::uint64_t to_bits(T value) noexcept
-{
-    std::uint64_t bits = 0;
-    std::memcpy(&bits, &value, sizeof value);
-    return bits;
-}
-
-template <class T>
-T from_bits(std::uint64_t bits) noexcept
-{
-    T value;
-    std::memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-/// Calls f with a value of the scalar type's C++ type, made from the bits.
-template <class F>
-auto visit(DType type, std::uint64_t bits, F f)
-{
-    switch (type) {
-    case DType::u32: return f(from_bits<std::uint32_t>(bits));
-    case DType::i64: return f(from_bits<std::int64_t>(bits));
-    case DType::u64: return f(from_bits<std::uint64_t>(bits));
-    case DType::f32: return f(from_bits<float>(bits));
-    case DType::f64: return f(from_bits<double>(bits));
-    default: return f(from_bits<std::int32_t>(bits));
-    }
-}
-
-template <class To, class From>
-std::optional<std::uint64_t> convert_value(From value) noexcept
-{
-    if constexpr (std::is_floating_point_v<To>) {
-        return to_bits(static_cast<To>(value));
-    } else if constexpr (std::is_floating_point_v<From>) {
-        return std::nullopt;
-    } else {
-        if (!std::in_range<To>(value)) return std::nullopt;
-        return to_bits(static_cast<To>(value));
-    }
-}
-
-template <class T>
-ScalarRange whole_range() noexcept
-{
-    return {to_bits(std::numeric_limits<T>::lowest()), to_bits(std::numeric_limits<T>::max())}; // of finite ones
-}
-
-template <class T>
-std::optional<std::uint64_t> bound(double value) noexcept
-{
-    if constexpr (std::is_floating_point_v<T>) {
-        return to_bits(static_cast<T>(value));
-    } else {
-        // 2^63 and 2^64 are exact in double: anything at or above the limit does not fit.
-        constexpr double k_limit = std::is_same_v<T, std::uint64_t> ? 18446744073709551616.0
-                                   : std::is_same_v<T, std::int64_t>
-                                       ? 9223372036854775808.0
-                                       : static_cast<double>(std::numeric_limits<T>::max()) + 1;
-        if (value != std::floor(value) || value < static_cast<double>(std::numeric_limits<T>::lowest()) ||
-            value >= k_limit)
-            return std::nullopt;
-        return to_bits(static_cast<T>(value));
-    }
-}
 
 /// Collects values of a range, each once, in the order of their coming.
 template <class T>
@@ -197,67 +131,10 @@ std::string grouped(std::uint64_t number)
 
 } // namespace
 
-bool is_scalar_type(DType type) noexcept
-{
-    switch (type) {
-    case DType::i32:
-    case DType::u32:
-    case DType::i64:
-    case DType::u64:
-    case DType::f32:
-    case DType::f64: return true;
-    default: return false;
-    }
-}
-
-bool is_real(DType type) noexcept
-{
-    return type == DType::f16 || type == DType::bf16 || type == DType::f32 || type == DType::f64;
-}
-
-std::optional<std::uint64_t> convert(DType from, std::uint64_t bits, DType to) noexcept
-{
-    return visit(from, bits, [to](auto value) -> std::optional<std::uint64_t> {
-        switch (to) {
-        case DType::i32: return convert_value<std::int32_t>(value);
-        case DType::u32: return convert_value<std::uint32_t>(value);
-        case DType::i64: return convert_value<std::int64_t>(value);
-        case DType::u64: return convert_value<std::uint64_t>(value);
-        case DType::f32: return convert_value<float>(value);
-        case DType::f64: return convert_value<double>(value);
-        default: return std::nullopt;
-        }
-    });
-}
-
-std::string number_text(DType type, std::uint64_t bits)
-{
-    return visit(type, bits, [](auto value) { return fmt::format("{}", value); });
-}
-
-Result<ScalarRange> range_of(const NumberDecl& scalar)
-{
-    return visit(scalar.dtype, 0, [&]<class T>(T) -> Result<ScalarRange> {
-        if (!scalar.range) return whole_range<T>();
-        const auto low = bound<T>(scalar.range->first), high = bound<T>(scalar.range->second);
-        if (!low || !high)
-            return fail(ErrorCode::invalid_argument, "scalar '{}' has the range [{}, {}], which {} cannot hold",
-                        scalar.name, scalar.range->first, scalar.range->second, to_string(scalar.dtype));
-        return ScalarRange{*low, *high};
-    });
-}
-
-bool in_range(DType type, std::uint64_t bits, const ScalarRange& range) noexcept
-{
-    return visit(type, bits, [&range]<class T>(T value) {
-        return value >= from_bits<T>(range.low) && value <= from_bits<T>(range.high);
-    });
-}
-
 ProbePlan plan_probes(DType type, const ScalarRange& range, std::uint64_t current)
 {
     ProbePlan plan;
-    plan.values = visit(type, 0, [&]<class T>(T) {
+    plan.values = visit_number(type, 0, [&]<class T>(T) {
         const T low = from_bits<T>(range.low), high = from_bits<T>(range.high);
         if constexpr (std::is_integral_v<T>)
             plan.total = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low) + 1;

@@ -153,15 +153,7 @@ replay::ImageSource Cache::Impl::image_source() const
 {
     return [store = store, why_off = settings.disabled_reason](const cachefmt::ImageRef& image) -> Result<Bytes> {
         if (!store) return fail(ErrorCode::not_found, "its code is not kept: {}", why_off);
-        auto bytes = store->image(image.digest, image.size);
-        if (!bytes) return std::unexpected(bytes.error());
-        if (!*bytes)
-            return fail(ErrorCode::not_found, "image {} ({}) is missing or damaged", short_hex(image.digest),
-                        image.label);
-        if ((**bytes).size() != image.size)
-            return fail(ErrorCode::corrupt, "image {} ({}) has {} bytes, the entry says {}", short_hex(image.digest),
-                        image.label, (**bytes).size(), image.size);
-        return std::move(**bytes);
+        return store->image_of_entry(image);
     };
 }
 

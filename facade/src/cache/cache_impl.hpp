@@ -24,6 +24,7 @@
 #include "preload/preload_queue.hpp"
 #include "warmgraph/cachefmt/entry.hpp"
 #include "warmgraph/guards/evaluate.hpp"
+#include "warmgraph/guards/interface_text.hpp"
 #include "warmgraph/ranks/launcher.hpp"
 #include "warmgraph/replay/executable.hpp"
 #include "warmgraph/replay/module_cache.hpp"
@@ -95,19 +96,13 @@ struct CacheAccess {
     static const std::shared_ptr<Cache::Impl>& impl(const Cache& cache) noexcept { return cache.m_impl; }
 };
 
-inline constexpr const char* k_interface_fact = "interface";
+using guards::k_interface_fact;
 
 /// Where an entry keeps Spec::metadata.
 inline constexpr const char* k_metadata_fact = "caller.metadata";
 
 /// Facts by which the code of a function is known: Spec::recorded_code.
 [[nodiscard]] bool is_code_fact(std::string_view name) noexcept;
-
-/// Of the facts that a device tells, those that an entry has otherwise: the rest is the functions' own. `here` is
-/// canonical.
-[[nodiscard]] std::vector<guards::Mismatch> device_mismatches(const cachefmt::Guards& recorded,
-                                                              const std::vector<cachefmt::Fact>& here,
-                                                              const guards::Relaxation& relaxation);
 
 /// The facts of a function here and now, canonical. `interface` is Interface::text().
 [[nodiscard]] std::vector<cachefmt::Fact> gather_facts(const Cache::Impl& cache, const std::string& function,

@@ -49,18 +49,6 @@ struct Fit {
 
 } // namespace
 
-std::vector<guards::Mismatch> device_mismatches(const cachefmt::Guards& recorded,
-                                                const std::vector<cachefmt::Fact>& here,
-                                                const guards::Relaxation& relaxation)
-{
-    cachefmt::Guards of_device;
-    for (const auto& fact : here) {
-        const auto same = std::ranges::find(recorded.facts, fact.name, &cachefmt::Fact::name);
-        if (same != recorded.facts.end()) of_device.facts.push_back(*same);
-    }
-    return guards::evaluate(of_device, {here, {}, {}}, relaxation);
-}
-
 void FitLog::tell(const CacheSettings& settings, store::LocalStore* store, const backends::Device& device)
 try {
     if (store == nullptr || !log().should_log(spdlog::level::info)) return; // nobody reads it: no header is read for it

@@ -1,7 +1,5 @@
 // Cache::entries: what is stored for a function, from headers alone.
 #include <algorithm>
-#include <charconv>
-#include <sstream>
 
 #include "cache/cache_impl.hpp"
 #include "device/device_impl.hpp"
@@ -9,35 +7,17 @@
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/units.hpp"
 #include "warmgraph/cachefmt/fact_names.hpp"
-#include "warmgraph/capture/numbers.hpp"
+#include "warmgraph/guards/interface_text.hpp"
 
 namespace warmgraph {
 
 namespace {
 
+using cachefmt::RegionKind;
 using cachefmt::TensorSpec;
 
-constexpr std::string_view k_model_config = "config.model.", k_config = "config.";
-
-std::vector<std::string_view> split(std::string_view text, std::string_view by)
-{
-    std::vector<std::string_view> parts;
-    for (std::size_t end = text.find(by); end != std::string_view::npos; end = text.find(by)) {
-        parts.push_back(text.substr(0, end));
-        text.remove_prefix(end + by.size());
-    }
-    parts.push_back(text);
-    return parts;
-}
-
-/// 0 where it is none.
-template <class T>
-T parse_number(std::string_view text)
-{
-    T value{};
-    std::from_chars(text.data(), text.data() + text.size(), value);
-    return value;
-}
+using cachefmt::fact::k_config;
+using cachefmt::fact::k_model_config;
 
 /// Empty where the sizes say as much.
 std::vector<std::int64_t> own_strides(const TensorSpec& tensor)
@@ -60,12 +40,12 @@ std::uint64_t extent_of(const TensorSpec& tensor)
     return guards::extent_bytes(arg);
 }
 
-void declare(Spec& spec, std::string_view kind, const TensorSpec& tensor)
+void declare(Spec& spec, RegionKind kind, const TensorSpec& tensor)
 {
     TensorDecl decl{tensor.name, tensor.dtype, tensor.sizes, own_strides(tensor)};
-    if (kind == "input") return spec.inputs.push_back(std::move(decl));
-    if (kind == "output") return spec.outputs.push_back(std::move(decl));
-    const Access access = kind == "weights" ? Access::read_only : Access::read_write;
+    if (kind == RegionKind::input) return spec.inputs.push_back(std::move(decl));
+    if (kind == RegionKind::output) return spec.outputs.push_back(std::move(decl));
+    const Access access = kind == RegionKind::weights ? Access::read_only : Access::read_write;
     spec.states.push_back({tensor.name,
                            {Address{}, extent_of(tensor)},
                            access,
@@ -74,36 +54,16 @@ void declare(Spec& spec, std::string_view kind, const TensorSpec& tensor)
                            std::move(decl.strides)});
 }
 
-/// "scalar position i32 [0, 255]". A range that is the type's own was none.
-void declare_scalar(Spec& spec, std::string_view text)
-{
-    std::istringstream words{std::string(text)};
-    std::string what, name, type, low, high;
-    words >> what >> name >> type >> low >> high;
-    const auto dtype = parse_dtype(type);
-    if (!dtype || low.empty() || high.empty()) return;
-    low.erase(0, 1);
-    low.pop_back();
-    high.pop_back();
-    ScalarDecl decl = scalar(name, *dtype);
-    const auto whole = range_of({name, *dtype, std::nullopt});
-    if (!whole || low != number_text(*dtype, whole->low) || high != number_text(*dtype, whole->high))
-        decl.range = {parse_number<double>(low), parse_number<double>(high)};
-    spec.scalars.push_back(std::move(decl));
-}
-
 /// The declaration whose Interface::text() this is. What is no such text gives another one's.
 Spec declared(std::string_view text, const std::vector<TensorSpec>& tensors)
 {
     Spec spec;
-    const auto parts = split(text, "; ");
-    auto tensor = tensors.begin();
-    for (const std::string_view run : split(parts.front(), ", ")) {
-        const std::string_view kind = run.substr(std::min(run.find(' ') + 1, run.size()));
-        for (auto left = parse_number<std::size_t>(run); left != 0 && tensor != tensors.end(); --left)
-            declare(spec, kind, *tensor++);
+    const auto interface = guards::parse_interface(text, tensors.size());
+    for (std::size_t i = 0; i < interface.kinds.size(); ++i) declare(spec, interface.kinds[i], tensors[i]);
+    for (const NumberDecl& number : interface.scalars) {
+        ScalarDecl& decl = spec.scalars.emplace_back(scalar(number.name, number.dtype));
+        decl.range = number.range;
     }
-    for (std::size_t i = 1; i < parts.size(); ++i) declare_scalar(spec, parts[i]);
     return spec;
 }
 

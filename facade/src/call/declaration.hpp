@@ -41,7 +41,6 @@ void refuse_inside_itself(const std::string& function, std::string_view what);
 /// for.
 void refuse_nested(const std::string& function);
 
-/// The device of a tensor in page-locked host memory, in its guards: copies differ, so it is another variant.
-inline constexpr const char* k_host_memory = "host";
+using guards::k_host_memory;
 
 } // namespace warmgraph

@@ -87,7 +87,7 @@ void add_tuned(std::vector<Fact>& facts, const std::vector<Tuned>& tuned)
 
 } // namespace
 
-bool is_code_fact(std::string_view name) noexcept { return name.starts_with("code.") || name.starts_with("program."); }
+bool is_code_fact(std::string_view name) noexcept { return cachefmt::fact::is_of_code(name); }
 
 std::vector<std::string> environment_of(const Spec& spec)
 {
@@ -102,13 +102,15 @@ std::vector<Fact> gather_facts(const Cache::Impl& cache, const std::string& func
 {
     std::vector<Fact> facts = device.facts();
     check_compiler_flags(facts, spec);
-    facts.push_back({"entry.format", std::to_string(cachefmt::k_format_version), Role::must_match});
+    facts.push_back(
+        {std::string(cachefmt::fact::k_format), std::to_string(cachefmt::k_format_version), Role::must_match});
     facts.push_back({k_interface_fact, interface, Role::must_match});
     for (const auto& [name, value] : spec.recorded_code) facts.push_back({name, value, Role::must_match});
     if (spec.recorded_code.empty()) facts.push_back(code_identity(spec, code));
     for (const auto& [name, value] : cache.settings.options.config)
-        facts.push_back({"config.model." + name, value, Role::must_match});
-    for (const auto& [name, value] : spec.config) facts.push_back({"config." + name, value, Role::must_match});
+        facts.push_back({std::string(cachefmt::fact::k_model_config) + name, value, Role::must_match});
+    for (const auto& [name, value] : spec.config)
+        facts.push_back({std::string(cachefmt::fact::k_config) + name, value, Role::must_match});
     const auto values = environment_of(spec);
     for (std::size_t i = 0; i < values.size(); ++i)
         facts.push_back(
@@ -116,8 +118,8 @@ std::vector<Fact> gather_facts(const Cache::Impl& cache, const std::string& func
     add_programs(facts, spec);
     if (spec.recorded_code.empty()) add_tuned(facts, spec.tuned);
 
-    facts.push_back({"model.name", cache.settings.options.model, Role::identity});
-    facts.push_back({"function.name", function, Role::identity});
+    facts.push_back({std::string(cachefmt::fact::k_model), cache.settings.options.model, Role::identity});
+    facts.push_back({std::string(cachefmt::fact::k_function), function, Role::identity});
     facts.push_back({std::string(cachefmt::fact::k_rank), cachefmt::folder_name(cache.settings.rank), Role::identity});
 
     facts.push_back({std::string(cachefmt::fact::k_binary_path), binary_of(code), Role::advisory});

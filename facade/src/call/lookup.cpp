@@ -8,40 +8,17 @@
 #include "warmgraph/base/printable.hpp"
 #include "warmgraph/capture/bindings.hpp"
 #include "warmgraph/replay/exposure.hpp"
+#include "warmgraph/replay/stored_graph.hpp"
 
 namespace warmgraph {
 
 namespace {
 
-/// Calls bind by position: what is declared comes first, in its order, and all else is the entry's own. Files are not
-/// trusted.
 Result<void> check_regions(const Interface& interface, const cachefmt::Graph& graph)
 {
-    const std::size_t declared = interface.regions.size();
-    if (graph.regions.size() < declared)
-        return fail(ErrorCode::corrupt, "the entry has {} regions, the function declares {}", graph.regions.size(),
-                    declared);
-    for (std::size_t i = 0; i < graph.regions.size(); ++i) {
-        const cachefmt::Region& region = graph.regions[i];
-        const bool is_own = region.kind == cachefmt::RegionKind::arena || region.kind == cachefmt::RegionKind::constant;
-        if (i < declared ? region.kind != interface.regions[i].kind || region.name != interface.region_names[i]
-                         : !is_own)
-            return fail(ErrorCode::corrupt, "region {} of the entry, '{}', is none that the function declares there", i,
-                        region.name);
-    }
-    return {};
-}
-
-/// What the function may keep is what it may be given.
-Result<void> check_constants_size(const cachefmt::Graph& graph, std::uint64_t most)
-{
-    std::uint64_t bytes = 0; // the decoder has bounded their number and sizes
-    for (const auto& region : graph.regions)
-        if (region.kind == cachefmt::RegionKind::constant) bytes += region.size;
-    if (bytes <= most) return {};
-    return fail(ErrorCode::unsupported,
-                "the entry's constants have {} bytes, at most {} are loaded: raise Spec::max_constant_bytes", bytes,
-                most);
+    std::vector<replay::DeclaredRegion> declared;
+    for (const RegionDecl& region : interface.regions) declared.push_back({region.name, region.kind});
+    return replay::check_regions(declared, graph);
 }
 
 /// Can a call of this interface look like the recorded one, its inputs and outputs in device memory? Others are left to
@@ -174,7 +151,7 @@ Result<void> Lookup::check_stored(const cachefmt::EntryHeader& header, const cac
         m_sources.store->set_aside(header, agrees.error());
         return agrees;
     }
-    if (auto fits = check_constants_size(graph, m_declaration->spec.max_constant_bytes); !fits) return fits;
+    if (auto fits = replay::check_constants_size(graph, m_declaration->spec.max_constant_bytes); !fits) return fits;
     // One of the graph's own in its place would be seen by nobody outside.
     for (const std::string& event : graph.events)
         if (find_name(m_declaration->handles.events, event) == m_declaration->handles.events.end())

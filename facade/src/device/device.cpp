@@ -135,14 +135,7 @@ std::shared_ptr<Device::Impl> shared_device(std::shared_ptr<backends::Device> de
 
 const store::LoadTarget& Device::Impl::load_target()
 {
-    std::call_once(m_target_asked, [this] {
-        const auto facts = device->facts();
-        const auto fact = [&facts](std::string_view name) {
-            const auto found = std::ranges::find(facts, name, &cachefmt::Fact::name);
-            return found != facts.end() ? found->value : std::string{};
-        };
-        m_target = {fact("driver.version"), fmt::format("{} ({})", device->name(), fact("device.architecture"))};
-    });
+    std::call_once(m_target_asked, [this] { m_target = store::load_target(device->name(), device->facts()); });
     return m_target;
 }
 

@@ -14,6 +14,17 @@ inline constexpr std::string_view k_unset = "(unset)";    ///< value of a variab
 inline constexpr std::string_view k_build_id = "code.build_id";
 inline constexpr std::string_view k_binary_path = "binary.path";
 inline constexpr std::string_view k_rank = "rank";
+inline constexpr std::string_view k_model = "model.name";
+inline constexpr std::string_view k_function = "function.name";
+inline constexpr std::string_view k_format = "entry.format";
+inline constexpr std::string_view k_config = "config.";             ///< with the key
+inline constexpr std::string_view k_model_config = "config.model."; ///< of the cache's model, with the key
+
+/// Is the code of a function known by it?
+[[nodiscard]] constexpr bool is_of_code(std::string_view name) noexcept
+{
+    return name.starts_with("code.") || name.starts_with("program.");
+}
 
 /// Has its value an order? These are versions: a newer one is accepted where the caller says so, all others must be equal.
 [[nodiscard]] constexpr bool has_order(std::string_view name) noexcept

@@ -12,6 +12,7 @@
 #include "warmgraph/base/error.hpp"
 #include "warmgraph/cachefmt/graph.hpp"
 #include "warmgraph/guards/call_guard.hpp"
+#include "warmgraph/guards/numbers.hpp"
 
 namespace warmgraph {
 
@@ -33,18 +34,6 @@ struct NamedConstant {
     std::string name;
     MemoryRef memory;
     bool no_addresses = false; ///< as RegionDecl's
-};
-
-/// A host number: a scalar that a graph follows, or a value that it is specialised on.
-struct NumberDecl {
-    std::string name;
-    DType dtype = DType::i64;
-    std::optional<std::pair<double, double>> range{}; ///< inclusive; of scalars alone
-};
-
-/// Inclusive bounds of a scalar, as bits of its type. Without a declared range: the whole type.
-struct ScalarRange {
-    std::uint64_t low = 0, high = 0;
 };
 
 /// Objects of the driver's by name and handle.

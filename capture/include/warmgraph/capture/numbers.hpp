@@ -1,33 +1,13 @@
-// Host numbers by type and bits: conversion, ranges, and the values at which a scalar is probed.
+// The values at which a scalar is probed.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "warmgraph/capture/interface.hpp"
+#include "warmgraph/guards/numbers.hpp"
 
 namespace warmgraph {
-
-[[nodiscard]] bool is_scalar_type(DType type) noexcept;
-/// The bits of a word that a number of this many bytes (4, 8) has.
-[[nodiscard]] constexpr std::uint64_t bits_of_width(std::size_t width) noexcept
-{
-    return width == 8 ? ~0ULL : 0xFFFF'FFFFULL;
-}
-/// Floating point, of whatever width.
-[[nodiscard]] bool is_real(DType type) noexcept;
-
-/// A number of type `from` as bits of `to`; nullopt when it cannot hold it. Integers must fit, f64 rounds to f32,
-/// integers become floats, floats never become integers.
-[[nodiscard]] std::optional<std::uint64_t> convert(DType from, std::uint64_t bits, DType to) noexcept;
-
-[[nodiscard]] std::string number_text(DType type, std::uint64_t bits);
-
-/// The declared range as bits, or the whole type. invalid_argument when the type cannot hold a bound.
-[[nodiscard]] Result<ScalarRange> range_of(const NumberDecl& scalar);
-[[nodiscard]] bool in_range(DType type, std::uint64_t bits, const ScalarRange& range) noexcept;
 
 /// Values at which captures show where a scalar goes, in the order in which they tell most.
 struct ProbePlan {

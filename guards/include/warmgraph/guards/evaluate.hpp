@@ -15,6 +15,9 @@ using cachefmt::Role;
 using cachefmt::TensorSpec;
 using cachefmt::ValueSpec;
 
+/// The device of a tensor in page-locked host memory, in its guards: copies differ, so it is another variant.
+inline constexpr const char* k_host_memory = "host";
+
 /// How strictly versions are compared.
 enum class VersionRule { exact, same_or_newer };
 
@@ -38,6 +41,11 @@ struct Mismatch {
 /// The same of facts alone.
 [[nodiscard]] std::vector<Mismatch> evaluate_facts(const std::vector<Fact>& recorded, const std::vector<Fact>& now,
                                                    const Relaxation& relaxation = {});
+
+/// Of the facts that a device tells, those that an entry has otherwise: the rest is the functions' own. `here` is
+/// canonical.
+[[nodiscard]] std::vector<Mismatch> device_mismatches(const Guards& recorded, const std::vector<Fact>& here,
+                                                      const Relaxation& relaxation);
 
 /// How many things evaluate() compares between these two (for "everything else (31 facts) agrees").
 [[nodiscard]] std::size_t compared_count(const Guards& recorded, const Guards& now);

@@ -3,8 +3,10 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "warmgraph/base/error.hpp"
+#include "warmgraph/cachefmt/guard_data.hpp"
 
 namespace warmgraph::store {
 
@@ -13,6 +15,8 @@ struct LoadTarget {
     std::string driver; ///< its version
     std::string device; ///< its name and architecture
 };
+/// Of a device with this name that tells these facts.
+[[nodiscard]] LoadTarget load_target(const std::string& name, const std::vector<cachefmt::Fact>& facts);
 
 /// The load goes on as long as this lives. Its file stays behind where the process dies meanwhile; that is a death. One that
 /// just ends is neither a death nor a success.

@@ -31,6 +31,11 @@ struct BytesBudget {
 /// takes them. invalid_argument likewise.
 [[nodiscard]] Result<BytesBudget> parse_budget(std::string_view what, std::string_view text);
 
+/// Those that are on: what is off is neither looked up, read, written nor counted. "all" and "": all; "entries,compiled":
+/// these alone; "-tuned,-profiles": all but these. invalid_argument for an unknown kind, and for kinds with and without '-'
+/// together, names `what`, where the text stood.
+[[nodiscard]] Result<KindSet> parse_kinds(std::string_view what, std::string_view text);
+
 /// Of a setting that only tunes. A value that makes no sense costs a warning, never a service's start: the default is used.
 template <class Value>
 [[nodiscard]] Value or_default(Result<Value> setting)

@@ -115,6 +115,8 @@ public:
     /// Verified against the digest; nullopt when missing; damaged ones are refused to the tier and reported as missing.
     /// `size` is what the entry says: no more is read.
     [[nodiscard]] Result<std::optional<Bytes>> image(const Digest& digest, std::uint64_t size = ~0ULL);
+    /// The same of one that an entry needs. not_found: it is missing or damaged; corrupt: it has another size.
+    [[nodiscard]] Result<Bytes> image_of_entry(const cachefmt::ImageRef& image);
     /// Puts unless it is there already (then it is used now). Returns true when put. unsupported: over the cap. REQUIRES:
     /// is_blob(kind).
     [[nodiscard]] Result<bool> publish_image(ByteView blob, ArtifactKind kind = ArtifactKind::images);

@@ -12,6 +12,7 @@
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/printable.hpp"
 #include "warmgraph/base/process.hpp"
+#include "warmgraph/cachefmt/fact_names.hpp"
 
 namespace warmgraph::store {
 namespace {
@@ -128,6 +129,15 @@ Error condemned(const LoadTarget& target)
 }
 
 } // namespace
+
+LoadTarget load_target(const std::string& name, const std::vector<cachefmt::Fact>& facts)
+{
+    const auto fact = [&facts](std::string_view of) {
+        const auto found = std::ranges::find(facts, of, &cachefmt::Fact::name);
+        return found != facts.end() ? found->value : std::string{};
+    };
+    return {fact(cachefmt::fact::k_driver_version), fmt::format("{} ({})", name, fact("device.architecture"))};
+}
 
 class LoadMarks::Mark final : public LoadMark {
 public:

@@ -1,0 +1,46 @@
+// Host numbers by type and bits: what is declared of them, conversion, and ranges.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "warmgraph/base/dtype.hpp"
+#include "warmgraph/base/error.hpp"
+
+namespace warmgraph {
+
+/// A host number: a scalar that a graph follows, or a value that it is specialised on.
+struct NumberDecl {
+    std::string name;
+    DType dtype = DType::i64;
+    std::optional<std::pair<double, double>> range{}; ///< inclusive; of scalars alone
+};
+
+/// Inclusive bounds of a scalar, as bits of its type. Without a declared range: the whole type.
+struct ScalarRange {
+    std::uint64_t low = 0, high = 0;
+};
+
+[[nodiscard]] bool is_scalar_type(DType type) noexcept;
+/// The bits of a word that a number of this many bytes (4, 8) has.
+[[nodiscard]] constexpr std::uint64_t bits_of_width(std::size_t width) noexcept
+{
+    return width == 8 ? ~0ULL : 0xFFFF'FFFFULL;
+}
+/// Floating point, of whatever width.
+[[nodiscard]] bool is_real(DType type) noexcept;
+
+/// A number of type `from` as bits of `to`; nullopt when it cannot hold it. Integers must fit, f64 rounds to f32,
+/// integers become floats, floats never become integers.
+[[nodiscard]] std::optional<std::uint64_t> convert(DType from, std::uint64_t bits, DType to) noexcept;
+
+[[nodiscard]] std::string number_text(DType type, std::uint64_t bits);
+
+/// The declared range as bits, or the whole type. invalid_argument when the type cannot hold a bound.
+[[nodiscard]] Result<ScalarRange> range_of(const NumberDecl& scalar);
+[[nodiscard]] bool in_range(DType type, std::uint64_t bits, const ScalarRange& range) noexcept;
+
+} // namespace warmgraph
