@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 import warmgraph  # noqa: E402
 from warmgraph import _fork, _pools, _preload  # noqa: E402
-from warmgraph.torch import _launching  # noqa: E402
+from warmgraph.torch import _function, _launching  # noqa: E402
 
 
 def doubled(x: Any) -> Any:
@@ -130,7 +130,7 @@ def test_it_is_begun_in_the_background_once_for_each_device(monkeypatch: pytest.
     assert asked == ["doubled"]
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
-    function = warmgraph.torch.TorchFunction(wrapped)
+    function = _function.TorchFunction(wrapped)
     function.begin(wrapped)
     assert asked == ["doubled"] and _preload.was_begun(wrapped, 0)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)

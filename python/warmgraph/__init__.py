@@ -4,12 +4,11 @@
 """
 from __future__ import annotations
 
-import sys
-
-from . import _arming
-from ._array import Array, Tensor, like
+from . import _arming, _frameworks
+from ._shapes import Tensor, like
 from ._compiled import CachedFunction, cache_compile
-from ._device import Device, Local, Program
+from ._library import library
+from ._device import Array, Device, Local, Program
 from ._native import ArtifactAmount, Cache, CacheInfo, Function, Report, Scalar, Spec, Statistics
 from ._reading import Cleared, clear, explain, load_cache_artifacts, pause_recording, readable_cache, save_cache_artifacts, stats
 from ._run import copy, empty, empty_like, fill, forked
@@ -31,19 +30,8 @@ __all__ = [
 
 def version() -> str:
     """The library's version, and the backends that its build has: "0.1.0 (opencl, cuda)"."""
-    from ._library import library
-
     return f"{library().wg_version().decode()} ({library().wg_backends().decode()})"
 
 
-def _import_torchs_half() -> None:
-    """Where PyTorch is there already: a first call need not wait for it."""
-    if "torch" in sys.modules:
-        try:
-            from . import torch as _
-        except Exception:  # the first call with a tensor of PyTorch's says it
-            pass
-
-
 _arming.arm()
-_import_torchs_half()
+_frameworks.load_quietly()  # where PyTorch is there already: a first call need not wait for it

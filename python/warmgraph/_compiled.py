@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 import copy
 import dataclasses
 import functools
@@ -15,9 +14,9 @@ import threading
 import types
 from typing import Any, Callable, Dict, Mapping
 
-from . import _code, _fork, _plain, _preload, _refusals, _run, _walk, errors
-from ._array import Array, Tensor, like
-from ._device import Device, Program
+from . import _code, _current_run, _fork, _frameworks, _plain, _refusals, _walk, dtypes, errors
+from ._shapes import Tensor, like
+from ._device import Array, Device, Program
 from ._facts import Changed, Changes
 from ._leaves import OfTorch, expect_apart
 from ._native import Report, Scalar, Spec
@@ -104,8 +103,7 @@ class CachedFunction:
         self._description = description or _described(func)
         self._shared = _Shared()
         self._object = id(getattr(func, "__self__", None))  # whose later calls are known; no wrapper without a function shares any
-        if "torch" in sys.modules and not _run.tracing:
-            _run.tracing.append(sys.modules["torch"].compiler.is_compiling)
+        _frameworks.load_quietly()  # now, for it would be a part of the first call
         if func is not None:
             functools.update_wrapper(self, func, updated=())
             self._sign()
@@ -116,8 +114,9 @@ class CachedFunction:
     # --- binding, copies
 
     def __set_name__(self, owner: type, name: str) -> None:
-        if not self.options.config.model:
-            _preload.forget(self)  # its model is named after an object's class
+        framework = _frameworks.registered()
+        if framework is not None and not self.options.config.model:
+            framework.forget_preload(self)  # its model is named after an object's class
 
     def __get__(self, instance: Any, owner: type | None = None) -> CachedFunction:
         if instance is None or self._function is None or self.module is not None:
@@ -140,7 +139,7 @@ class CachedFunction:
     # --- calls
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if _run.tracing and _run.tracing[0]():  # what is traced is the function itself, with its object
+        if _current_run.tracing and _current_run.tracing[0]():  # what is traced is the function itself, with its object
             return self._itself()(*args, **kwargs)
         known = self._shared.steady.get(self._object)
         if known:
@@ -150,7 +149,7 @@ class CachedFunction:
         if self._function is None:
             raise errors.InvalidArgument(f"this wrapper of {self._description} was copied or unpickled, and is bound to no object: wrap the "
                                          "new one's method (warmgraph.cache_compile)")
-        if _run.current() is not None:  # a part of the function that runs
+        if _current_run.current() is not None:  # a part of the function that runs
             return self._function(*args, **kwargs)
         given_up = self._shared.given_up.get(self._object)
         if given_up is not None:
@@ -207,9 +206,8 @@ class CachedFunction:
         assert self._function is not None
         if self.module is None:
             return self._function
-        from . import torch as torchs
-
-        return torchs.signed_by(self.module) or self._function
+        framework = _frameworks.load()
+        return (framework.signed_by(self.module) if framework is not None else None) or self._function
 
     def _has_same_defaults(self) -> bool:
         code, defaults, named = self._defaults
@@ -222,12 +220,10 @@ class CachedFunction:
 
     def _of_torch(self, bound: dict[str, Any], is_known: bool = False) -> Any:
         """What calls it where it works on PyTorch's tensors; None where it does not. PyTorch is not imported for this."""
-        if self._shared.torchs is None and "torch" in sys.modules:
-            from . import torch as torchs
-
-            if is_known or torchs.is_torch_call(getattr(self._function, "__self__", None), bound.values()):
-                with self._shared.lock:
-                    self._shared.torchs = self._shared.torchs or (torchs.PairFunction if self.options.pair else torchs.TorchFunction)(self)
+        framework = _frameworks.load() if self._shared.torchs is None else None
+        if framework is not None and (is_known or framework.is_call(getattr(self._function, "__self__", None), bound.values())):
+            with self._shared.lock:
+                self._shared.torchs = self._shared.torchs or framework.function_of(self)
         return self._shared.torchs
 
     def _reach(self) -> _code.Reached:
@@ -346,8 +342,7 @@ class CachedFunction:
 
     def _as_it_is(self, bound: dict[str, Any], why: str) -> Any:
         """What cannot be recorded runs all the same, on the caller's memory."""
-        policy = self.options.config.policy
-        if (os.environ.get("WARMGRAPH_POLICY") if policy == "default" else policy) == "require_hit":
+        if self.policy == "require_hit":
             raise errors.MissForbidden(f"'{self._name()}' cannot be replayed, and the policy is require_hit: {why}")
         if why not in self._shared.refused:
             self._shared.refused.add(why)
@@ -363,8 +358,6 @@ class CachedFunction:
         return self._result(call)
 
     def _number(self, name: str, value: Any) -> Any:
-        from . import dtypes
-
         return dtypes.numpy_dtype(self.options.scalars[name].dtype).type(value)
 
     def _expect_scalars(self, bound: dict[str, Any]) -> None:
@@ -445,6 +438,12 @@ class CachedFunction:
         return list(self.options.read_only)
 
     # --- what it can be asked
+
+    @property
+    def policy(self) -> str:
+        """Config.policy, by default $WARMGRAPH_POLICY."""
+        given = self.options.config.policy
+        return given if given != "default" else os.environ.get("WARMGRAPH_POLICY") or "read_write"
 
     @property
     def cache_dir(self) -> str:
@@ -552,9 +551,6 @@ def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any
     for name in ("code", "read_only"):
         if name in options:
             options[name] = tuple(options[name])
-    if "torch" in sys.modules:
-        with contextlib.suppress(Exception):  # whoever calls with tensors hears of it
-            from . import torch as _  # noqa: F401  # now, for it would be a part of the first call
     if func is None:
         return functools.partial(cache_compile, **options)
     if any(kind(func) for kind in (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)):
@@ -562,11 +558,9 @@ def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any
     if isinstance(func, (staticmethod, classmethod)):
         kind = type(func).__name__
         raise errors.InvalidArgument(f"{_described(func)} is a {kind}: put @{kind} above @cache_compile")
-    module: Any = func if _is_module(func) else None
-    if module is not None:
-        from . import torch as torchs
-
-        return _requested(CachedFunction(torchs.method_of(module), Options(**options), module=module))
+    framework = _frameworks.load() if _frameworks.is_module(func) else None
+    if framework is not None:
+        return _requested(CachedFunction(framework.method_of(func), Options(**options), module=func))
     if _code.function_of(func) is None:
         raise errors.InvalidArgument(f"{func!r} is no Python function or method: wrap the method that it calls")
     return _requested(CachedFunction(func, Options(**options)))
@@ -587,11 +581,7 @@ def _check_pair(options: dict[str, Any]) -> None:
 
 
 def _requested(wrapped: CachedFunction) -> CachedFunction:
-    _preload.request(wrapped)
+    framework = _frameworks.registered()
+    if framework is not None:
+        framework.request_preload(wrapped)
     return wrapped
-
-
-def _is_module(func: Any) -> bool:
-    """Of PyTorch's, which is not imported for this."""
-    kind = getattr(getattr(sys.modules.get("torch"), "nn", None), "Module", None)
-    return kind is not None and isinstance(func, kind)

@@ -6,9 +6,6 @@ import dataclasses
 from typing import Any
 
 from . import dtypes, errors
-from ._array import Array
-from ._device import Device
-from ._library import library
 
 HOST, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType
 _CODES = {0: "i", 1: "u", 2: "f", 4: "bf", 6: "bool"}  # DLDataTypeCode
@@ -82,12 +79,3 @@ def foreign_of(value: Any) -> Foreign:
     if hasattr(type(value), "__dlpack__"):
         return of_dlpack(value)
     raise errors.InvalidArgument(f"a {type(value).__name__} has neither __cuda_array_interface__ nor __dlpack__")
-
-
-def viewed(device: Device, value: Any) -> Array:
-    found = foreign_of(value)
-    if not device.id.startswith("cuda:") or found.device not in (CUDA, CUDA_HOST, CUDA_MANAGED):
-        raise errors.InvalidArgument(f"memory of a {type(value).__name__} (DLPack device {found.device}) cannot be viewed on {device.id}: "
-                                     "copy it (device.array)")
-    address = library().wg_memory_from_pointer(found.pointer, 1).address
-    return Array(device, None, (int(address.base), int(address.offset)), found.shape, found.dtype, found.strides, keep=found.keep)

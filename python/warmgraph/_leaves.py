@@ -5,8 +5,7 @@ import sys
 from typing import Any, Callable, Optional, Protocol
 
 from . import errors
-from ._array import Array
-from ._device import Device
+from ._device import Array, Device
 
 
 class Leaf(Protocol):

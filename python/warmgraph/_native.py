@@ -10,8 +10,8 @@ import weakref
 from typing import Any, Callable, Mapping, Sequence
 
 from . import _c, _run, config as _config, dtypes, errors
-from ._array import Array, Tensor, pointer_array
-from ._device import Device, Program
+from ._shapes import Tensor, pointer_array
+from ._device import Array, Device, Program
 from ._library import Handle, array_of, library, text_or_none
 from ._run import Run
 

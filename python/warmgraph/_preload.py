@@ -114,10 +114,9 @@ def begin(wrapped: CachedFunction, index: int, name: str = "") -> None:
     of all functions whose names begin so."""
     try:
         from ._pools import pool_of
-        from .torch._function import _policy
         from .torch._launching import device_of
 
-        if wrapped.options.config.preload and _policy(wrapped) not in ("off", "refresh"):
+        if wrapped.options.config.preload and wrapped.policy not in ("off", "refresh"):
             cache = pool_of(wrapped._where()).caches[0]
             cache.preload([name] if name else wrapped._names(), device_of(index))
         if not name:

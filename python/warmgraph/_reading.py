@@ -5,10 +5,9 @@ import dataclasses
 import os
 import pathlib
 import subprocess
-import sys
 from typing import Any
 
-from . import _command, _refusals, errors
+from . import _command, _frameworks, _refusals, errors
 from ._compiled import CachedFunction
 from ._device import Device
 from ._native import Cache, CacheInfo, Statistics, paused_recording, saved_artifacts
@@ -49,9 +48,8 @@ def explain(function: CachedFunction) -> str:
     lines += _refusals.lines_of(function)
     if function._shared.last_refusal and function._shared.last_refusal not in function._shared.runs_as_it_is:
         lines.append(f"refused: {function._shared.last_refusal}")
-    of_torch = sys.modules.get("warmgraph.torch._mega_cache")
-    if of_torch is not None and of_torch.summary():
-        lines.append(of_torch.summary())
+    framework = _frameworks.registered()
+    lines += filter(None, [framework.summary() if framework is not None else ""])
     with function._shared.lock:
         misses = [variant.function.misses() for variant in function._shared.variants.values()]
     lines += [line for text in reversed(misses) for line in text.splitlines()]
@@ -81,11 +79,8 @@ def save_cache_artifacts(*, include_torch: bool = False) -> tuple[bytes, CacheIn
 def pause_recording() -> str:
     """Ends to keep device code, for the whole process, until the next miss: what keeps it makes each launch of a graph dearer, also of
     others' graphs. It is done by itself after 256 replays in a row, a minute after the last miss at the earliest (docs/cuda.md). Why not, or ''."""
-    if "torch" in sys.modules:
-        from .torch import _pausing
-
-        return _pausing.pause()
-    return paused_recording(every_cache())
+    framework = _frameworks.load()
+    return framework.pause_recording() if framework is not None else paused_recording(every_cache())
 
 
 def load_cache_artifacts(artifacts: bytes, *, device: Device | None = None, config: Config | None = None, cache_dir: Any = None) -> CacheInfo:

@@ -8,16 +8,13 @@ import dataclasses
 import logging
 import os
 import threading
-from typing import TYPE_CHECKING, Any, Callable
+from typing import Any, Callable, Protocol
 
 from . import _c, _fork
+from ._device import Device
 from ._library import library
 from ._native import Report
 from ._pools import pool_of
-
-if TYPE_CHECKING:
-    from ._compiled import CachedFunction
-    from ._device import Device
 
 _log = logging.getLogger("warmgraph")
 _lock = threading.Lock()
@@ -45,6 +42,15 @@ _WORDS = (
 
 def word_of(why: str) -> str:
     return next((word for part, word in _WORDS if part in why), "not_recordable")
+
+
+class Wrapped(Protocol):
+    """A wrapper, as far as its refusals are concerned (_compiled.CachedFunction)."""
+
+    _shared: Any
+
+    def _name(self) -> str: ...
+    def _where(self) -> Any: ...
 
 
 @dataclasses.dataclass
@@ -77,7 +83,7 @@ class Refused:
             _log.debug("that '%s' is refused is not kept", self.function, exc_info=True)
 
 
-def note(wrapped: CachedFunction, why: str, device: Callable[[], Device], name: str | None = None, is_counted: bool = False) -> None:
+def note(wrapped: Wrapped, why: str, device: Callable[[], Device], name: str | None = None, is_counted: bool = False) -> None:
     """A call ran as it is. device: the library's, which is asked for when something is written. is_counted: the library counted it, and not its text."""
     shared = wrapped._shared
     refused = shared.runs_as_it_is.get(why)
@@ -112,7 +118,7 @@ def _calls_text(calls: int) -> str:
     return f"{calls} call{'' if calls == 1 else 's'}"
 
 
-def lines_of(wrapped: CachedFunction) -> list[str]:
+def lines_of(wrapped: Wrapped) -> list[str]:
     """For explain()."""
     return [f"ran as it is, {_calls_text(one.calls)}: {one.why}" for one in list(wrapped._shared.runs_as_it_is.values())]
 

@@ -4,31 +4,13 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
+from typing import Any, Iterator, Sequence
 
-from . import _array, _c, errors
-from ._array import Array
+from . import _c, dtypes, errors
+from ._current_run import current, state, threads
+from ._device import Array, Device
 from ._library import library
-
-if TYPE_CHECKING:
-    from ._device import Device
-
-
-class _State(threading.local):
-    def __init__(self) -> None:  # in each thread: an attribute that is missing costs a call half a microsecond
-        self.runs: list[Run] = []
-
-
-state = _State()
-threads: list[int] = []  # that run a function now, each as often as it is in one: where there are none, a call need not ask about its own
-
-tracing: list[Callable[[], bool]] = []  # of a framework that is there: whether it traces the code that asks
-
-
-def current() -> Run | None:
-    """The run of this thread, the innermost."""
-    runs = state.runs
-    return runs[-1] if runs else None
+from ._shapes import Tensor
 
 
 class Run:
@@ -64,8 +46,6 @@ class Run:
 
     def number(self, name: str, dtype: str) -> Any:
         """The scalar or value of this run, as NumPy's number of its type."""
-        from . import dtypes
-
         raw = ctypes.create_string_buffer(8)
         library().wg_recorder_scalar(self.recorder, name.encode(), dtypes.CODES[dtype], raw)
         import numpy
@@ -74,8 +54,6 @@ class Run:
 
     def tensor(self, name: str, strides: Sequence[int] | None = None) -> Array:
         """An input or output of this run, with the sizes that it has in it."""
-        from . import dtypes
-
         sizes, rank, dtype = ctypes.POINTER(ctypes.c_int64)(), ctypes.c_uint64(), ctypes.c_int32()
         lib = library()
         lib.wg_recorder_sizes(self.recorder, name.encode(), ctypes.byref(sizes), ctypes.byref(rank))
@@ -87,7 +65,7 @@ class Run:
         return array
 
     def empty(self, shape: Sequence[int] | int, dtype: Any) -> Array:
-        wanted = _array.Tensor(shape, dtype)
+        wanted = Tensor(shape, dtype)
         if self.recorder is None:
             result = self.device.empty(wanted.shape, wanted.dtype)
         else:
@@ -126,16 +104,8 @@ class Run:
             "global that it names: pass it, keep it in an attribute, or take scratch memory by warmgraph.empty()")
 
 
-def address_in(run: Run | None, array: Array) -> Any:
-    if array._run is not None and array._run is not run:
-        if array._run.recorder is None:  # of a function that ran as it is: memory like any other
-            return _c.wg_address(*array._address)
-        raise errors.InvalidArgument(f"{array!r} was scratch memory of a run that has ended: use it in the function alone")
-    return _c.wg_address(*array._address) if run is None else run.where(array)
-
-
 def _needed(what: str) -> Run:
-    run = current()
+    run: Run | None = current()
     if run is None:
         raise errors.InvalidArgument(f"warmgraph.{what} is for functions of cache_compile, while they run: outside, use a Device's")
     return run
@@ -164,8 +134,6 @@ def copy(to: Array, source: Array) -> None:
 def fill(array: Array, value: Any) -> None:
     """Enqueues a fill of all elements with a number."""
     import numpy
-
-    from . import dtypes
 
     run = _needed("fill")
     if not array.is_contiguous:

@@ -8,8 +8,8 @@ import threading
 from typing import Any, Iterable, Mapping, Sequence
 
 from . import _c, errors
-from ._array import Array, Tensor
-from ._device import Device, stream_view
+from ._shapes import Tensor
+from ._device import Array, Device, stream_view
 from ._leaves import expect_apart, leaf_of
 from ._library import library
 from ._native import Function, Report, Spec

@@ -5,8 +5,8 @@ import difflib
 from typing import Any, Mapping, Sequence
 
 from . import dtypes, errors
-from ._array import Array, contiguous_strides
-from ._device import Device
+from ._shapes import contiguous_strides
+from ._device import Array, Device
 from ._leaves import leaf_of
 from ._library import library
 from ._stored import Layout, State

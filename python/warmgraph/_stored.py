@@ -8,7 +8,7 @@ import json
 from typing import Any, Mapping
 
 from . import dtypes, errors
-from ._array import extent_bytes
+from ._shapes import extent_bytes
 from ._native import Scalar
 
 TORCH = "warmgraph.torch"  # the metadata of PyTorch's functions has its version under this

@@ -10,21 +10,27 @@ import dataclasses
 import functools
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Iterable, Mapping
+from typing import Any, Iterable, Mapping, Protocol
 
 from . import _run, _walk, errors
-from ._array import Array, Tensor
-from ._device import Device
+from ._shapes import Tensor
+from ._device import Array, Device
 from ._facts import Changed, difference
 from ._leaves import leaf_of
 from ._native import Function, Spec
 from ._pools import Pool
 from ._run import Run
 
-if TYPE_CHECKING:
-    from ._compiled import CachedFunction
-
 RESULT = "return"  # outputs' path: a word that is no argument's name
+
+
+class Wrapped(Protocol):
+    """A wrapper, as far as a call asks for it (_compiled.CachedFunction)."""
+
+    options: Any
+
+    def _read(self, bound: dict[str, Any], is_tolerant: bool = False) -> _walk.Found: ...
+    def _call_function(self, arguments: dict[str, Any]) -> Any: ...
 
 
 class Variant:
@@ -80,7 +86,7 @@ class Variant:
 class Call:
     """One call on its way through."""
 
-    wrapped: CachedFunction
+    wrapped: Wrapped
     bound: dict[str, Any]
     found: _walk.Found
     device: Device

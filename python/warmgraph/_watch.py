@@ -3,12 +3,9 @@ from __future__ import annotations
 
 import operator
 import types
-from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping, Protocol, Sequence
 
 from . import _objects
-
-if TYPE_CHECKING:
-    from . import _code
 
 
 class Item:
@@ -19,6 +16,14 @@ class Item:
 
     def __call__(self) -> Any:
         return self.mapping.get(self.key)
+
+
+class Code(Protocol):
+    """The code that may run (_code.Reached)."""
+
+    def items(self) -> list[Item]: ...
+    def is_current(self) -> bool: ...
+    def is_rest_current(self) -> bool: ...
 
 
 class Watched:
@@ -175,7 +180,7 @@ class Watch:
 class Held:
     """What was watched, and the code that may run: natively once all of it was the same."""
 
-    def __init__(self, watched: Sequence[Watched], reached: _code.Reached | None = None) -> None:
+    def __init__(self, watched: Sequence[Watched], reached: Code | None = None) -> None:
         self._watched, self._reached = watched, reached
         self._watch: Watch | None = None
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from . import _framework
 from ._engines import Graph, GraphCache
-from ._function import TorchFunction
-from ._modules import method_of, signed_by
-from ._pairs import PairFunction
-from ._walking import is_torch_call
 
-__all__ = ["Graph", "GraphCache", "PairFunction", "Recorder", "SeenGraph", "TorchFunction", "is_torch_call", "method_of", "record_all", "signed_by"]
+__all__ = ["Graph", "GraphCache", "Recorder", "SeenGraph", "record_all"]
 
 if TYPE_CHECKING:
     from ._record_all import Recorder, SeenGraph, record_all
@@ -25,3 +22,6 @@ def __getattr__(name: str) -> Any:
     from . import _record_all
 
     return getattr(_record_all, name)
+
+
+_framework.register()

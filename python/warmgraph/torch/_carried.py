@@ -7,7 +7,7 @@ from typing import Any, Iterable, Mapping, Sequence
 
 import torch
 
-from .._array import contiguous_strides
+from .._shapes import contiguous_strides
 from . import _tensors
 from ._regions import Region, storage_key
 

@@ -18,7 +18,7 @@ from ..config import Config, unknown_option
 from . import _capture, _code, _collection, _gate, _launching, _mega_cache, _outside, _pausing, _recording, _regions, _registered, _sharing, _walking
 from ._bound import Bound
 from ._call import Call, Surroundings
-from ._function import TorchFunction, _policy
+from ._function import TorchFunction
 from ._regions import Region
 from ._walking import Walker
 
@@ -156,7 +156,7 @@ class GraphCache:
     def _captured(self, key: Key, function: EngineFunction, wrapped: CachedFunction, error: Exception, pool: Any,
                   stream: Any) -> tuple[Graph, Any]:
         why = errors.text_of(error)
-        if _policy(wrapped) == "require_hit":
+        if wrapped.policy == "require_hit":
             raise errors.MissForbidden(f"'{wrapped._name()}' cannot be replayed, and the policy is require_hit: {why}") from error
         if not isinstance(error, _NotAsked):
             _refusals.note(wrapped, why, _launching.current_device, is_counted=getattr(error, "is_counted", False))
@@ -220,7 +220,7 @@ class EngineFunction(TorchFunction):
             return self._found_or_recorded(wrapped, self._read_all(self._owner, inputs))
 
     def _found_or_recorded(self, wrapped: CachedFunction, call: Call) -> tuple[str, Bound]:
-        policy, given = _policy(wrapped), self._declaration(wrapped, call, self.facts(call))
+        policy, given = wrapped.policy, self._declaration(wrapped, call, self.facts(call))
         variant = self._load(wrapped, call, given) if policy != "off" else None
         if variant is not None:
             try:

@@ -6,7 +6,6 @@ import collections
 import contextlib
 import functools
 import logging
-import os
 import threading
 import types
 from typing import Any, Callable, Mapping
@@ -348,7 +347,7 @@ class TorchFunction:
     # --- the first call of a variant
 
     def _first(self, wrapped: CachedFunction, call: Call) -> Any:
-        shared, policy = wrapped._shared, _policy(wrapped)
+        shared, policy = wrapped._shared, wrapped.policy
         try:
             facts = self.facts(call)
             why = self._refused.get(_steady_facts(wrapped, facts)) if self._refused else None
@@ -531,7 +530,7 @@ class TorchFunction:
         return self._refuse(wrapped, owner, arguments, _reason(error))
 
     def _refuse(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], why: str, keeps_grad: bool = False) -> Any:
-        if _policy(wrapped) == "require_hit":
+        if wrapped.policy == "require_hit":
             raise errors.MissForbidden(f"'{wrapped._name()}' cannot be replayed, and the policy is require_hit: {why}")
         self._note(wrapped, why, None)
         self._keeps_grad = keeps_grad
@@ -570,8 +569,3 @@ def _loan(wrapped: CachedFunction, metadata: _outputs.Metadata, device: torch.de
             _log.warning("results of '%s' are not borrowed: PyTorch %s cannot say of a result that it is stale", wrapped._name(), torch.__version__)
         return None
     return _loans.Loan(wrapped._name(), metadata.outputs, device)
-
-
-def _policy(wrapped: CachedFunction) -> str:
-    given = wrapped.options.config.policy
-    return given if given != "default" else os.environ.get("WARMGRAPH_POLICY") or "read_write"

@@ -2,14 +2,11 @@
 each. It reads a list as the facts that it holds (cachefmt/fact_lists.hpp)."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Collection, Mapping
+from typing import Collection, Mapping
 
 from .. import _objects
 from . import _folding, _regions
-
-if TYPE_CHECKING:
-    from ._sharing import Part
-    from ._walking import Walker
+from ._walking import Part, Walker
 
 _SUFFIX = " *"
 _REST = f"values{_SUFFIX}"

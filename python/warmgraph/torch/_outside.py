@@ -11,7 +11,7 @@ from typing import Any, Callable
 
 import torch
 
-from .. import _run
+from .. import _current_run
 from .._steady_calls import Tests
 from . import _modes, _shadows
 
@@ -25,11 +25,11 @@ class _Running(threading.local):
 
     def __enter__(self) -> None:
         self.depth += 1
-        _run.threads.append(threading.get_ident())
+        _current_run.threads.append(threading.get_ident())
 
     def __exit__(self, *_: object) -> None:
         self.depth -= 1
-        _run.threads.remove(threading.get_ident())
+        _current_run.threads.remove(threading.get_ident())
 
 
 running = _Running()
@@ -44,11 +44,11 @@ def is_inside() -> bool:
 def expect_outside(tests: Tests, asks_stream: bool) -> list[tuple[Any, str]]:
     """not is_inside(), but for the modes. Gives (object, name) of attributes that must stay. asks_stream: the launch asks its stream itself whether it
     captures, in a third of the time."""
-    if _run.threads:  # others': they may run on for long
+    if _current_run.threads:  # others': they may run on for long
         tests.number(tests.answer(operator.attrgetter("depth"), running), 0)
-        tests.items(tests.answer(operator.attrgetter("runs"), _run.state), 0)
+        tests.items(tests.answer(operator.attrgetter("runs"), _current_run.state), 0)
     else:
-        tests.empty(_run.threads)
+        tests.empty(_current_run.threads)
     if not asks_stream:
         tests.same(tests.answer(_is_stream_capturing if torch.cuda.is_initialized() else is_captured), False)
     if vars(torch.compiler).get("_is_compiling_flag") is False:

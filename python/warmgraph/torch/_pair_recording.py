@@ -4,7 +4,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import secrets
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
+from typing import Any, Callable, Iterator, Sequence
 
 import torch
 
@@ -14,12 +14,9 @@ from .._pools import pool_of
 from . import _answers, _bound, _capture, _copies, _declarations, _entry, _launching, _outputs, _pair_metadata, _tensors
 from ._call import Call
 from ._outputs import Output
-from ._recording import _MOST_TRIES, Recording, version_of
+from ._recording import _MOST_TRIES, Recorded, Recording, version_of
 from ._saving import Saver
 from ._shadows import Shadows
-
-if TYPE_CHECKING:
-    from ._function import TorchFunction
 
 # How far captured gradients may be from the function's own, of the largest one: two runs of a kernel with atomics differ as well.
 _TOLERANCES = {torch.float64: 1e-6, torch.float32: 1e-3, torch.complex64: 1e-3, torch.complex128: 1e-6}
@@ -39,7 +36,7 @@ class _Copy:
     """Module and arguments once more, with tensors on other storages, or on the same ones, that are leaves of their own: what was computed
     with the caller's has tied them to its streams."""
 
-    def __init__(self, function: TorchFunction, call: Call, storages: dict[int, Any], swaps: bool) -> None:
+    def __init__(self, function: Recorded, call: Call, storages: dict[int, Any], swaps: bool) -> None:
         self.moved = _copies.Moved(call.places, storages)
         for tensor in differentiable_of(call):
             self.moved.of(tensor).requires_grad_(True)

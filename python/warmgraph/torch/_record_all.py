@@ -20,7 +20,7 @@ from .._compiled import CachedFunction
 from . import _capture, _copied_graph, _engines, _entry, _frames, _gate, _launching, _modes, _operators, _outputs, _outside, _pausing, _recording, _regions, _tensors, \
     _walking
 from ._call import Call, common_device
-from ._function import TorchFunction, _policy
+from ._function import TorchFunction
 from ._walking import Place
 
 _log = logging.getLogger("warmgraph")
@@ -172,8 +172,8 @@ class Recorder:
         frame, variables = _frames.variables_between(begun.spots, ended)
         name = self._name_of(frame, variables)
         wrapped = _engines.wrapped_by(self._options, name, _frames.function_of(frame))
-        if _policy(wrapped) in ("read_only", "require_hit", "off"):
-            return SeenGraph(name, "refused", f"the policy is {_policy(wrapped)}")
+        if wrapped.policy in ("read_only", "require_hit", "off"):
+            return SeenGraph(name, "refused", f"the policy is {wrapped.policy}")
         with _gate.paused(), _recording.lock, _pausing.recording():
             try:
                 seen = _Seen(name, wrapped, variables, graph, begun).proven(self._folder)

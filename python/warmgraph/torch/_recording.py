@@ -4,7 +4,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Sequence, TypeVar
+from typing import Any, Callable, Protocol, Sequence, TypeVar
 
 import torch
 
@@ -15,9 +15,6 @@ from . import _answers, _bound, _capture, _constants, _copies, _declarations, _e
 from ._call import Call
 from ._regions import Region, storage_key
 from ._shadows import Shadows
-
-if TYPE_CHECKING:
-    from ._function import TorchFunction
 
 _log = logging.getLogger("warmgraph")
 _MOST_TRIES = 3
@@ -38,10 +35,26 @@ class NextTime(Exception):
     """The next call is recorded: this one's answer made something that is there then, or showed what must be looked at before it."""
 
 
+class Recorded(Protocol):
+    """The function that is recorded (_function.TorchFunction)."""
+
+    captures: str | None
+    is_shown_none: bool
+    writes: set[str]
+
+    @property
+    def is_compiled(self) -> bool: ...
+    @property
+    def is_compiled_already(self) -> bool: ...
+    def may_be_shown(self, call: Call) -> bool: ...
+    def run(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any: ...
+    def in_place(self, call: Call) -> tuple[list[torch.Tensor], list[Any]]: ...
+
+
 class Recording:
     """One call that is answered and recorded."""
 
-    def __init__(self, function: TorchFunction, wrapped: CachedFunction, call: Call) -> None:
+    def __init__(self, function: Recorded, wrapped: CachedFunction, call: Call) -> None:
         self._function, self._wrapped, self._call = function, wrapped, call
         self._result: Any = None
         self._draws = 0

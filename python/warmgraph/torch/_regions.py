@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import Any, Sequence
 
 import torch
 
 from . import _entry, _tensors
-from ._walking import Place
-
-if TYPE_CHECKING:
-    from ._sharing import Part
-    from ._walking import Walker
+from ._walking import Part, Place, Walker
 
 MEMORY = "memory."  # how the names of facts begin that regions make
 _LONGEST_NAME = 100

@@ -4,39 +4,12 @@ from __future__ import annotations
 
 import types
 import weakref
-from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .. import _code as _plain_code, _watch, errors
-from ._looks import Looks
-
-if TYPE_CHECKING:
-    from . import _code
-    from ._walking import Walker
-
-
-class Part:
-    """What a walk of its own found of one module. Whoever holds it holds the module, and nothing of the function that it was read for."""
-
-    def __init__(self, walker: Walker, path: str, module: torch.nn.Module, packages: dict[str, None]) -> None:
-        self.path = path
-        self.packages, self._module, self._open = packages, module, walker.opened()
-        self.facts, self.objects, self.places, self.watched = walker.found.facts, walker.objects, walker.places, walker.watched
-        self.classes, self.functions, self.compiled_via = walker.classes, walker.functions, walker.compiled_via
-        self.read, self.tensors, self.watched_classes = walker.met()
-        self.ids = self.read.keys() | self.tensors.keys()
-        self.is_whole = not (walker.found.programs or walker.found.devices)  # all that there is to it is here
-        self._held = _watch.Held([*self.watched, *self.watched_classes.values()])
-        self._looks = Looks(one.tensor for one in self.places)
-        # For _regions: (where and how large their storages were, the regions, their ids), and what these say.
-        self.regions: tuple[Any, list[Any], frozenset[int]] | None = None
-        self.memory: dict[str, str] | None = None
-        self.listed: tuple[dict[str, str], list[str], str] | None = None  # for _listing: (all facts of both, their texts, as a list)
-
-    def is_same(self, opened: list[int]) -> bool:
-        """opened: ids of the objects around it."""
-        return self._open == opened and self._held.is_same() and self._looks.are_same()
+from .. import _code as _plain_code, errors
+from . import _code
+from ._walking import Part, Walker
 
 
 class Known:

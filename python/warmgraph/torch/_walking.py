@@ -7,13 +7,14 @@ import functools
 import hashlib
 import sys
 import types
-from typing import Any, Callable, Iterable, Mapping
+from typing import Any, Callable, Iterable, Mapping, Protocol
 
 import torch
 
 from .. import _attributes, _code as _plain_code, _code_objects, _plain, _walk, _watch, errors
 from .._compiled import CachedFunction
-from . import _code, _modules, _sharing, _tensors
+from . import _code, _modules, _tensors
+from ._looks import Looks
 
 _MOST_FACTS = 100_000
 _LONGEST_MODULE = 2000  # letters of the plain values of one module
@@ -48,17 +49,25 @@ class Arguments:
     classes: dict[type, bool]
 
 
+class KnownModules(Protocol):
+    """What other walks found of modules (_sharing.Known)."""
+
+    def met(self, reached: _code.Reached) -> dict[type, bool] | None: ...
+    def note(self, reached: _code.Reached, walker: Walker) -> None: ...
+    def read(self, walker: Walker, path: str, module: torch.nn.Module) -> None: ...
+
+
 class Walker(_walk.Walker):
     """One walk. `places` are the tensors in the order in which they were met, `objects` what a path names, `watched` what the object, the
     closures and the globals held, `compiled_via` where modules were met that PyTorch compiled, as Place.via says it."""
 
-    def __init__(self, reached: _code.Reached, is_tolerant: bool = False, known: _sharing.Known | None = None) -> None:
+    def __init__(self, reached: _code.Reached, is_tolerant: bool = False, known: KnownModules | None = None) -> None:
         """known: what other walks found of the surroundings' modules."""
         super().__init__(reached, is_tolerant)
         self.reached, self._known = reached, known
-        self.parts: list[_sharing.Part] = []  # of `known`, which live as long as this walk
+        self.parts: list[Part] = []  # of `known`, which live as long as this walk
         self.around: _plain_code.Around | None = None  # as are these: what others of its code reach as well
-        self.taken: list[tuple[int, _sharing.Part]] = []  # (where its places begin, the part)
+        self.taken: list[tuple[int, Part]] = []  # (where its places begin, the part)
         self.places: list[Place] = []
         self.objects: dict[str, Any] = {}
         self.watched: list[_watch.Watched] = []
@@ -255,7 +264,7 @@ class Walker(_walk.Walker):
                 if kinds:
                     self._fact(f"{path}.{name}[{at}] is called", kinds)
 
-    # --- what another walk found (_sharing)
+    # --- what another walk found (_sharing.py)
 
     def opened(self) -> list[int]:
         """Ids of the objects that are being read, outermost first."""
@@ -273,7 +282,7 @@ class Walker(_walk.Walker):
         """(objects that were read, paths of tensors, each by id; classes that are watched)."""
         return self._read, self._tensors, self._watched_classes
 
-    def takes(self, part: _sharing.Part) -> bool:
+    def takes(self, part: Part) -> bool:
         """What it found, as if it had been found here; not where both met an object: its first path is the one that counts."""
         if not (part.is_whole and part.ids.isdisjoint(self._read) and part.ids.isdisjoint(self._tensors)):
             return False
@@ -415,20 +424,43 @@ class Walker(_walk.Walker):
         self.found.facts[path] = _plain.shortened(text, longest)
 
 
+class Part:
+    """What a walk of its own found of one module. Whoever holds it holds the module, and nothing of the function that it was read for."""
+
+    def __init__(self, walker: Walker, path: str, module: torch.nn.Module, packages: dict[str, None]) -> None:
+        self.path = path
+        self.packages, self._module, self._open = packages, module, walker.opened()
+        self.facts, self.objects, self.places, self.watched = walker.found.facts, walker.objects, walker.places, walker.watched
+        self.classes, self.functions, self.compiled_via = walker.classes, walker.functions, walker.compiled_via
+        self.read, self.tensors, self.watched_classes = walker.met()
+        self.ids = self.read.keys() | self.tensors.keys()
+        self.is_whole = not (walker.found.programs or walker.found.devices)  # all that there is to it is here
+        self._held = _watch.Held([*self.watched, *self.watched_classes.values()])
+        self._looks = Looks(one.tensor for one in self.places)
+        # For _regions: (where and how large their storages were, the regions, their ids), and what these say.
+        self.regions: tuple[Any, list[Any], frozenset[int]] | None = None
+        self.memory: dict[str, str] | None = None
+        self.listed: tuple[dict[str, str], list[str], str] | None = None  # for _listing: (all facts of both, their texts, as a list)
+
+    def is_same(self, opened: list[int]) -> bool:
+        """opened: ids of the objects around it."""
+        return self._open == opened and self._held.is_same() and self._looks.are_same()
+
+
 def _bytes_of(tensor: torch.Tensor) -> bytes:
     flat = tensor.detach().cpu().contiguous().reshape(-1)  # it may have been moved since
     return bytes(flat.view(torch.uint8).numpy().tobytes()) if flat.numel() else b""
 
 
 def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any, named: Mapping[str, Any] = types.MappingProxyType({}),
-         known: _sharing.Known | None = None, is_tolerant: bool = False) -> tuple[Walker, _code.Reached]:
+         known: KnownModules | None = None, is_tolerant: bool = False) -> tuple[Walker, _code.Reached]:
     """A call, as often as it takes until nothing new was met on the way; with the code that it may run. known: what calls of other functions
     found. is_tolerant: what cannot be compared is left out."""
     now: Any = reached.latest()
     classes = known.met(reached) if now is reached and known is not None else None
     if classes is not None:
         now = reached.with_met(classes, ())
-    parts: list[_sharing.Part] = []  # of all walks: the next call takes as many
+    parts: list[Part] = []  # of all walks: the next call takes as many
     for _ in range(_walk._MOST_WALKS):
         walker = Walker(now, is_tolerant, known)
         walker.parts = parts
