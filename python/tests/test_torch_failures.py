@@ -22,7 +22,7 @@ import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from hostile_calls import X, Net, refusal, replays, wrap  # noqa: E402
 from warmgraph import _objects, errors  # noqa: E402
-from warmgraph.torch import _answers, GraphCache, _copies, _launching, _modules, _outside, _recording, _shadows, _walking  # noqa: E402
+from warmgraph.torch import _answers, GraphCache, _copies, _launching, _modules, _outside, _recording, _symbols, _walking  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -333,7 +333,7 @@ def test_a_call_inside_somebodys_capture_is_the_functions_own(monkeypatch, is_kn
     """The library launches nothing, and no memory is taken for a result. The function may do there what only a first run does."""
     captures = [False]
     driver = CaptureMode()
-    monkeypatch.setattr(_shadows, "driver", lambda: driver)
+    monkeypatch.setattr(_symbols, "driver", lambda: driver)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(_outside, "_is_stream_capturing", lambda: captures[0])

@@ -16,7 +16,7 @@ import torch
 
 from .. import errors
 from .._library import library
-from . import _operators
+from . import _operators, _symbols
 
 SEED = 0x5EED  # of the generator's state that a capture gets
 _MOST_ALLOCATIONS = 1 << 20  # that are looked through
@@ -60,7 +60,7 @@ class Addresses:
     """Takes a few MiB of a device's addresses, another number each time: a pool that begins where another process's did proves nothing."""
 
     def __init__(self, index: int) -> None:
-        self._pointer, self._context, self._driver = ctypes.c_uint64(), ctypes.c_void_p(), ctypes.CDLL("libcuda.so.1")
+        self._pointer, self._context, self._driver = ctypes.c_uint64(), ctypes.c_void_p(), _symbols.driver()
         device = ctypes.c_int()
         if self._driver.cuDeviceGet(ctypes.byref(device), ctypes.c_int(index)) or self._driver.cuDevicePrimaryCtxRetain(ctypes.byref(self._context), device):
             return

@@ -13,7 +13,7 @@ import torch
 
 from .. import _current_run
 from .._steady_calls import Tests
-from . import _modes, _shadows
+from . import _modes, _symbols
 
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED (cuda.h)
 
@@ -70,7 +70,7 @@ def first_run_allowed() -> contextlib.AbstractContextManager[None]:
 @contextlib.contextmanager
 def _first_run() -> Iterator[None]:
     mode = ctypes.c_int(_RELAXED)
-    exchange = _shadows.driver().cuThreadExchangeStreamCaptureMode
+    exchange = _symbols.driver().cuThreadExchangeStreamCaptureMode
     exchange(ctypes.byref(mode))
     try:
         # Before Dynamo was imported nothing is compiled, and to import it takes seconds.

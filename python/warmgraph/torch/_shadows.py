@@ -5,13 +5,13 @@ A capture reads nothing, so that everything may lie on everything else. Nothing 
 from __future__ import annotations
 
 import ctypes
-import functools
 import secrets
 from typing import Any, Sequence
 
 import torch
 
 from .. import errors
+from . import _symbols
 
 _PINNED, _ON_DEVICE, _READ_WRITE, _MINIMUM = 1, 1, 3, 0
 _LEAST_CHUNK, _LARGEST_CHUNK = 2 << 20, 256 << 20  # bytes
@@ -38,13 +38,8 @@ class _Access(ctypes.Structure):
     _fields_ = [("location", _Location), ("flags", ctypes.c_int32)]
 
 
-@functools.lru_cache(maxsize=None)
-def driver() -> ctypes.CDLL:
-    return ctypes.CDLL("libcuda.so.1")
-
-
 def _call(name: str, *arguments: Any) -> None:
-    status = getattr(driver(), name)(*arguments)
+    status = getattr(_symbols.driver(), name)(*arguments)
     if status == 2:
         raise errors.OutOfMemory(f"{name}: no device memory for shadow addresses")
     if status != 0:
@@ -101,7 +96,7 @@ class Shadows:
             start = self._reserve_at(wish)
             if start >= _HIGH:
                 return start
-            driver().cuMemAddressFree(ctypes.c_uint64(start), ctypes.c_size_t(self._size))
+            _symbols.driver().cuMemAddressFree(ctypes.c_uint64(start), ctypes.c_size_t(self._size))
         return self._reserve_at(0)
 
     def _reserve_at(self, wish: int) -> int:
@@ -150,7 +145,7 @@ class Shadows:
     def close(self) -> None:
         """Nothing may use the addresses any more."""
         self.storages.clear()
-        cuda = driver()
+        cuda = _symbols.driver()
         for start, size in self._mapped:
             cuda.cuMemUnmap(ctypes.c_uint64(start), ctypes.c_size_t(size))
         for handle in self._chunks.values():
