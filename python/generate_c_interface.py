@@ -1,4 +1,4 @@
-"""Writes warmgraph/_c.py, the ctypes declarations, from the C headers. A build of the package does so (python/CMakeLists.txt).
+"""Writes warmgraph/core/binding/_c.py, the ctypes declarations, from the C headers. A build of the package does so (python/CMakeLists.txt).
 
 usage: generate_c_interface.py OUTPUT
 

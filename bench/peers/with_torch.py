@@ -145,7 +145,7 @@ def wrapped(settings):
 
 
 def recording(torch, made, settings):
-    from warmgraph.torch import _recording
+    from warmgraph.torch.record import _recording
 
     step, adoptions, adopted = settings["wrapped"].__get__(made.model), [], _recording.Recording.adopted
 

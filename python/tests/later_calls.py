@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
-from warmgraph import _objects  # noqa: E402
-from warmgraph.torch import _function  # noqa: E402
+from warmgraph.reading import _objects  # noqa: E402
+from warmgraph.torch.calls import _function  # noqa: E402
 
 if _objects.exchange_of(torch.Tensor) is None:
     pytest.skip("this PyTorch or Python has no table of DLPack's", allow_module_level=True)

@@ -17,8 +17,9 @@ from typing import Any, Callable, Iterator
 import numpy
 import torch
 
-from warmgraph import _code as _plain_code, _walk
-from warmgraph.torch import _code, _regions, _sharing, _tensors, _walking
+from warmgraph.reading import _code as _plain_code, _walk
+from warmgraph.torch.read import _code, _sharing, _tensors, _walking
+from warmgraph.torch.replay import _regions
 
 KEPT = pathlib.Path(__file__).with_name("kept_facts.txt")
 _DIGEST = re.compile(r"\b[0-9a-f]{16,64}\b")  # of code objects, which each version of Python compiles in another way

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import warmgraph
-from warmgraph import InvalidArgument, _foreign, _library, dtypes
+from warmgraph import InvalidArgument, dtypes
+from warmgraph.arrays import _foreign
+from warmgraph.core.binding import _library
 
 
 @pytest.mark.parametrize("dtype", [name for name in dtypes.CODES if name != "bf16"])

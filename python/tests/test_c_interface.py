@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from conftest import REPOSITORY
-from warmgraph import _c, errors
+from warmgraph import errors
+from warmgraph.core.binding import _c
 
 GENERATOR = REPOSITORY / "python/generate_c_interface.py"
 INCLUDES = ["-I", str(REPOSITORY / "c/include"), "-I", str(REPOSITORY / "base/include")]

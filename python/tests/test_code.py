@@ -10,7 +10,7 @@ import weakref
 
 import pytest
 
-from warmgraph import _code, _code_objects, _walk
+from warmgraph.reading import _code, _code_objects, _walk
 
 
 def made(source: str, path: str = "<a>", lines: int = 0, **more) -> types.FunctionType:
@@ -58,7 +58,7 @@ def test_closures_and_methods_count():
 
 def test_the_digest_is_the_same_in_every_process(process):
     script = """
-        from warmgraph import _code
+        from warmgraph.reading import _code
         def f(x): return x in {"a", "b", "c", "d", "e"}
         print(_code.Reached(f).digest())
     """

@@ -71,8 +71,9 @@ def test_the_environment_asks_for_lines_without_any_configuration(process):
 def test_lines_that_the_logger_drops_are_not_made(process):
     done = process("""
         import types
-        inner, received = wg._log.logger, []
-        wg._log.logger = types.SimpleNamespace(log=lambda level, *rest: received.append(level), getEffectiveLevel=inner.getEffectiveLevel)
+        from warmgraph.core.binding import _log
+        inner, received = _log.logger, []
+        _log.logger = types.SimpleNamespace(log=lambda level, *rest: received.append(level), getEffectiveLevel=inner.getEffectiveLevel)
         scale(x, 2.0)
         print(len(received))
         inner.setLevel(logging.INFO)

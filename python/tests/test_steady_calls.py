@@ -11,9 +11,12 @@ from typing import Any, Callable
 
 import pytest
 
-from warmgraph import _c, _objects, _steady_calls, errors
-from warmgraph._steady_calls import Input, Launch, Looks, Maker, Result, Weight
-from warmgraph._steady_calls import Tests as Expected  # a name that pytest does not take for a class of tests
+from warmgraph import errors
+from warmgraph.calls import _steady_calls
+from warmgraph.calls._steady_calls import Input, Launch, Looks, Maker, Result, Weight
+from warmgraph.core.binding import _c
+from warmgraph.reading import _objects
+from warmgraph.calls._steady_calls import Tests as Expected  # a name that pytest does not take for a class of tests
 
 pytestmark = pytest.mark.skipif(not _objects.is_possible(), reason="this Python's objects are not looked at natively")
 

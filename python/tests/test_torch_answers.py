@@ -11,8 +11,9 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import errors  # noqa: E402
-from warmgraph.torch import GraphCache, _answers, _operators  # noqa: E402
-from warmgraph.torch._function import TorchFunction  # noqa: E402
+from warmgraph.torch import GraphCache  # noqa: E402
+from warmgraph.torch.calls._function import TorchFunction  # noqa: E402
+from warmgraph.torch.record import _answers, _operators  # noqa: E402
 
 OTHERWISE = "the function behaves differently under capture: "
 

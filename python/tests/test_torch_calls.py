@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import dtypes, errors  # noqa: E402
-from warmgraph._stored import each_fact  # noqa: E402
+from warmgraph.core.serving._stored import each_fact  # noqa: E402
 
 SCALE = torch.arange(4.0)
 
@@ -407,7 +407,7 @@ def test_an_input_that_is_written_is_never_copied():
 def test_operators_that_are_captured_find_a_cleared_stack(monkeypatch):
     import types
 
-    from warmgraph.torch import _capture, _operators
+    from warmgraph.torch.record import _capture, _operators
 
     cleared = []
     monkeypatch.setattr(_capture, "library", lambda: types.SimpleNamespace(wg_clear_stack=lambda: cleared.append(1)))
@@ -421,7 +421,7 @@ def test_operators_that_are_captured_find_a_cleared_stack(monkeypatch):
 
 
 def test_a_layer_that_was_to_be_compiled_and_is_left_alone_meets_no_mode_of_ours(monkeypatch):
-    from warmgraph.torch import _capture, _operators
+    from warmgraph.torch.record import _capture, _operators
 
     layer, x = torch.nn.Linear(4, 4), torch.randn(2, 4)
     is_error = torch.torch_version.TorchVersion(torch.__version__) >= "2.12"  # for who asks for whole graphs
@@ -445,7 +445,7 @@ def test_a_hash_that_a_librarys_object_keeps_is_no_guard():
 
 
 def test_a_submodules_forward_is_code_that_counts():
-    from warmgraph.torch import _code
+    from warmgraph.torch.read import _code
 
     class Inner(torch.nn.Module):
         def forward(self, x: Any) -> Any:
@@ -477,8 +477,9 @@ def test_a_tensor_that_the_function_closes_over_may_be_its_result():
 
 @pytest.mark.parametrize("natively", [True, False])
 def test_rows_of_the_c_interface_are_packed_as_the_compiler_lays_them_out(natively: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    from warmgraph import _c, _objects
-    from warmgraph.torch import _entry
+    from warmgraph.core.binding import _c
+    from warmgraph.reading import _objects
+    from warmgraph.torch.replay import _entry
 
     if not natively:
         monkeypatch.setattr(_objects, "is_possible", lambda: False)
@@ -514,7 +515,7 @@ def test_rows_of_the_c_interface_are_packed_as_the_compiler_lays_them_out(native
 
 
 def test_outputs_are_declared_as_they_lie() -> None:
-    from warmgraph.torch import _declarations, _entry, _outputs
+    from warmgraph.torch.replay import _declarations, _entry, _outputs
 
     for dtype, sizes, strides, declared in (("float32", (2, 3), (3, 1), ("f32", (2, 3), None, 24)), ("float32", (2, 3), (1, 2), ("f32", (2, 3), (1, 2), 24)),
                                             ("int64", (), (), ("i64", (), None, 8))):
@@ -522,7 +523,8 @@ def test_outputs_are_declared_as_they_lie() -> None:
 
 
 def test_a_weight_that_is_not_its_storage_is_declared_as_bytes_of_it() -> None:
-    from warmgraph.torch import _regions, _walking
+    from warmgraph.torch.read import _walking
+    from warmgraph.torch.replay import _regions
 
     memory = torch.zeros(6, 4)
     whole, part, turned = torch.zeros(2, 3), memory[2:4], torch.zeros(4, 5).t()
@@ -535,7 +537,7 @@ def test_a_weight_that_is_not_its_storage_is_declared_as_bytes_of_it() -> None:
 
 
 def test_names_of_states_are_those_of_their_paths() -> None:
-    from warmgraph.torch import _regions
+    from warmgraph.torch.replay import _regions
 
     paths = ["self.model.layers[0].mlp[1][2].weight", "cache.layers[3].keys", "x[0]", "x['a b']", "d[[0]]", "d[]", "[0]", "self.result0", "result1[0]", "self._x_",
              "p" * 120 + "[0]", "self.a[0].b", "self.a_0_.b", "ä[1]", "-", "generator.seed", "pair.saved0", "y]]", "y[1]]["]

@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
-from warmgraph.torch import _capture  # noqa: E402
+from warmgraph.torch.record import _capture  # noqa: E402
 
 MIB = 1 << 20
 

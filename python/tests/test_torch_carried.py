@@ -13,8 +13,8 @@ import numpy as np  # noqa: E402
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
-from warmgraph import _stored  # noqa: E402
-from warmgraph.torch import _carried  # noqa: E402
+from warmgraph.core.serving import _stored  # noqa: E402
+from warmgraph.torch.replay import _carried  # noqa: E402
 
 TABLE = torch.arange(6.0)
 

@@ -12,8 +12,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
-from warmgraph import _code as _plain_code  # noqa: E402
-from warmgraph.torch import _code  # noqa: E402
+from warmgraph.reading import _code as _plain_code  # noqa: E402
+from warmgraph.torch.read import _code  # noqa: E402
 
 SITE, STDLIB = (sysconfig.get_paths()[name] for name in ("purelib", "stdlib"))
 

@@ -10,7 +10,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
-from warmgraph.torch import _collection, _function  # noqa: E402
+from warmgraph.torch.calls import _function  # noqa: E402
+from warmgraph.torch.replay import _collection  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

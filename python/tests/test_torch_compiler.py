@@ -19,7 +19,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
-from warmgraph.torch import _compiler, _modules  # noqa: E402
+from warmgraph.torch.read import _modules  # noqa: E402
+from warmgraph.torch.record import _compiler  # noqa: E402
 
 X = torch.ones(2, 4)
 WIDTH, TABLE, FLAGS = 3, {"a": 2.0, "b": [1, 2]}, {"fast"}
@@ -456,7 +457,7 @@ def test_an_unknown_kind_on_an_unknown_source_is_refused_and_on_a_known_one_is_n
     class LocalSource:
         name, local_name = "L['x']", "x"
 
-    from warmgraph.torch import _code, _walking
+    from warmgraph.torch.read import _code, _walking
 
     def work(x: Any) -> Any:
         return x

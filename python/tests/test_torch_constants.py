@@ -7,7 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
-from warmgraph.torch import _constants, _operators, _tensors  # noqa: E402
+from warmgraph.torch.read import _tensors  # noqa: E402
+from warmgraph.torch.record import _constants, _operators  # noqa: E402
 
 X = torch.arange(8.0)
 HEARD = 77

@@ -13,8 +13,12 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
-from warmgraph import _native, _preload, errors  # noqa: E402
-from warmgraph.torch import GraphCache, _engines, _outside, _sharing, _walking  # noqa: E402
+from warmgraph import errors  # noqa: E402
+from warmgraph.core.cache import _native  # noqa: E402
+from warmgraph.torch import GraphCache  # noqa: E402
+from warmgraph.torch.engines import _engines  # noqa: E402
+from warmgraph.torch.read import _sharing, _walking  # noqa: E402
+from warmgraph.torch.replay import _outside, _preload  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

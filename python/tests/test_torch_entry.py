@@ -14,8 +14,10 @@ import ctypes
 import numpy as np
 import torch
 import warmgraph as wg
-from warmgraph import _objects, _steady_calls
-from warmgraph.torch import _entry, _tensor_reader
+from warmgraph.calls import _steady_calls
+from warmgraph.reading import _objects
+from warmgraph.torch.read import _tensor_reader
+from warmgraph.torch.replay import _entry
 
 device = wg.Device("cuda")
 x, y = (device.array(np.arange(64, dtype=np.float32) + first) for first in (0, 100))

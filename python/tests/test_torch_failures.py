@@ -21,8 +21,12 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from hostile_calls import X, Net, refusal, replays, wrap  # noqa: E402
-from warmgraph import _objects, errors  # noqa: E402
-from warmgraph.torch import _answers, GraphCache, _copies, _launching, _modules, _outside, _recording, _symbols, _walking  # noqa: E402
+from warmgraph import errors  # noqa: E402
+from warmgraph.reading import _objects  # noqa: E402
+from warmgraph.torch import GraphCache  # noqa: E402
+from warmgraph.torch.read import _symbols, _modules, _walking  # noqa: E402
+from warmgraph.torch.record import _answers, _copies, _recording  # noqa: E402
+from warmgraph.torch.replay import _launching, _outside  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -232,13 +236,13 @@ def test_a_backend_that_is_a_function_counts_by_its_name():
 
 
 PARTS = {
-    "reading": ("warmgraph.torch._walking.read", 0), "modes": ("warmgraph.torch._modes.modes", 0), "facts": ("warmgraph.torch._modes.facts", 0),
-    "look-up": ("warmgraph.torch._entry.found", 0), "regions": ("warmgraph.torch._regions.regions_of", 0),
-    "generator": ("warmgraph.torch._capture.generator_of", 0), "capture": ("warmgraph.torch._capture.captured", 0),
-    "shadows": ("warmgraph.torch._recording.Shadows", 0), "copy": ("warmgraph.torch._copies.copied", 0),
-    "adoption": ("warmgraph.torch._entry.Entry", 0), "results": ("warmgraph.torch._outputs.described", 0),
-    "quick key": ("warmgraph.torch._function.TorchFunction._quick_key", 0), "versions": ("warmgraph.torch._recording.version_of", 0),
-    "versions after the answer": ("warmgraph.torch._recording.version_of", 3),
+    "reading": ("warmgraph.torch.read._walking.read", 0), "modes": ("warmgraph.torch.replay._modes.modes", 0), "facts": ("warmgraph.torch.replay._modes.facts", 0),
+    "look-up": ("warmgraph.torch.replay._entry.found", 0), "regions": ("warmgraph.torch.replay._regions.regions_of", 0),
+    "generator": ("warmgraph.torch.record._capture.generator_of", 0), "capture": ("warmgraph.torch.record._capture.captured", 0),
+    "shadows": ("warmgraph.torch.record._recording.Shadows", 0), "copy": ("warmgraph.torch.record._copies.copied", 0),
+    "adoption": ("warmgraph.torch.replay._entry.Entry", 0), "results": ("warmgraph.torch.replay._outputs.described", 0),
+    "quick key": ("warmgraph.torch.calls._function.TorchFunction._quick_key", 0), "versions": ("warmgraph.torch.record._recording.version_of", 0),
+    "versions after the answer": ("warmgraph.torch.record._recording.version_of", 3),
 }
 
 

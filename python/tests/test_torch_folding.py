@@ -7,8 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
-from warmgraph import _objects  # noqa: E402
-from warmgraph.torch import _folding  # noqa: E402
+from warmgraph.reading import _objects  # noqa: E402
+from warmgraph.torch.replay import _folding  # noqa: E402
 
 
 def facts_of(layers: int) -> dict[str, str]:

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 from warmgraph import errors  # noqa: E402
-from warmgraph.torch import _gate  # noqa: E402
+from warmgraph.torch.replay import _gate  # noqa: E402
 
 
 def in_thread(work: Callable[[], Any]) -> threading.Thread:

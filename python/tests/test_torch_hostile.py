@@ -15,7 +15,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 from hostile_calls import X, Settings, refusal, replays, wrap  # noqa: E402
 from warmgraph import errors  # noqa: E402
-from warmgraph.torch import _call, _walking  # noqa: E402
+from warmgraph.torch.read import _walking  # noqa: E402
+from warmgraph.torch.replay import _call  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
-from warmgraph import _objects  # noqa: E402
-from warmgraph.torch import _folding, _listing  # noqa: E402
+from warmgraph.reading import _objects  # noqa: E402
+from warmgraph.torch.replay import _folding, _listing  # noqa: E402
 
 
 def walker_of(facts: dict[str, str], *parts: Any) -> Any:

@@ -14,8 +14,9 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
-from warmgraph import _objects, errors  # noqa: E402
-from warmgraph.torch import _call, _gate, _loans, _outputs, _steady  # noqa: E402
+from warmgraph import errors  # noqa: E402
+from warmgraph.reading import _objects  # noqa: E402
+from warmgraph.torch.replay import _call, _gate, _loans, _outputs, _steady  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not _loans.is_possible(), reason="an older PyTorch")
 STALE = "borrowed result of an earlier call of 'work'"

@@ -16,7 +16,8 @@ import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from test_mega_cache import new_key  # noqa: E402
 from warmgraph import errors  # noqa: E402
-from warmgraph.torch import GraphCache, _mega_cache  # noqa: E402
+from warmgraph.torch import GraphCache  # noqa: E402
+from warmgraph.torch.record import _mega_cache  # noqa: E402
 
 # A process of its own, with nothing in Inductor's folder: what it finds came through the cache.
 SCRIPT = """
@@ -45,7 +46,7 @@ if bundle:
     saved, info = wg.save_cache_artifacts(include_torch=True)
     open(bundle, "wb").write(saved)
 from torch._dynamo.utils import counters
-from warmgraph.torch import _mega_cache
+from warmgraph.torch.record import _mega_cache
 one = _mega_cache.counts
 print(json.dumps([counters["inductor"]["fxgraph_cache_hit"], counters["inductor"]["fxgraph_cache_miss"], one.handed, one.kept, one.failures,
                   one.last_failure]))
@@ -149,7 +150,7 @@ def test_nothing_is_asked_where_it_is_off_or_nothing_is_compiled(asked, key, opt
 
 
 def test_require_hit_asks_for_nothing(asked, key, monkeypatch):
-    from warmgraph.torch import _function
+    from warmgraph.torch.calls import _function
 
     monkeypatch.setattr(_function.TorchFunction, "_why_missing", lambda *_: "there is none")
     with pytest.raises(errors.MissForbidden):

@@ -12,7 +12,9 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import errors  # noqa: E402
-from warmgraph.torch import _entry, _pair_metadata, _outputs, _saving, _tensors  # noqa: E402
+from warmgraph.torch.pairs import _pair_metadata, _saving  # noqa: E402
+from warmgraph.torch.read import _tensors  # noqa: E402
+from warmgraph.torch.replay import _entry, _outputs  # noqa: E402
 
 WEIGHT = torch.nn.Parameter(torch.ones(4))
 
@@ -431,7 +433,7 @@ def test_captured_gradients_that_differ_from_the_functions_own_are_refused(monke
         run_again(graph)
         recording[0]._memory.gradients[0].add_(1)
 
-    from warmgraph.torch import _pair_recording
+    from warmgraph.torch.pairs import _pair_recording
 
     recording: list[Any] = []
     init, run_again = _pair_recording.PairRecording.__init__, host.FakeCapturedGraph.run_again

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from warmgraph import errors  # noqa: E402
-from warmgraph.torch import _pausing  # noqa: E402
+from warmgraph.torch.replay import _pausing  # noqa: E402
 
 
 @pytest.fixture
@@ -18,8 +18,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """What the library is asked for, in a process in which nothing happened yet."""
     calls: list[str] = []
     why = {"": ""}
-    monkeypatch.setattr("warmgraph._native.paused_recording", lambda caches: calls.append("pause") or why[""])
-    monkeypatch.setattr("warmgraph._library.library",
+    monkeypatch.setattr("warmgraph.core.cache._native.paused_recording", lambda caches: calls.append("pause") or why[""])
+    monkeypatch.setattr("warmgraph.core.binding._library.library",
                         lambda: types.SimpleNamespace(wg_prepare_recording_early=lambda: calls.append("prepare")))
     for name, value in (("replays", ctypes.c_uint64()), ("_misses", 0), ("_is_paused", False), ("_not_before", 0.0)):
         monkeypatch.setattr(_pausing, name, value)
@@ -51,7 +51,7 @@ def test_what_fails_there_is_not_the_calls(asked: list[str], monkeypatch: pytest
     def fails(caches: Any) -> str:
         raise errors.Internal("no")
 
-    monkeypatch.setattr("warmgraph._native.paused_recording", fails)
+    monkeypatch.setattr("warmgraph.core.cache._native.paused_recording", fails)
     replay(512)
 
 
@@ -86,7 +86,7 @@ def test_a_miss_whose_code_cannot_be_kept_goes_on(asked: list[str], monkeypatch:
         raise errors.NotRecordable("another CUPTI subscriber is attached")
 
     replay(256)
-    monkeypatch.setattr("warmgraph._library.library", lambda: types.SimpleNamespace(wg_prepare_recording_early=fails))
+    monkeypatch.setattr("warmgraph.core.binding._library.library", lambda: types.SimpleNamespace(wg_prepare_recording_early=fails))
     with _pausing.recording():
         pass
 

@@ -10,8 +10,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import warmgraph  # noqa: E402
-from warmgraph import _fork, _pools, _preload  # noqa: E402
-from warmgraph.torch import _function, _launching  # noqa: E402
+from warmgraph.core.binding import _fork  # noqa: E402
+from warmgraph.core.cache import _pools  # noqa: E402
+from warmgraph.torch.calls import _function  # noqa: E402
+from warmgraph.torch.replay import _launching, _preload  # noqa: E402
 
 
 def doubled(x: Any) -> Any:

@@ -14,8 +14,11 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import errors  # noqa: E402
-from warmgraph._stored import each_fact  # noqa: E402
-from warmgraph.torch import Recorder, _capture, _copied_graph, _frames, _operators, _pausing, _record_all, record_all  # noqa: E402
+from warmgraph.core.serving._stored import each_fact  # noqa: E402
+from warmgraph.torch import Recorder, record_all  # noqa: E402
+from warmgraph.torch.engines import _record_all  # noqa: E402
+from warmgraph.torch.record import _capture, _copied_graph, _frames, _operators  # noqa: E402
+from warmgraph.torch.replay import _pausing  # noqa: E402
 
 FOLDER = "captures"
 pools: list[torch.Tensor] = []  # memory of the graphs' pools
@@ -475,7 +478,7 @@ def test_our_own_captures_and_graphs_of_before_are_not_seen():
         with graph(before):
             pass
         ours = torch.cuda.CUDAGraph()
-        begin = type(program)(compile("def begin(g): g.capture_begin()", "x", "exec").co_consts[0], {"__name__": "warmgraph.torch._capture"})
+        begin = type(program)(compile("def begin(g): g.capture_begin()", "x", "exec").co_consts[0], {"__name__": "warmgraph.torch.record._capture"})
         begin(ours)
         ours.capture_end()
     assert not seen.graphs and not before.keep_graph

@@ -14,8 +14,11 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
-from warmgraph import _command, _refusals  # noqa: E402
-from warmgraph.torch import GraphCache, _launching, _operators  # noqa: E402
+from warmgraph.calls import _refusals  # noqa: E402
+from warmgraph.core.binding import _command  # noqa: E402
+from warmgraph.torch import GraphCache  # noqa: E402
+from warmgraph.torch.record import _operators  # noqa: E402
+from warmgraph.torch.replay import _launching  # noqa: E402
 
 X = torch.arange(8.0)
 

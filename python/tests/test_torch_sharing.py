@@ -14,8 +14,10 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
-from warmgraph._stored import each_fact  # noqa: E402
-from warmgraph.torch import GraphCache, _code, _looks, _regions, _sharing, _walking  # noqa: E402
+from warmgraph.core.serving._stored import each_fact  # noqa: E402
+from warmgraph.torch import GraphCache  # noqa: E402
+from warmgraph.torch.read import _code, _looks, _sharing, _walking  # noqa: E402
+from warmgraph.torch.replay import _regions  # noqa: E402
 
 Made = tuple[Any, Callable[[Any], Any]]  # (what lives as long as the table, a graph's function of its input)
 

@@ -15,8 +15,10 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import later_calls  # noqa: E402
 import torch_on_the_host as host  # noqa: E402
 from later_calls import Given, Kind, Meta, Net, aligned, forgotten, on_the_host, reads, weight_replaced, weights_elsewhere, wrap  # noqa: E402, F401  fixtures
-from warmgraph import _objects, errors  # noqa: E402
-from warmgraph.torch import _bound, _call, _function, _launching, _outside  # noqa: E402
+from warmgraph import errors  # noqa: E402
+from warmgraph.reading import _objects  # noqa: E402
+from warmgraph.torch.calls import _function  # noqa: E402
+from warmgraph.torch.replay import _bound, _call, _launching, _outside  # noqa: E402
 
 
 def test_the_third_call_is_looked_at_natively(reads):
@@ -446,7 +448,7 @@ def test_a_later_call_waits_while_another_thread_has_itsweights_elsewhere(reads)
     """It would be launched with the weight's address of that moment."""
     import threading
 
-    from warmgraph.torch import _gate
+    from warmgraph.torch.replay import _gate
 
     given = Given()
     weight, calls = given.net.linear.weight, len(host.entries[0].calls)
@@ -474,7 +476,7 @@ def test_a_later_call_waits_while_another_thread_has_itsweights_elsewhere(reads)
 def test_a_later_call_that_was_begun_before_its_weights_moved_is_begun_anew(monkeypatch, reads):
     import threading
 
-    from warmgraph.torch import _gate
+    from warmgraph.torch.replay import _gate
 
     given, calls = Given(), len(host.entries[0].calls)
     weight, threads = given.net.linear.weight, []

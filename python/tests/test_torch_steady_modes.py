@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 from later_calls import Given, forgotten, on_the_host, reads  # noqa: E402, F401  fixtures
-from warmgraph.torch import _modes  # noqa: E402
+from warmgraph.torch.replay import _modes  # noqa: E402
 
 
 def test_modes_are_looked_at(reads):

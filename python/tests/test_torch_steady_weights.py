@@ -11,8 +11,9 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 from later_calls import Given, Meta, Net, aligned, forgotten, on_the_host, reads, weight_replaced, weights_elsewhere, wrap  # noqa: E402, F401  fixtures
-from warmgraph import _steady_calls  # noqa: E402
-from warmgraph.torch import _bound, _tensor_reader  # noqa: E402
+from warmgraph.calls import _steady_calls  # noqa: E402
+from warmgraph.torch.read import _tensor_reader  # noqa: E402
+from warmgraph.torch.replay import _bound  # noqa: E402
 
 WEIGHTS: dict[str, Callable[[Any], Any]] = {
     "transposed": lambda weight: weight.t_(), "seen as its transposed": lambda weight: setattr(weight, "data", weight.data.t()),

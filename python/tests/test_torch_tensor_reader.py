@@ -10,9 +10,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 from hypothesis import given, strategies  # noqa: E402
-from warmgraph import _c, _objects  # noqa: E402
-from warmgraph._library import library  # noqa: E402
-from warmgraph.torch import _tensor_reader  # noqa: E402
+from warmgraph.core.binding import _c  # noqa: E402
+from warmgraph.core.binding._library import library  # noqa: E402
+from warmgraph.reading import _objects  # noqa: E402
+from warmgraph.torch.read import _tensor_reader  # noqa: E402
 
 EXCHANGE = _objects.exchange_of(torch.Tensor)
 if EXCHANGE is None:

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 from hostile_calls import X, expect_noticed, refusal, replays, users, wrap  # noqa: E402
-from warmgraph.torch import _code  # noqa: E402
+from warmgraph.torch.read import _code  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

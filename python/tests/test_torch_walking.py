@@ -15,8 +15,9 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
-from warmgraph import _objects, _watch, errors  # noqa: E402
-from warmgraph.torch import _code, _tensors, _walking  # noqa: E402
+from warmgraph import errors  # noqa: E402
+from warmgraph.reading import _objects, _watch  # noqa: E402
+from warmgraph.torch.read import _code, _tensors, _walking  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not _objects.is_possible(), reason="this Python's dictionaries are not looked at natively")
 

@@ -18,7 +18,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 from hostile_calls import X, Net, Settings, expect_apart, expect_noticed, refusal, replays, users, wrap  # noqa: E402
-from warmgraph.torch import _code, _modes, _tensors, _walking  # noqa: E402
+from warmgraph.torch.read import _code, _tensors, _walking  # noqa: E402
+from warmgraph.torch.replay import _modes  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -469,7 +470,7 @@ def test_code_of_a_function_with_a_cache_that_is_called_as_an_attribute_counts()
 
 
 def test_code_of_an_installed_class_that_is_patched_counts(monkeypatch):
-    monkeypatch.setattr("warmgraph._code._INSTALLED", ("/installed/",))
+    monkeypatch.setattr("warmgraph.reading._code._INSTALLED", ("/installed/",))
     module = types.ModuleType("installed_package")
     module.__file__ = "/installed/installed_package.py"
     monkeypatch.setitem(sys.modules, "installed_package", module)
@@ -642,7 +643,7 @@ def of_global(x): return x * LEVEL
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A module of an installed package."""
-    monkeypatch.setattr("warmgraph._code._INSTALLED", ("/installed/",))
+    monkeypatch.setattr("warmgraph.reading._code._INSTALLED", ("/installed/",))
     module = types.ModuleType("installed_package")
     module.__file__ = "/installed/installed_package.py"
     monkeypatch.setitem(sys.modules, "installed_package", module)
@@ -853,7 +854,7 @@ def test_a_kernel_that_is_registered_for_an_operator_counts():
 
 
 def test_a_library_of_c_counts_by_its_build(tmp_path, monkeypatch):
-    from warmgraph.torch import _registered
+    from warmgraph.torch.read import _registered
 
     def built(build: bytes) -> None:
         (tmp_path / "ops.so").write_bytes(b"\x7fELF..." + _registered._BUILD_ID + build * 20 + b"...mine\0fused_norm(Tensor x) -> Tensor\0")

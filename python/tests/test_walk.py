@@ -21,7 +21,9 @@ import numpy
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from warmgraph import NotRecordable, Tensor, Unsupported, _code, _facts, _walk, cache_compile
+from warmgraph import NotRecordable, Tensor, Unsupported, cache_compile
+from warmgraph.calls import _facts
+from warmgraph.reading import _code, _walk
 
 
 def f(x): return x

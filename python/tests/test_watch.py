@@ -8,7 +8,7 @@ from typing import Any, Callable
 
 import pytest
 
-from warmgraph import _objects, _watch
+from warmgraph.reading import _objects, _watch
 
 pytestmark = pytest.mark.skipif(not _objects.is_possible(), reason="this Python's dictionaries are not looked at natively")
 

@@ -13,9 +13,13 @@ from typing import Any
 
 import torch
 
-from warmgraph import _c, errors
-from warmgraph._stored import each_fact
-from warmgraph.torch import _capture, _constants, _entry, _launching, _operators, _pair_recording, _recording, _strays, _tensors
+from warmgraph import errors
+from warmgraph.core.binding import _c
+from warmgraph.core.serving._stored import each_fact
+from warmgraph.torch.pairs import _pair_recording
+from warmgraph.torch.read import _tensors
+from warmgraph.torch.record import _capture, _constants, _operators, _recording, _strays
+from warmgraph.torch.replay import _entry, _launching
 
 entries: list[FakeEntry] = []
 kept: dict[str, str] = {}  # metadata by facts

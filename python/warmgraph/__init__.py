@@ -4,19 +4,19 @@
 """
 from __future__ import annotations
 
-from . import _arming, _frameworks
-from ._shapes import Tensor, like
-from ._compiled import CachedFunction, cache_compile
-from ._library import library
-from ._device import Array, Device, Local, Program
-from ._native import ArtifactAmount, Cache, CacheInfo, Function, Report, Scalar, Spec, Statistics
-from ._reading import Cleared, clear, explain, load_cache_artifacts, pause_recording, readable_cache, save_cache_artifacts, stats
-from ._run import copy, empty, empty_like, fill, forked
-from ._serving import ServedFunction, Server
-from .config import Config
-from .errors import (
-    CompileFailed, Corrupt, DriverFailed, Error, Internal, InvalidArgument, IoFailed, MissForbidden, NoSpace, NotFound,
-    NotRecordable, OutOfMemory, PartlyLaunched, PermissionDenied, Stale, Unsupported, Untrusted, VerificationFailed,
+from warmgraph.arrays._device import Array, Device, Local, Program
+from warmgraph.arrays._run import copy, empty, empty_like, fill, forked
+from warmgraph.arrays._shapes import Tensor, like
+from warmgraph.calls._compiled import CachedFunction, cache_compile
+from warmgraph.calls._reading import Cleared, clear, explain, load_cache_artifacts, pause_recording, readable_cache, save_cache_artifacts, stats
+from warmgraph.config import Config
+from warmgraph.core.binding import _arming, _frameworks
+from warmgraph.core.binding._library import library
+from warmgraph.core.cache._native import ArtifactAmount, Cache, CacheInfo, Function, Report, Scalar, Spec, Statistics
+from warmgraph.core.serving._serving import ServedFunction, Server
+from warmgraph.errors import (
+    CompileFailed, Corrupt, DriverFailed, Error, Internal, InvalidArgument, IoFailed, MissForbidden, NoSpace, NotFound, NotRecordable,
+    OutOfMemory, PartlyLaunched, PermissionDenied, Stale, Unsupported, Untrusted, VerificationFailed,
 )
 
 __all__ = [

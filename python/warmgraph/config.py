@@ -6,7 +6,8 @@ import difflib
 import os
 from typing import Any, Iterable, Mapping
 
-from . import _c, errors
+from warmgraph import errors
+from warmgraph.core.binding import _c
 
 POLICIES = {"default": _c.wg_policy_default, "read_write": _c.wg_policy_read_write, "read_only": _c.wg_policy_read_only,
             "refresh": _c.wg_policy_refresh, "off": _c.wg_policy_off, "require_hit": _c.wg_policy_require_hit,

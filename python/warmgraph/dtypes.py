@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _c, errors
+from warmgraph import errors
+from warmgraph.core.binding import _c
 
 __all__ = ["canonical", "itemsize", "numpy_dtype"]
 

@@ -11,7 +11,7 @@ import mmap
 import os
 from typing import Any
 
-from . import errors
+from warmgraph import errors
 
 _MOST_HEADER = 100_000_000  # bytes, the limit of the reference implementation
 _LENGTH = 8

@@ -234,7 +234,7 @@ protected:
         };
         return kernel;
     }
-    /// As the Python package names them (python/warmgraph/torch/_mega_cache.py, facts_of).
+    /// As the Python package names them (python/warmgraph/torch/record/_mega_cache.py, facts_of).
     [[nodiscard]] static Config torch_facts(const Start& start, const Device& device)
     {
         return {{"model", start.model},

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import _framework
-from ._engines import Graph, GraphCache
+from warmgraph.torch import _framework
+from warmgraph.torch.engines._engines import Graph, GraphCache
 
 __all__ = ["Graph", "GraphCache", "Recorder", "SeenGraph", "record_all"]
 
 if TYPE_CHECKING:
-    from ._record_all import Recorder, SeenGraph, record_all
+    from warmgraph.torch.engines._record_all import Recorder, SeenGraph, record_all
 
 _OF_RECORD_ALL = ("Recorder", "SeenGraph", "record_all")
 
@@ -19,7 +19,7 @@ def __getattr__(name: str) -> Any:
     """A process that starts warm records nothing, and need not wait for what does."""
     if name not in _OF_RECORD_ALL:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import _record_all
+    from warmgraph.torch.engines import _record_all
 
     return getattr(_record_all, name)
 

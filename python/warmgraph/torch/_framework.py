@@ -1,4 +1,4 @@
-"""What the package's half for PyTorch can do, as the core asks for it (_frameworks.py)."""
+"""What the package's half for PyTorch can do, as the core asks for it (core/binding/_frameworks.py)."""
 from __future__ import annotations
 
 import types
@@ -6,11 +6,14 @@ from typing import Any, Callable, Iterable
 
 import torch
 
-from .. import _current_run, _frameworks, _preload
-from .._compiled import CachedFunction
-from . import _mega_cache, _modules, _pausing, _walking
-from ._function import TorchFunction
-from ._pairs import PairFunction
+from warmgraph.arrays import _current_run
+from warmgraph.calls._compiled import CachedFunction
+from warmgraph.core.binding import _frameworks
+from warmgraph.torch.calls._function import TorchFunction
+from warmgraph.torch.pairs._pairs import PairFunction
+from warmgraph.torch.read import _modules, _walking
+from warmgraph.torch.record import _mega_cache
+from warmgraph.torch.replay import _pausing, _preload
 
 
 class TorchFramework:

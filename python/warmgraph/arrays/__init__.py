@@ -1,0 +1,1 @@
+"""The package's own arrays: devices, memory, programs, and the run that enqueues work on them."""

@@ -1,0 +1,365 @@
+"""Devices, arrays in their memory, programs and streams. A device makes arrays, and an array has its device: they are one file."""
+from __future__ import annotations
+
+import collections
+import ctypes
+import math
+import weakref
+from typing import Any, Callable, Sequence
+
+from warmgraph import dtypes, errors
+from warmgraph.arrays import _current_run, _foreign
+from warmgraph.arrays._shapes import Tensor, contiguous_strides, extent_bytes
+from warmgraph.core.binding import _c, _fork
+from warmgraph.core.binding._library import Handle, library
+
+
+class Buffer(Handle):
+    """A range of device memory. What still runs on it must not lose it: it is freed when the device is next idle."""
+
+    _what = "buffer"
+
+    def __init__(self, device: Device, nbytes: int) -> None:
+        lib = library()
+        super().__init__(lib.made("wg_buffer_create", device.pointer, nbytes), device.later(lib.wg_buffer_destroy))
+        memory = lib.wg_buffer_memory(self._pointer)
+        self.base, self.offset, self.nbytes = int(memory.address.base), int(memory.address.offset), nbytes
+
+    def upload(self, source: int, nbytes: int, offset: int) -> None:
+        library().wg_buffer_upload(self.pointer, source, nbytes, offset)
+
+    def download(self, target: int, nbytes: int, offset: int) -> None:
+        library().wg_buffer_download(self.pointer, target, nbytes, offset)
+
+
+class Device(Handle):
+    """An accelerator: "opencl", "opencl:0", "opencl:<part of a name>", the same with "cuda". NotFound lists what there is."""
+
+    _what = "device"
+
+    def __init__(self, id: str = "opencl") -> None:
+        lib = library()
+        _fork.device_opens()
+        self._garbage: collections.deque[tuple[Callable[[int], Any], int]] = collections.deque()
+        super().__init__(lib.made("wg_device_open", id.encode()), lib.wg_device_close)
+        self.id: str = lib.wg_device_id(self._pointer).decode()
+        self.name: str = lib.wg_device_name(self._pointer).decode()
+        _open_devices.add(self)
+
+    def __repr__(self) -> str:
+        return f"<warmgraph.Device {self.id} ({self.name})>"
+
+    @property
+    def stream(self) -> int:
+        """The default stream's handle, for the C interface."""
+        return int(library().wg_device_stream(self.pointer))
+
+    def synchronize(self) -> None:
+        """Waits for the default stream's work. NotRecordable inside a function that is recorded."""
+        library().wg_device_synchronize(self.pointer)
+
+    def prepare_recording(self) -> None:
+        """Keeps the device code that libraries load from now on (docs/cuda.md)."""
+        library().wg_prepare_recording(self.pointer)
+
+    def warm_up(self) -> None:
+        """Begins, in the background, what the first restore of this process would wait for."""
+        library().wg_device_warm_up(self.pointer)
+
+    def program(self, name: str, source: str, options: str = "") -> Program:
+        """Kernel source with build options. It is compiled when a kernel is first launched from it."""
+        return Program(self, name, source, options)
+
+    def empty(self, shape: Sequence[int] | int, dtype: Any) -> Array:
+        """Memory with undefined contents."""
+        self._expect_no_run("Device.empty")
+        wanted = Tensor(shape, dtype)
+        buffer = self._allocate(wanted.nbytes)
+        return Array(self, buffer, (buffer.base, buffer.offset), wanted.shape, wanted.dtype)
+
+    def array(self, host: Any, dtype: Any = None) -> Array:
+        """A copy of a NumPy array, or of what NumPy makes one of."""
+        import numpy
+
+        values = numpy.asarray(host)
+        if dtype is not None:
+            values = values.astype(dtypes.numpy_dtype(dtypes.canonical(dtype)))
+        result = self.empty(values.shape, values.dtype)
+        result.write(values)
+        return result
+
+    def zeros(self, shape: Sequence[int] | int, dtype: Any) -> Array:
+        import numpy
+
+        wanted = Tensor(shape, dtype)
+        result = self.empty(wanted.shape, wanted.dtype)
+        if result.nbytes:
+            zeros = numpy.zeros(result.nbytes, numpy.uint8)
+            result._owned().upload(zeros.ctypes.data, result.nbytes, 0)
+        return result
+
+    def view(self, foreign: Any) -> Array:
+        """Memory of another library's on this device, by `__cuda_array_interface__` or DLPack, without a copy. It is kept alive."""
+        found = _foreign.foreign_of(foreign)
+        if not self.id.startswith("cuda:") or found.device not in (_foreign.CUDA, _foreign.CUDA_HOST, _foreign.CUDA_MANAGED):
+            raise errors.InvalidArgument(f"memory of a {type(foreign).__name__} (DLPack device {found.device}) cannot be viewed on {self.id}: "
+                                         "copy it (device.array)")
+        address = library().wg_memory_from_pointer(found.pointer, 1).address
+        return Array(self, None, (int(address.base), int(address.offset)), found.shape, found.dtype, found.strides, keep=found.keep)
+
+    def close(self) -> None:
+        if not self.is_closed and self._made_in == _fork.generation():
+            try:
+                self._collect()
+            except errors.Error:
+                pass  # a device that failed: its memory goes with it
+        super().close()
+
+    def _allocate(self, nbytes: int) -> Buffer:
+        if len(self._garbage) > 0:
+            self._collect()
+        return Buffer(self, max(nbytes, 1))
+
+    def later(self, destroy: Callable[[int], Any]) -> Callable[[int], Any]:
+        """`destroy` put off until nothing runs: a destructor comes in any thread, at any time, also while a function is recorded."""
+        return lambda pointer: self._garbage.append((destroy, pointer))
+
+    def _collect(self) -> None:
+        if _current_run.current() is not None:
+            return
+        taken = []
+        while self._garbage:
+            try:
+                taken.append(self._garbage.popleft())
+            except IndexError:
+                break
+        if taken:
+            self.synchronize()
+        for destroy, pointer in taken:
+            destroy(pointer)
+
+    def _expect_no_run(self, what: str) -> None:
+        run = _current_run.current()
+        if run is not None and run.is_capture:
+            raise errors.NotRecordable(f"'{run.name}' calls {what} while it is captured, which a replay would not repeat: "
+                                       "do it before or after the call (warmgraph.empty() gives scratch memory)")
+
+
+_open_devices: weakref.WeakSet[Device] = weakref.WeakSet()
+_views: dict[tuple[int, int], int] = {}
+
+
+def stream_view(device: Device, native: int) -> int:
+    """The library's handle for a stream that somebody else made, which lives as long as the process."""
+    key = (id(device), native)
+    if key not in _views:
+        _views[key] = library().made("wg_stream_view", device.pointer, native or None)
+    return _views[key]
+
+
+class Array:
+    """Elements in device memory. `strides` are in elements. Views (`array[2:5]`) share its memory.
+
+    Inside a function that is captured it stands for that memory wherever the run has it; reading or writing it from the host there is
+    NotRecordable.
+    """
+
+    def __init__(self, device: Device, owner: Buffer | None, address: tuple[int, int], shape: Sequence[int], dtype: str,
+                 strides: Sequence[int] | None = None, parent: Array | None = None, keep: Any = None) -> None:
+        self.device = device
+        self.shape = tuple(shape)
+        self.dtype = dtype
+        self.strides = contiguous_strides(shape) if strides is None else tuple(strides)
+        self._owner, self._address, self._parent, self._keep = owner, address, parent, keep
+        self._run: Any = None  # the run whose scratch memory this is
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Of its elements, without what lies between them."""
+        return self.size * dtypes.itemsize(self.dtype)
+
+    @property
+    def extent(self) -> int:
+        """Bytes from its first element to the end of its last."""
+        return extent_bytes(self.shape, self.strides, dtypes.itemsize(self.dtype))
+
+    @property
+    def is_contiguous(self) -> bool:
+        expected = contiguous_strides(self.shape)
+        return self.size == 0 or all(size == 1 or one == other
+                                     for size, one, other in zip(self.shape, self.strides, expected))
+
+    def __repr__(self) -> str:
+        return f"<warmgraph.Array {self.dtype}{list(self.shape)} on {self.device.id}>"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("an array without dimensions has no length")
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> Array:
+        """A view: integers and slices with positive steps, and `...`."""
+        keys = list(key) if isinstance(key, tuple) else [key]
+        if any(one is Ellipsis for one in keys):
+            at = next(i for i, one in enumerate(keys) if one is Ellipsis)
+            keys[at:at + 1] = [slice(None)] * (self.ndim - len(keys) + 1)
+        keys += [slice(None)] * (self.ndim - len(keys))
+        if len(keys) > self.ndim:
+            raise IndexError(f"{len(keys)} indices for an array of {self.ndim} dimensions")
+        shape, strides, first = [], [], 0
+        for one, size, stride in zip(keys, self.shape, self.strides):
+            if isinstance(one, slice):
+                start, stop, step = one.indices(size)
+                if step < 1:
+                    raise IndexError(f"step {step}: views of device memory go forward")
+                shape.append(max(0, -(-(stop - start) // step)))
+                strides.append(stride * step)
+                first += start * stride
+            else:
+                index = int(one) + (size if int(one) < 0 else 0)
+                if not 0 <= index < size:
+                    raise IndexError(f"index {one} is out of range for {size} elements")
+                first += index * stride
+        base, offset = self._address
+        view = Array(self.device, self._owner, (base, offset + first * dtypes.itemsize(self.dtype)), shape, self.dtype, strides, self,
+                     self._keep)
+        view._run = self._run
+        return view
+
+    def reshape(self, *shape: Any) -> Array:
+        """The same elements in another shape; one size may be -1. InvalidArgument where they are not contiguous."""
+        sizes = list(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else list(shape)
+        known = math.prod(size for size in sizes if size != -1)
+        if sizes.count(-1) == 1 and known:
+            sizes[sizes.index(-1)] = self.size // known
+        if math.prod(sizes) != self.size or not self.is_contiguous:
+            raise errors.InvalidArgument(f"{self!r} cannot have the shape {sizes}: it has {self.size} elements"
+                                         + ("" if self.is_contiguous else ", which are not contiguous"))
+        view = Array(self.device, self._owner, self._address, sizes, self.dtype, None, self, self._keep)
+        view._run = self._run
+        return view
+
+    def numpy(self) -> Any:
+        """A copy on the host, after all work of the device's default stream."""
+        import numpy
+
+        self.device._expect_no_run("Array.numpy")
+        kind = dtypes.numpy_dtype(self.dtype)
+        if self.size == 0:
+            return numpy.empty(self.shape, kind)
+        raw = numpy.empty(self.extent, numpy.uint8)
+        self.device.synchronize()
+        owner = self._owned()
+        owner.download(raw.ctypes.data, self.extent, self._address[1] - owner.offset)
+        steps = [stride * kind.itemsize for stride in self.strides]
+        return numpy.ndarray(self.shape, kind, raw, strides=steps).copy()
+
+    def write(self, host: Any) -> None:
+        """Copies a host array of the same shape here, after all work of the default stream. InvalidArgument for a view with gaps."""
+        import numpy
+
+        self.device._expect_no_run("Array.write")
+        values = numpy.asarray(host, dtypes.numpy_dtype(self.dtype), order="C")
+        if values.shape != self.shape or not self.is_contiguous:
+            raise errors.InvalidArgument(f"an array of shape {values.shape} cannot be written to {self!r}: expected {self.shape}"
+                                         + ("" if self.is_contiguous else ", and memory without gaps"))
+        if self.size == 0:
+            return
+        self.device.synchronize()
+        owner = self._owned()
+        owner.upload(values.ctypes.data, values.nbytes, self._address[1] - owner.offset)
+
+    def _owned(self) -> Buffer:
+        if self._run is not None and self._owner is None:
+            raise errors.InvalidArgument(f"{self!r} is scratch memory of a run: return it, or copy it to an argument")
+        if self._owner is None:
+            raise errors.Unsupported(f"{self!r} is memory of another library's: copy it there")
+        return self._owner
+
+    def _memory(self) -> Any:
+        base, offset = self._address
+        return _c.wg_memory(_c.wg_address(base, offset), self.extent)
+
+
+class Local:
+    """A kernel argument: so many bytes of work-group (shared) memory."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+
+
+class Program(Handle):
+    """Kernel source; `launch` enqueues one of its kernels."""
+
+    _what = "program"
+
+    def __init__(self, device: Device, name: str, source: str, options: str = "") -> None:
+        lib = library()
+        super().__init__(lib.made("wg_program_create", device.pointer, name.encode(), source.encode(), options.encode()),
+                         lib.wg_program_destroy)
+        self.device, self.name = device, name
+
+    def __repr__(self) -> str:
+        return f"<warmgraph.Program {self.name} on {self.device.id}>"
+
+    def launch(self, kernel: str, grid: Sequence[int] | int, block: Sequence[int] | int, *args: Any) -> None:
+        """Enqueues one kernel in `grid` groups of `block` work-items: in the run's stream inside a function of cache_compile, else in the
+        device's default one. Arguments are Arrays, NumPy or ctypes numbers (which have a size; Python's have none) and Local."""
+        run = _current_run.current()
+        keep: list[Any] = []
+        given = [_kernel_argument(run, position, one, keep) for position, one in enumerate(args)]
+        stream = run.stream if run is not None else self.device.stream
+        library().wg_launch(stream, self.pointer, kernel.encode(), _three(grid, "grid"), _three(block, "block"),
+                            (_c.wg_kernel_arg * len(given))(*given), len(given))
+
+
+def _three(sizes: Sequence[int] | int, what: str) -> Any:
+    values = [sizes] if isinstance(sizes, int) else [int(size) for size in sizes]
+    if not 1 <= len(values) <= 3 or any(value < 1 for value in values):
+        raise errors.InvalidArgument(f"{what} {sizes} is wrong: expected one to three sizes of at least 1")
+    return (ctypes.c_uint32 * 3)(*values, *[1] * (3 - len(values)))
+
+
+def _kernel_argument(run: Any, position: int, value: Any, keep: list[Any]) -> Any:
+    argument = _c.wg_kernel_arg()
+    if isinstance(value, Array):
+        argument.kind = _c.wg_kernel_arg_memory
+        argument.address = _address_in(run, value)
+        return argument
+    if isinstance(value, Local):
+        argument.kind, argument.bytes = _c.wg_kernel_arg_local, value.nbytes
+        return argument
+    raw = _bytes_of_number(position, value)
+    keep.append(raw)
+    argument.kind, argument.bytes = _c.wg_kernel_arg_value, len(raw)
+    argument.value = ctypes.cast(raw, ctypes.c_void_p)
+    return argument
+
+
+def _bytes_of_number(position: int, value: Any) -> Any:
+    if isinstance(value, (ctypes._SimpleCData, ctypes.Structure)):
+        raw = bytes(value)
+    elif type(value).__module__ == "numpy" and hasattr(value, "tobytes") and getattr(value, "shape", None) == ():
+        raw = value.tobytes()
+    else:
+        raise errors.InvalidArgument(
+            f"kernel argument {position} is {type(value).__name__}: expected an Array, a number that has a size "
+            "(numpy.int32(3), ctypes.c_float(0.5)) or Local(nbytes)"
+            + (": copy host arrays first (device.array)" if hasattr(value, "__array_interface__") else ""))
+    return ctypes.create_string_buffer(raw, len(raw))
+
+
+def _address_in(run: _current_run.Running | None, array: Array) -> Any:
+    if array._run is not None and array._run is not run:
+        if array._run.recorder is None:  # of a function that ran as it is: memory like any other
+            return _c.wg_address(*array._address)
+        raise errors.InvalidArgument(f"{array!r} was scratch memory of a run that has ended: use it in the function alone")
+    return _c.wg_address(*array._address) if run is None else run.where(array)

@@ -1,0 +1,149 @@
+"""Kinds of arrays that a function may be called with. A framework adds its own by `add_reader` (the seam for PyTorch)."""
+from __future__ import annotations
+
+import sys
+from typing import Any, Callable, Optional, Protocol
+
+from warmgraph import errors
+from warmgraph.arrays._device import Array, Device
+
+
+class Leaf(Protocol):
+    """An array among the arguments. `on(device)` gives its memory there; `done` brings back what the function wrote."""
+
+    value: Any
+    is_host: bool
+
+    def key(self) -> tuple[Any, ...]: ...
+    def on(self, device: Device, staged: Callable[[Any, Any], Array]) -> Array: ...
+    def done(self, array: Array) -> None: ...
+
+
+class DeviceLeaf:
+    """An Array, or memory of another library's that is viewed as one."""
+
+    is_host = False
+
+    def __init__(self, value: Any, array: Array | None) -> None:
+        self.value, self._array = value, array
+
+    def key(self) -> tuple[Any, ...]:
+        return ("device",)
+
+    def on(self, device: Device, staged: Callable[[Any, Any], Array]) -> Array:
+        array = self._array if self._array is not None else device.view(self.value)
+        if array.device.id != device.id:
+            raise errors.InvalidArgument(f"{array!r} is not on {device.id}: move it there")
+        return array
+
+    def done(self, array: Array) -> None:
+        pass
+
+
+class HostLeaf:
+    """A NumPy array: copied to the device before the call and, where it may be written, back after it."""
+
+    is_host = True
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def key(self) -> tuple[Any, ...]:
+        return ("host",)
+
+    def on(self, device: Device, staged: Callable[[Any, Any], Array]) -> Array:
+        array = staged(self.value.shape, self.value.dtype)
+        array.write(self.value)
+        return array
+
+    def done(self, array: Array) -> None:
+        if self.value.flags.writeable:
+            self.value[...] = array.numpy()
+
+
+Reader = Callable[[Any], Optional[Leaf]]
+_readers: list[Reader] = []
+
+
+def add_reader(reader: Reader) -> None:
+    """`reader(value)`: a Leaf for an array of its framework's, None for anything else. Asked before those that are there already."""
+    _readers.insert(0, reader)
+
+
+def leaf_of(value: Any) -> Leaf | None:
+    for reader in _readers:
+        leaf = reader(value)
+        if leaf is not None:
+            return leaf
+    return None
+
+
+def expect_apart(arrays: list[tuple[str, Any]]) -> None:
+    """Host arrays have copies of their own on the device: where two overlap, one would overwrite what the function wrote to the other."""
+    ranges = sorted((*_bytes_of(array), at) for at, (_, array) in enumerate(arrays) if array.size)
+    before: list[tuple[int, int, int]] = []  # that reach further than this one's start
+    for first, end, at in ranges:
+        before = [one for one in before if one[1] > first]
+        for _, _, other in before:
+            (name, one), (other_name, another) = (arrays[i] for i in sorted((other, at)))
+            if one.flags.writeable or another.flags.writeable:
+                raise errors.InvalidArgument(f"{name} and {other_name} overlap in host memory: pass views of one device array "
+                                             "(device.array), or copies; or set flags.writeable = False where both are only read")
+        before.append((first, end, at))
+
+
+def _bytes_of(array: Any) -> tuple[int, int]:
+    """Where an array's memory begins and ends."""
+    first = end = int(array.ctypes.data)
+    for size, stride in zip(array.shape, array.strides):
+        if stride < 0:
+            first += (size - 1) * stride
+        else:
+            end += (size - 1) * stride
+    return first, end + int(array.itemsize)
+
+
+def _device_arrays(value: Any) -> Leaf | None:
+    if isinstance(value, Array):
+        return DeviceLeaf(value, value)
+    if hasattr(type(value), "__cuda_array_interface__"):
+        return DeviceLeaf(value, None)
+    return None
+
+
+def _numpy_arrays(value: Any) -> Leaf | None:
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(value, numpy.ndarray):
+        return None
+    from warmgraph import dtypes
+
+    dtypes.canonical(value.dtype)
+    return HostLeaf(value)
+
+
+def _dlpack(value: Any) -> Leaf | None:
+    if not hasattr(type(value), "__dlpack__") or not hasattr(type(value), "__dlpack_device__"):
+        return None
+    if type(value).__module__ == "numpy":  # a number
+        return None
+    kind = int(value.__dlpack_device__()[0])
+    if kind == 1:  # the host's
+        import numpy
+
+        return HostLeaf(numpy.from_dlpack(value))
+    return DeviceLeaf(value, None)
+
+
+class OfTorch(errors.Unsupported):
+    """A tensor of PyTorch's, which the package's other half reads."""
+
+
+def _torch(value: Any) -> Leaf | None:
+    if any((kind.__module__, kind.__name__) == ("torch", "Tensor") for kind in type(value).__mro__):
+        raise OfTorch(f"a {type(value).__module__}.{type(value).__name__} is given, expected an array: only functions that cache_compile wraps take "
+                      "tensors of PyTorch. Pass its memory (device.view(tensor), tensor.numpy())")
+    return None
+
+
+for _reader in (_dlpack, _numpy_arrays, _device_arrays, _torch):
+    add_reader(_reader)

@@ -1,0 +1,591 @@
+"""cache_compile: a Python function that enqueues work, recorded once and replayed in every later process."""
+from __future__ import annotations
+
+import collections
+import copy
+import dataclasses
+import functools
+import inspect
+import logging
+import operator
+import os
+import sys
+import threading
+import types
+from typing import Any, Callable, Dict, Mapping
+
+from warmgraph import dtypes, errors
+from warmgraph.arrays import _current_run
+from warmgraph.arrays._device import Array, Device, Program
+from warmgraph.arrays._leaves import OfTorch, expect_apart
+from warmgraph.arrays._run import Run
+from warmgraph.arrays._shapes import Tensor, like
+from warmgraph.calls import _refusals
+from warmgraph.calls._facts import Changed, Changes
+from warmgraph.calls._steady_calls import OTHERWISE
+from warmgraph.calls._variant import RESULT, Call, Taken, Variant, flat
+from warmgraph.config import Config, unknown_option
+from warmgraph.core.binding import _fork, _frameworks
+from warmgraph.core.cache._native import Report, Scalar, Spec
+from warmgraph.core.cache._pools import Where, folder_of, pool_of
+from warmgraph.reading import _code, _plain, _walk
+
+_log = logging.getLogger("warmgraph")
+HALVES = ("forward", "backward")
+
+
+@dataclasses.dataclass
+class Options:
+    """What cache_compile was given."""
+
+    config: Config
+    dynamic: bool = True
+    cache_dir: Any = None
+    global_rank: int | None = None
+    tp_rank: int | None = None
+    pp_rank: int | None = None
+    name: str | None = None
+    version: str | None = None
+    device: Any = None
+    code: tuple[Program, ...] = ()
+    outputs: Any = None
+    scalars: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
+    read_only: tuple[str, ...] = ()
+    compile: Any = None
+    borrow: bool = False
+    pair: bool = False
+
+
+class _Shared:
+    """What a wrapper and its bound forms have together: loaded graphs belong to the function, whichever object it is called on."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.variants: collections.OrderedDict[tuple[Any, ...], Variant] = collections.OrderedDict()
+        self.reached: _code.Reached | None = None
+        self.preloaded_on: int | None = None  # the device that its graphs are restored on ahead of calls (torch/replay/_preload.py)
+        self.refused: set[str] = set()  # reasons that were logged
+        self.changes = Changes()
+        self.changing: set[str] = set()  # facts that the function itself changes each time
+        self.refused_facts: dict[tuple[tuple[str, str], ...], str] = {}  # what was refused for that, by the other facts
+        self.last: Variant | None = None
+        self.last_refusal = ""
+        self.runs_as_it_is: dict[str, _refusals.Refused] = {}  # by reason
+        self.refused_report: Report | None = None  # of the last kind of call that was refused, until another one is recorded or replayed
+        self.signature: inspect.Signature | None = None  # of a method, without its object
+        self.frozen: dict[int, Any] = {}  # objects whose weights stay as they are, by id
+        self.torchs: Any = None  # a torch.TorchFunction, once it was called with tensors of PyTorch's
+        self.given_up: dict[int, Any] = {}  # a torch._given_up.GivenUp of who is refused each time: by the same id
+        self.steady: dict[int, list[Any]] = {}  # its calls that are like one before: by id of the wrapper's object, the last used first
+
+
+def _defaults_of(func: Any) -> tuple[Any, Any, list[Any]]:
+    """(Python function, defaults, those by name), as the signature has them."""
+    code = _code.function_of(func) or func
+    return code, getattr(code, "__defaults__", None), [*(getattr(code, "__kwdefaults__", None) or {}).values()]
+
+
+class _Arguments(Dict[str, Any]):
+    """By name, with the defaults. The first `positional` were given by position, `names` by name."""
+
+    positional: int
+    names: frozenset[str]
+
+
+class CachedFunction:
+    """A function behind a cache. Its first call loads or records, later ones replay.
+
+    On a class it binds to its objects as a function does; objects share entries and loaded graphs. A copy or an unpickled one of a bound
+    wrapper is unbound: wrap the copy's method.
+    """
+
+    def __init__(self, func: Callable[..., Any] | None, options: Options, description: str = "", module: Any = None) -> None:
+        """`module`: of PyTorch's, which `func` calls."""
+        self.options = options
+        self.module = module
+        self._function = func
+        self._description = description or _described(func)
+        self._shared = _Shared()
+        self._object = id(getattr(func, "__self__", None))  # whose later calls are known; no wrapper without a function shares any
+        _frameworks.load_quietly()  # now, for it would be a part of the first call
+        if func is not None:
+            functools.update_wrapper(self, func, updated=())
+            self._sign()
+
+    def __repr__(self) -> str:
+        return f"<warmgraph function {self._description}{'' if self._function is not None else ' (unbound)'}>"
+
+    # --- binding, copies
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        framework = _frameworks.registered()
+        if framework is not None and not self.options.config.model:
+            framework.forget_preload(self)  # its model is named after an object's class
+
+    def __get__(self, instance: Any, owner: type | None = None) -> CachedFunction:
+        if instance is None or self._function is None or self.module is not None:
+            return self
+        bound = _BoundFunction.__new__(_BoundFunction)
+        bound._unbound, bound._instance = self, instance
+        bound._shared, bound._object, bound.__module__ = self._shared, id(instance), self.__module__
+        return bound
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CachedFunction:
+        is_bound = isinstance(self._function, types.MethodType)
+        return CachedFunction(None if is_bound else self._function, copy.copy(self.options), self._description)
+
+    def __reduce__(self) -> Any:
+        options = {field.name: getattr(self.options, field.name) for field in dataclasses.fields(Options)}
+        plain = {name: value for name, value in options.items() if name in _PICKLED}
+        plain["config"] = {name: getattr(self.options.config, name) for name in Config._DEFAULTS}
+        return _unpickled, (self._description, plain)
+
+    # --- calls
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if _current_run.tracing and _current_run.tracing[0]():  # what is traced is the function itself, with its object
+            return self._itself()(*args, **kwargs)
+        known = self._shared.steady.get(self._object)
+        if known:
+            result = known[0].call(args, kwargs)
+            if result is not OTHERWISE:
+                return result
+        if self._function is None:
+            raise errors.InvalidArgument(f"this wrapper of {self._description} was copied or unpickled, and is bound to no object: wrap the "
+                                         "new one's method (warmgraph.cache_compile)")
+        if _current_run.current() is not None:  # a part of the function that runs
+            return self._function(*args, **kwargs)
+        given_up = self._shared.given_up.get(self._object)
+        if given_up is not None:
+            result = given_up.call(args, kwargs)
+            if result is not OTHERWISE:
+                return result
+        if known and len(known) > 1:
+            result = self._shared.torchs.again(self._object, args, kwargs)
+            if result is not OTHERWISE:
+                return result
+        bound = self._bound(args, kwargs)
+        torchs = self._of_torch(bound)
+        if torchs is not None:
+            return torchs(self, getattr(self._function, "__self__", None), bound, args, kwargs)
+        try:
+            found = self._read(bound)
+        except OfTorch:  # in its object, or in what it closes over
+            torchs = self._of_torch(bound, is_known=True)
+            return torchs(self, getattr(self._function, "__self__", None), bound)
+        except errors.NotRecordable as refusal:
+            return self._as_it_is(bound, str(refusal))
+        if self.options.pair:
+            raise errors.InvalidArgument(f"'{self._name()}' is wrapped with pair=True and meets no tensor of PyTorch's: gradients are recorded of "
+                                         "PyTorch's functions alone")
+        self._expect_scalars(bound)
+        if self._shared.changing:
+            why = self._shared.refused_facts.get(self._steady_facts(found))
+            if why is not None:
+                return self._as_it_is(bound, why)
+        return self._answered(bound, found)
+
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        if not self._has_same_defaults():
+            self._sign()
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = _Arguments(bound.arguments)
+        given.positional, given.names = len(args), frozenset(kwargs)
+        return given
+
+    def _sign(self) -> None:
+        """Reads the signature, of a module its forward's."""
+        signed = self._signed()
+        try:
+            self._signature, self._defaults = inspect.signature(signed), _defaults_of(signed)
+        except (TypeError, ValueError):
+            if self.module is None:
+                raise
+            assert self._function is not None
+            self._signature, self._defaults = inspect.signature(self._function), _defaults_of(self._function)
+
+    def _signed(self) -> Callable[..., Any]:
+        """What has the signature."""
+        assert self._function is not None
+        if self.module is None:
+            return self._function
+        framework = _frameworks.load()
+        return (framework.signed_by(self.module) if framework is not None else None) or self._function
+
+    def _has_same_defaults(self) -> bool:
+        code, defaults, named = self._defaults
+        if self.module is not None and _defaults_of(self._signed())[0] is not code:
+            return False
+        if getattr(code, "__defaults__", None) is not defaults:
+            return False
+        now = getattr(code, "__kwdefaults__", None)
+        return not named if now is None else len(now) == len(named) and all(map(operator.is_, now.values(), named))
+
+    def _of_torch(self, bound: dict[str, Any], is_known: bool = False) -> Any:
+        """What calls it where it works on PyTorch's tensors; None where it does not. PyTorch is not imported for this."""
+        framework = _frameworks.load() if self._shared.torchs is None else None
+        if framework is not None and (is_known or framework.is_call(getattr(self._function, "__self__", None), bound.values())):
+            with self._shared.lock:
+                self._shared.torchs = self._shared.torchs or framework.function_of(self)
+        return self._shared.torchs
+
+    def _reach(self) -> _code.Reached:
+        assert self._function is not None
+        with self._shared.lock:
+            if self._shared.reached is None or not self._shared.reached.is_current():
+                self._shared.reached = _code.Reached(self._function)
+            return self._shared.reached
+
+    def _read(self, bound: dict[str, Any], is_tolerant: bool = False) -> _walk.Found:
+        with self._shared.lock:  # reading may meet further code
+            return _walk.read(self._reach(), bound, getattr(self._function, "__self__", None), self.options.scalars, is_tolerant)
+
+    def _call_function(self, arguments: dict[str, Any]) -> Any:
+        assert self._function is not None
+        return self._called(self._function, arguments)
+
+    def _itself(self) -> Any:
+        return self._function
+
+    def _called(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        """With the arguments as the caller gave them, where that is known: a wrapper around a function may have another signature than it
+        shows. Plain defaults are left to the function."""
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
+        how = arguments if isinstance(arguments, _Arguments) else None
+        for at, (name, parameter) in enumerate(self._signature.parameters.items()):
+            is_passed = how is None or at < how.positional or name in how.names
+            if how is not None and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY) and at >= how.positional:
+                if is_passed or type(arguments[name]) not in _plain.KINDS:
+                    named[name] = arguments[name]
+            elif parameter.kind is parameter.VAR_POSITIONAL:
+                positional += list(arguments.get(name, ()))
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                named.update(arguments.get(name, {}))
+            elif parameter.kind is parameter.KEYWORD_ONLY:
+                named[name] = arguments[name]
+            else:
+                positional.append(arguments[name])
+        return function(*positional, **named)
+
+    def _answered(self, bound: dict[str, Any], found: _walk.Found) -> Any:
+        call = Call(self, bound, found, self._device(found))
+        staging: dict[Any, list[Array]] = {}
+        spare: dict[Any, list[Array]] = {}
+        variant: Variant | None = None
+        call.result = self._declared_outputs(bound)
+        key = self._key(call)
+        with self._shared.lock:
+            variant = self._shared.variants.get(key)
+            if variant is not None:
+                self._shared.variants.move_to_end(key)
+                spare = variant.staging()
+        taken = Taken(call.device, spare, staging)
+        self._place(call, taken)
+        if variant is None:
+            variant = self._new_variant(key, call)
+        self._shared.last = variant
+        if variant(call) == "refused":
+            self._remember_refusal(call, variant.refusal or variant.function.report().reason)
+        self._shared.refused_report = None  # the variant's own says it
+        result = self._result(call)
+        if self._is_hosted(call):
+            variant.done_with(staging)
+        return result
+
+    def _remember_refusal(self, call: Call, why: Exception | str) -> None:
+        self._shared.last_refusal = text = str(why)
+        self._shared.refused.add(text)  # the library said so
+        _refusals.note(self, text, lambda: call.device, is_counted=text not in self._shared.runs_as_it_is)
+        # A counter has another value at each call: without this, each would be tried, and refused.
+        if not isinstance(why, Changed) or why.change.was is None or why.change.now is None:
+            return
+        with self._shared.lock:
+            if self._shared.changes.is_again(getattr(self._function, "__self__", None), why.change):
+                self._shared.changing.add(why.change.path)
+                self._shared.refused_facts[self._steady_facts(call.found)] = str(why)
+
+    def _steady_facts(self, found: _walk.Found) -> tuple[tuple[str, str], ...]:
+        return tuple(pair for pair in found.facts.items() if pair[0] not in self._shared.changing)
+
+    def _place(self, call: Call, taken: Taken) -> None:
+        """Device memory of everything that the call touches."""
+        expect_apart([(name, leaf.value) for name, leaf in call.found.arguments if leaf.is_host])
+        declared = [path for path, one in flat(RESULT, call.result) if isinstance(one, Tensor)]
+        call.names = _walk.binding_names([*(path for path, _ in call.found.leaves()), *declared, *self.options.scalars])
+        for path, leaf in call.found.leaves():
+            array = leaf.on(call.device, taken.array)
+            call.values[call.names[path]] = call.given[id(leaf.value)] = array
+            call.regions.append((call.names[path], array))
+        for path, tensor in flat(RESULT, call.result):
+            if isinstance(tensor, Tensor):
+                array = taken.array(tensor.shape, tensor.dtype) if self._is_hosted(call) else call.device.empty(tensor.shape, tensor.dtype)
+                call.outputs.append(array)
+                call.values[call.names[path]] = array
+                call.regions.append((call.names[path], array))
+        for name in self.options.scalars:
+            call.values[call.names[name]] = call.bound[name]
+
+    def _is_hosted(self, call: Call) -> bool:
+        return any(leaf.is_host for _, leaf in call.found.arguments)
+
+    def _result(self, call: Call) -> Any:
+        """The declared structure with this call's arrays: NumPy's where an argument was."""
+        outputs, hosted = iter(call.outputs), self._is_hosted(call)
+        for path, leaf in call.found.arguments:
+            leaf.done(call.values[call.names[path]])
+
+        def filled(value: Any) -> Any:
+            if isinstance(value, Tensor):
+                array = next(outputs)
+                return array.numpy() if hosted else array
+            return value
+
+        return _walk.rebuilt(call.result, filled)
+
+    def _as_it_is(self, bound: dict[str, Any], why: str) -> Any:
+        """What cannot be recorded runs all the same, on the caller's memory."""
+        if self.policy == "require_hit":
+            raise errors.MissForbidden(f"'{self._name()}' cannot be replayed, and the policy is require_hit: {why}")
+        if why not in self._shared.refused:
+            self._shared.refused.add(why)
+            _log.warning("cannot record '%s': %s", self._name(), why)
+        self._shared.last_refusal = why
+        found = self._read(bound, is_tolerant=True)
+        call = Call(self, bound, found, self._device(found))
+        call.result = self._declared_outputs(bound)
+        self._place(call, Taken(call.device, {}, {}))
+        _refusals.note(self, why, lambda: call.device)
+        with Run(self._name(), call.device, None, ()) as run:
+            call.enqueue(run, {name: self._number(name, bound[name]) for name in self.options.scalars})
+        return self._result(call)
+
+    def _number(self, name: str, value: Any) -> Any:
+        return dtypes.numpy_dtype(self.options.scalars[name].dtype).type(value)
+
+    def _expect_scalars(self, bound: dict[str, Any]) -> None:
+        for name in self.options.scalars:
+            if name not in bound:
+                raise unknown_option(f"'{self._name()}'", name, bound)
+
+    def _declared_outputs(self, bound: dict[str, Any]) -> Any:
+        outputs = self.options.outputs
+        return self._called(outputs, dict(bound)) if callable(outputs) else outputs
+
+    def _device(self, found: _walk.Found) -> Device:
+        if isinstance(self.options.device, Device):
+            return self.options.device
+        if isinstance(self.options.device, str):
+            self.options.device = Device(self.options.device)
+            return self.options.device  # type: ignore[no-any-return]
+        for device in [program.device for program in self.options.code] + found.devices:
+            return device
+        raise errors.InvalidArgument(f"'{self._name()}' names no device: give cache_compile device=, or use a Program or an Array")
+
+    # --- what it is in the library
+
+    def _name(self) -> str:
+        return self.options.name or self._name_of_itself()
+
+    def _names(self) -> list[str]:
+        """Of all that it has in the cache."""
+        return [self._name(), *(half_of(self._name(), half) for half in HALVES if self.options.pair)]
+
+    def _name_of_itself(self) -> str:
+        return _walk.folder_name(getattr(self._function, "__name__", self._description))
+
+    def _where(self) -> Where:
+        options = self.options
+        return Where(options.config.model or self._model(), folder_of(options.cache_dir), options.dynamic,
+                      (options.global_rank, options.tp_rank, options.pp_rank), options.config.copy())
+
+    def _model(self) -> str:
+        if self.module is not None:
+            return self._name_of_itself()
+        owner = getattr(self._function, "__self__", None)
+        if owner is not None:
+            return _walk.folder_name((owner if isinstance(owner, type) else type(owner)).__name__)
+        module = getattr(self._function, "__module__", None) or "main"
+        if module == "__main__":
+            module = os.path.splitext(os.path.basename(getattr(sys.modules["__main__"], "__file__", None) or "main"))[0]
+        return _walk.folder_name(module.rpartition(".")[2])
+
+    def _version(self, found: _walk.Found) -> str:
+        return self.options.version or f"python {found.reached.digest()}"
+
+    def _key(self, call: Call) -> tuple[Any, ...]:
+        outputs = tuple((path, one.dtype if isinstance(one, Tensor) else id(type(one))) for path, one in flat(RESULT, call.result))
+        return (_fork.generation(), self._where().key(), self._version(call.found), call.device.id, tuple(call.found.facts.items()), outputs)
+
+    def _new_variant(self, key: tuple[Any, ...], call: Call) -> Variant:
+        programs = list(self.options.code) + [one for one in call.found.programs if all(one is not other for other in self.options.code)]
+        inputs = {call.names[path]: like(call.values[call.names[path]]) for path, _ in call.found.arguments}
+        outputs = {call.names[path]: one for path, one in flat(RESULT, call.result) if isinstance(one, Tensor)}
+        states = {call.names[path]: call.values[call.names[path]] for path, _ in call.found.states}
+        scalars = {call.names[name]: scalar for name, scalar in self.options.scalars.items()}
+        spec = Spec(inputs, outputs, states, frozenset(call.names[path] for path in self._read_only(call.found)), scalars,
+                    call.found.facts, programs, self.options.config.environment, self._version(call.found), self.options.config.strict)
+        variants = self._shared.variants
+        with self._shared.lock:
+            if key not in variants:
+                while len(variants) >= max(1, self.options.config.max_variants):
+                    variants.popitem(last=False)
+                variants[key] = Variant(pool_of(self._where()), self._name(), call.device, spec)
+            return variants[key]
+
+    def _read_only(self, found: _walk.Found) -> list[str]:
+        states = {name for name, _ in found.states}
+        for name in self.options.read_only:
+            if name not in states:
+                raise unknown_option(f"read_only of '{self._name()}'", name, states)
+        return list(self.options.read_only)
+
+    # --- what it can be asked
+
+    @property
+    def policy(self) -> str:
+        """Config.policy, by default $WARMGRAPH_POLICY."""
+        given = self.options.config.policy
+        return given if given != "default" else os.environ.get("WARMGRAPH_POLICY") or "read_write"
+
+    @property
+    def cache_dir(self) -> str:
+        """The folder of its cache."""
+        return pool_of(self._where()).caches[0].directory
+
+    def report(self) -> Any:
+        """Of its latest variant, or of the call that was refused last; None before the first call."""
+        if self._shared.refused_report is not None:
+            return self._shared.refused_report
+        last = self._shared.last
+        return last.function.report() if last is not None else None
+
+    def freeze_weights(self) -> None:
+        """Of a function of PyTorch's: what its object, its closures and globals hold is taken to stay as it is, tensors and plain values
+        alike, so that later calls look at their arguments alone. Weights may be written in place. Their memory is kept until reset(),
+        which ends this too: a weight that is replaced meanwhile is not seen."""
+        owner = getattr(self._function, "__self__", None)
+        with self._shared.lock:
+            self._shared.frozen[id(owner)] = owner
+            if self._shared.torchs is not None:
+                self._shared.torchs.freeze(owner)
+
+    def reset(self) -> None:
+        """Frees what was loaded, as soon as nothing runs; the next call loads it again."""
+        with self._shared.lock:
+            self._shared.frozen.clear()
+            devices = {id(one.function.device): one.function.device for one in self._shared.variants.values()}
+            self._shared.variants.clear()
+            self._shared.last = None
+            if self._shared.torchs is not None:
+                self._shared.torchs.reset()
+        for device in devices.values():
+            device._collect()
+
+
+class _BoundFunction(CachedFunction):
+    # What an object's attribute gives, for one call mostly. What a call that is like the last one does not need is made where it is asked for.
+
+    __doc__ = property(lambda self: self._unbound.__doc__)
+    __slots__ = ("_unbound", "_instance")
+    _unbound: CachedFunction
+    _instance: Any
+
+    def __getattr__(self, name: str) -> Any:
+        if "_function" in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        shared, function = self._unbound._shared, types.MethodType(self._unbound._function, self._instance)  # type: ignore[arg-type]
+        if shared.signature is None:
+            shared.signature = inspect.signature(function)
+        self.__dict__.update(self._unbound.__dict__, _signature=shared.signature, __signature__=shared.signature, _object=id(self._instance),
+                             _function=function)
+        return getattr(self, name)
+
+    def _itself(self) -> Any:
+        return types.MethodType(self._unbound._function, self._instance)  # type: ignore[arg-type]
+
+
+_PICKLED = ("dynamic", "global_rank", "tp_rank", "pp_rank", "name", "version", "read_only", "borrow", "pair")
+_OPTIONS = tuple(field.name for field in dataclasses.fields(Options))
+
+
+def _unpickled(description: str, options: dict[str, Any]) -> CachedFunction:
+    return CachedFunction(None, Options(**{**options, "config": Config(**options["config"])}), description)
+
+
+def half_of(name: str, half: str) -> str:
+    """What a half of a pair is called in the cache."""
+    return f"{name[:_walk.LONGEST_NAME - 1 - len(half)]}.{half}"
+
+
+def _described(func: Any) -> str:
+    return f"{getattr(func, '__module__', None)}.{getattr(func, '__qualname__', type(func).__name__)}"
+
+
+def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Wraps a function, a bound method or, as a decorator, either, or a torch.nn.Module, which is called as it is (`module(*args)`) and has
+    the name of its class. Wrapping reads nothing and opens nothing: the first call does. What an earlier process needed for a function of
+    PyTorch's is restored in the background once CUDA runs (Config.preload).
+
+    config: a Config. dynamic: "dynamic" rather than "static" in the folder's name. cache_dir: else $WARMGRAPH_CACHE_DIR, else
+    .warmgraph_cache. global_rank, tp_rank, pp_rank: else the launcher's environment. name: the function's folder; else its own name.
+    version: code identity given by you; else a digest of its code objects. device: a Device or its id; else that of its Programs and
+    Arrays. code: Programs that are not found through arguments, attributes, closures and globals. outputs: a Tensor, a structure of them,
+    or a function of the arguments that gives one; an argument in it stands for itself. scalars: {argument: Scalar}, numbers that are
+    patched at every call. read_only: states (paths such as "self.weights") that the function only reads. compile, for PyTorch: None or True
+    compiles with torch.compile(fullgraph=True), a dict gives further arguments of torch.compile, False runs eagerly; a function that is
+    compiled already stays as it is. borrow, for PyTorch: True gives results in memory that belongs to the entry: each call overwrites those
+    of the call before, whose tensors raise RuntimeError from then on when they are used. pair, for PyTorch: True records a call under gradients as a forward and
+    a backward half, eagerly (compile must not be given); under torch.no_grad() it is a function as any other.
+    """
+    for name in options:
+        if name not in _OPTIONS:
+            raise unknown_option("cache_compile", name, _OPTIONS)
+    if options.get("config") is None:
+        options["config"] = Config()
+    if not isinstance(options["config"], Config):
+        raise errors.InvalidArgument(f"config is {options['config']!r}, expected a warmgraph.Config")
+    options["config"].expect_key()
+    if not (options.get("compile") is None or isinstance(options["compile"], (bool, dict))):
+        raise errors.InvalidArgument(f"compile is {options['compile']!r}, expected True, False or a dict of torch.compile's arguments")
+    if not isinstance(options.get("borrow", False), bool):
+        raise errors.InvalidArgument(f"borrow is {options['borrow']!r}, expected True or False")
+    _check_pair(options)
+    for name in ("code", "read_only"):
+        if name in options:
+            options[name] = tuple(options[name])
+    if func is None:
+        return functools.partial(cache_compile, **options)
+    if any(kind(func) for kind in (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)):
+        raise errors.InvalidArgument(f"{_described(func)} is a generator or a coroutine, whose call enqueues nothing: wrap a function")
+    if isinstance(func, (staticmethod, classmethod)):
+        kind = type(func).__name__
+        raise errors.InvalidArgument(f"{_described(func)} is a {kind}: put @{kind} above @cache_compile")
+    framework = _frameworks.load() if _frameworks.is_module(func) else None
+    if framework is not None:
+        return _requested(CachedFunction(framework.method_of(func), Options(**options), module=func))
+    if _code.function_of(func) is None:
+        raise errors.InvalidArgument(f"{func!r} is no Python function or method: wrap the method that it calls")
+    return _requested(CachedFunction(func, Options(**options)))
+
+
+def _check_pair(options: dict[str, Any]) -> None:
+    """A pair is captured eagerly, on memory that belongs to nobody else."""
+    pair = options.get("pair", False)
+    if not isinstance(pair, bool):
+        raise errors.InvalidArgument(f"pair is {pair!r}, expected True or False")
+    if not pair:
+        return
+    if options.get("compile"):
+        raise errors.InvalidArgument(f"pair and compile={options['compile']!r} exclude each other: pairs are recorded of eager functions")
+    if options.get("borrow"):
+        raise errors.InvalidArgument("pair and borrow exclude each other: autograd keeps results for as long as it needs them")
+    options["compile"] = False
+
+
+def _requested(wrapped: CachedFunction) -> CachedFunction:
+    framework = _frameworks.registered()
+    if framework is not None:
+        framework.request_preload(wrapped)
+    return wrapped

@@ -1,0 +1,113 @@
+"""What caches hold and why calls missed."""
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+import subprocess
+from typing import Any
+
+from warmgraph import errors
+from warmgraph.arrays._device import Device
+from warmgraph.calls import _refusals
+from warmgraph.calls._compiled import CachedFunction
+from warmgraph.config import Config
+from warmgraph.core.binding import _command, _frameworks
+from warmgraph.core.cache._native import Cache, CacheInfo, Statistics, paused_recording, saved_artifacts
+from warmgraph.core.cache._pools import every_cache, every_pool, pool_of
+
+
+@dataclasses.dataclass(frozen=True)
+class Cleared:
+    """How many entries went, of other kinds how many files, and from which folder."""
+
+    folder: str
+    entries: int
+
+
+def stats(function: CachedFunction | None = None) -> list[Statistics]:
+    """Counters of this process: of the cache of one function, or of each cache that is open. Each says its folder."""
+    _refusals.keep_all()
+    if function is not None:
+        return [pool_of(function._where()).statistics()]
+    return [pool.statistics() for pool in every_pool()]
+
+
+def explain(function: CachedFunction) -> str:
+    """What became of a function's first calls in this process, and why: the folder, the last report, and each miss with the facts that
+    differed from the nearest variant."""
+    _refusals.keep_all()
+    lines = [f"{function!r} in {function.cache_dir}"]
+    disabled = pool_of(function._where()).caches[0].disabled_reason
+    if disabled:
+        lines.append(f"caching is off: {disabled}")
+    report = function.report()
+    if report is None:
+        lines.append("not called in this process")
+    elif report.entry or report.outcome != "refused":
+        reason = f": {report.reason}" if report.reason else ""
+        lines.append(f"{report.outcome} in {report.first_call_ms:.1f} ms, entry {report.entry[:8] or 'none'}{reason}")
+    lines += _refusals.lines_of(function)
+    if function._shared.last_refusal and function._shared.last_refusal not in function._shared.runs_as_it_is:
+        lines.append(f"refused: {function._shared.last_refusal}")
+    framework = _frameworks.registered()
+    lines += filter(None, [framework.summary() if framework is not None else ""])
+    with function._shared.lock:
+        misses = [variant.function.misses() for variant in function._shared.variants.values()]
+    lines += [line for text in reversed(misses) for line in text.splitlines()]
+    lines.append(f"of all processes: warmgraph explain {function._where().model}/{function._name()} --cache-dir {function.cache_dir}")
+    return "\n".join(lines)
+
+
+def clear(function: CachedFunction | None = None, *, kind: str = "entries") -> list[Cleared]:
+    """Removes this rank's entries of one function, or of every cache that is open; the next calls record anew. What other functions of
+    the model hold stays with a function. kind: another one of every folder that is in use, "compiled", "tuned", "profiles" or "torch", which
+    no function owns; or "all"."""
+    if function is not None and kind != "entries":
+        raise errors.InvalidArgument(f"kind is {kind!r}, expected 'entries' with a function: what is of another kind belongs to no function")
+    if function is not None:
+        function.reset()
+        cache = pool_of(function._where()).caches[0]
+        return [Cleared(cache.directory, sum(cache.clear(name) for name in function._names()))]
+    return [Cleared(pool.caches[0].directory, pool.caches[0].clear_kind(kind)) for pool in every_pool()]
+
+
+def save_cache_artifacts(*, include_torch: bool = False) -> tuple[bytes, CacheInfo] | None:
+    """What this process made or hit, through every cache that is open, as the bytes of a bundle (docs/bundles.md); None: nothing.
+    include_torch: what PyTorch compiled as well (Config.mega_cache); InvalidArgument where no cache has a key to sign the bundle with."""
+    return saved_artifacts(every_cache(), include_torch)
+
+
+def pause_recording() -> str:
+    """Ends to keep device code, for the whole process, until the next miss: what keeps it makes each launch of a graph dearer, also of
+    others' graphs. It is done by itself after 256 replays in a row, a minute after the last miss at the earliest (docs/cuda.md). Why not, or ''."""
+    framework = _frameworks.load()
+    return framework.pause_recording() if framework is not None else paused_recording(every_cache())
+
+
+def load_cache_artifacts(artifacts: bytes, *, device: Device | None = None, config: Config | None = None, cache_dir: Any = None) -> CacheInfo:
+    """Puts what save_cache_artifacts gave, here or on another machine, into the cache folder before the first call. What does not fit the
+    device ("opencl" where none is given), its driver and the environment is skipped and named; nothing that is there is replaced."""
+    cache = Cache("artifacts", config=config, cache_dir=cache_dir)
+    return cache.load_cache_artifacts(device or Device(), artifacts)
+
+
+def readable_cache(path: Any, file: Any = None) -> str:
+    """Entries as text: those of a function's folder, or of one entry's file. `path` ends with <model>/<rank>/<function>[/<digest>.wg], as
+    in a cache folder, because an entry's digest covers that. The text goes into `file` as well where it is given."""
+    target = pathlib.Path(os.path.abspath(path))
+    if target.is_dir() and len(target.parents) < 3:
+        raise errors.InvalidArgument(f"{target} is no function's folder: give one that ends with <model>/<rank>/<function>")
+    if target.is_dir():
+        name = [str(target.relative_to(target.parents[2])), "--cache-dir", str(target.parents[2])]
+    elif target.exists():
+        name = [str(target)]
+    else:
+        raise errors.NotFound(f"{target} does not exist")
+    done = subprocess.run([_command.PROGRAM, "show", *name], capture_output=True, text=True, check=False,
+                          env={**os.environ, "NO_COLOR": "1"})
+    if done.returncode != 0:
+        raise errors.NotFound(f"{target} cannot be read: {done.stderr.strip() or done.stdout.strip()}")
+    if file is not None:
+        pathlib.Path(file).write_text(done.stdout)
+    return done.stdout

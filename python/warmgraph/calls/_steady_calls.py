@@ -1,0 +1,243 @@
+"""Calls that are like one before, looked at and launched natively (wg_steady_call)."""
+from __future__ import annotations
+
+import ctypes
+import struct
+from typing import Any, Callable, Iterable, NamedTuple, Sequence
+
+from warmgraph.core.binding import _c
+from warmgraph.reading import _objects
+
+_MISSING = object()
+OTHERWISE = object()  # the result of a call that is another one
+
+
+class Tests:
+    """What must be as it was: a test for each value, in their order. What a test looks at lies in a register: 0 has the arguments, 1 those by
+    name."""
+
+    def __init__(self) -> None:
+        self.count, self._rows, self._keep = 2, [], []  # type: ignore[var-annotated]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def items(self, register: int, count: int) -> int:
+        """A list or tuple has so many: the register of the first."""
+        return self._into(count, _c.wg_test_items, register, count)
+
+    def named(self, register: int, keys: tuple[str, ...]) -> int:
+        """A dictionary has these keys in this order: the register of the first value."""
+        return self._into(len(keys), _c.wg_test_named, register, object=keys)
+
+    def attributes(self, register: int) -> int:
+        """An object's own."""
+        return self._into(1, _c.wg_test_attributes, register)
+
+    def answer(self, function: Callable[..., Any], *argument: Any) -> int:
+        """What a function says, of one argument at most."""
+        return self._into(1, _c.wg_test_call, object=function, other=argument[0] if argument else _MISSING)
+
+    def kind(self, register: int, kind: type) -> None:
+        self._test(_c.wg_test_type, register, object=kind)
+
+    def same(self, register: int, value: Any) -> None:
+        self._test(_c.wg_test_is, register, object=value)
+
+    def equal(self, register: int, value: Any) -> None:
+        """`==` runs no code of the caller's: the class was tested, or a library made both."""
+        self._test(_c.wg_test_equals, register, object=value)
+
+    def number(self, register: int, value: int) -> None:
+        self._test(_c.wg_test_number, register, value % (1 << 64))
+
+    def bits(self, register: int, value: float) -> None:
+        """A float with the same bits: 0.0 is not -0.0, and NaN is NaN."""
+        self._test(_c.wg_test_bits, register, int.from_bytes(struct.pack("<d", value), "little"))
+
+    def empty(self, held: Any) -> None:
+        self._test(_c.wg_test_empty, object=held)
+
+    def apart(self, register: int) -> None:
+        """It is no other register's that is tested so, and no object that the function finds elsewhere."""
+        self._test(_c.wg_test_apart, register)
+
+    def tensor(self, register: int, *tests: int) -> None:
+        self._test(_c.wg_test_tensor, register, sum(tests))
+
+    def code(self, function: int, argument: int, byte: int, at: int = 0) -> None:
+        """What a C function gives of a pointer has this byte there. Both must stay where they are."""
+        self._rows.append((_c.wg_test_code, at, 0, byte, function, argument))
+
+    def code_numbers(self, function: int, argument: int, numbers: Sequence[int]) -> None:
+        """A C function fills a buffer with these numbers of 32 bits, at most eight below 256, and a pointer is its second argument."""
+        self._rows.append((_c.wg_test_code_numbers, len(numbers), 0, int.from_bytes(bytes(numbers), "little"), function, argument))
+
+    def code_is_null(self, function: int) -> None:
+        """A C function gives a pointer to an empty std::shared_ptr."""
+        self._rows.append((_c.wg_test_code_null, 0, 0, 0, function, 0))
+
+    def code_is_empty(self, function: int) -> None:
+        """A C function gives a pointer to an empty std::vector."""
+        self._rows.append((_c.wg_test_code_empty, 0, 0, 0, function, 0))
+
+    def rows(self) -> Any:
+        return (_c.wg_test * len(self._rows))(*self._rows)
+
+    def _into(self, count: int, *given: Any, **named: Any) -> int:
+        first = self.count
+        self.count += count
+        self._test(*given, **named, to=first)
+        return first
+
+    def _test(self, kind: int, register: int = 0, number: int = 0, *, to: int = 0, object: Any = _MISSING, other: Any = _MISSING) -> None:
+        self._keep += [object, other]
+        self._rows.append((kind, register, to, number, *(None if one is _MISSING else id(one) for one in (object, other))))
+
+
+class Framework(NamedTuple):
+    """How its tensors are read."""
+
+    kind: Any  # their class
+    read: int  # a wg_dltensor_reader
+    knows_grad: bool  # wg_use_torch_tensors said how to ask whether one requires grad
+
+
+class Moved(Exception):
+    """A weight lies elsewhere than the call had it."""
+
+
+class Weight(NamedTuple):
+    """A tensor that stays where it is."""
+
+    tensor: Any
+    can_be_lazy: bool
+    near: tuple[int, int, int] = (0, 0, 0)  # where the framework keeps what it says of it
+    address: int | None = None  # where it has to be
+
+
+class Input(NamedTuple):
+    """A tensor of the arguments."""
+
+    register: int
+    tensor: Any  # as it looks
+    extent: int  # bytes
+    alignment: int
+    place: int | None  # where its address goes
+
+
+class Maker(NamedTuple):
+    """Gives the memory of a result."""
+
+    make: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    place: int | None
+
+
+class Launch(NamedTuple):
+    """How a call is enqueued."""
+
+    lock: Any
+    native_stream: Callable[[int], int]
+    device_index: int
+    stream: Callable[[int], int]  # the library's handle for a native one
+    replays: ctypes.c_uint64  # counts them
+    often: int
+    replayed: Callable[[], Any]  # each so many of them
+    enqueue: Any
+    function: Any
+    failed: Callable[[int], Any]
+    is_capturing: Any = None  # asks the stream, and `enqueue` does not; None: a test has asked
+
+
+class Looks(NamedTuple):
+    """What is looked at besides the arguments."""
+
+    always: _objects.Snapshot
+    is_frozen: ctypes.c_int32  # where it is not 0, what follows is taken to be as it was
+    surroundings: _objects.Snapshot
+    rest: Sequence[Callable[[], bool]]
+    weights: Sequence[Weight]
+
+
+class Result(NamedTuple):
+    made: Callable[[tuple[Any, ...], tuple[Any, ...]], Any] | None  # of outputs, and of what is in `registers`
+    output: int  # which of them it is, where there is no `made`
+    registers: Sequence[int]
+    otherwise: Any
+
+
+def made(tests: Tests, around: Iterable[int], looks: Looks, inputs: Sequence[Input], states: Sequence[tuple[int, int]], makers: Sequence[Maker],
+         args: Any, base: int, framework: Framework, launch: Launch | None, result: Result, moves: ctypes.c_uint64,
+         weight_bytes: int = 0) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+    """Takes (args, kwargs): the result of a call that is like it, else `otherwise`. Without `launch` nothing is enqueued, and it gives (outputs,
+    what is in the registers); call it under a lock then, and launch with `args`. states: (start, end) of memory that no input lies in. moves: odd while tensors are elsewhere, and counted at each change. The addresses of
+    the call, less `base`, go into `args`, which are the call's own. weight_bytes: of a weight's own, which say what it looks like; 0 where nobody
+    knows. Moved where a weight is not at its address."""
+    keep: list[Any] = [tests, looks, makers, args, launch, result, moves]
+    raw = _c.wg_steady_call(base=base, register_count=tests.count, read_tensor=_c.wg_dltensor_reader(framework.read), moves=ctypes.pointer(moves),
+                            is_frozen=ctypes.pointer(looks.is_frozen), surroundings=ctypes.pointer(looks.surroundings.raw),
+                            always=ctypes.pointer(looks.always.raw), weight_bytes=weight_bytes, otherwise=id(result.otherwise), output=result.output)
+    weights = _objects.Tensors(framework.read, [one.tensor for one in looks.weights])
+    if any(one.address not in (None, found) for one, found in zip(looks.weights, weights.addresses())):
+        raise Moved
+    given = _objects.Tensors(framework.read, [one.tensor for one in inputs])
+    for look, one in zip(given.looks, inputs):
+        look.alignment = one.alignment
+        if one.place is not None:
+            look.address = ctypes.cast(one.place, ctypes.POINTER(ctypes.c_uint64))
+    kind = framework.kind
+    questions = kind.requires_grad, kind.is_neg, kind.is_conj
+    raw.requires_grad, raw.is_negated, raw.is_conjugated = map(id, questions)
+    if framework.knows_grad:
+        raw.requires_grad = None
+    keep += [weights, given, questions]
+    fields: list[tuple[str, str, Any, list[Any]]] = [
+        ("around", "around_count", ctypes.c_uint64, sorted(around)), ("rest", "rest_count", ctypes.c_void_p, list(map(id, looks.rest))),
+        ("inputs", "input_count", ctypes.c_uint32, [one.register for one in inputs]), ("extents", "", ctypes.c_uint64, [one.extent for one in inputs]),
+        ("states", "state_count", _c.wg_memory_range, _apart(states)), ("values", "value_count", ctypes.c_uint32, list(result.registers)),
+        ("weights", "weight_count", _c.wg_weight, [(id(one.tensor), look, int(one.tensor.requires_grad), int(one.can_be_lazy), one.near)
+                                                   for one, look in zip(looks.weights, weights.looks)]),
+        ("outputs", "output_count", _c.wg_result_maker, [(id(one.make), id(one.arguments), _pointer(one.place)) for one in makers]),
+    ]
+    for field, count, kind, rows in fields:
+        numbers = (kind * len(rows))(*rows)
+        keep.append(numbers)
+        setattr(raw, field, ctypes.cast(numbers, ctypes.POINTER(kind)))
+        if count:
+            setattr(raw, count, len(rows))
+    raw.input_looks = ctypes.cast(given.looks, ctypes.POINTER(_c.wg_tensor_look))
+    raw.tests, raw.test_count = ctypes.cast(rows := tests.rows(), ctypes.POINTER(_c.wg_test)), len(tests)
+    keep.append(rows)
+    raw.args, raw.arg_count = ctypes.cast(args, ctypes.POINTER(_c.wg_arg)), len(args)
+    if result.made is not None:
+        raw.result = id(result.made)
+    if launch is not None:
+        callables = (launch.lock.acquire, launch.lock.release)
+        keep.append(callables)
+        raw.acquire, raw.release = map(id, callables)
+        for name in ("native_stream", "stream", "replayed", "failed"):
+            setattr(raw, name, id(getattr(launch, name)))
+        raw.replays, raw.often = ctypes.pointer(launch.replays), launch.often
+        raw.device_index, raw.function = id(launch.device_index), launch.function
+        raw.enqueue = ctypes.cast(launch.enqueue, type(raw.enqueue))
+        if launch.is_capturing is not None:
+            raw.is_capturing = ctypes.cast(launch.is_capturing, type(raw.is_capturing))
+    kept = tuple(keep)
+    raw.kept = id(kept)
+    return _objects.steady_call(raw)
+
+
+def _pointer(place: int | None) -> Any:
+    return None if place is None else ctypes.cast(place, ctypes.POINTER(ctypes.c_uint64))
+
+
+def _apart(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same memory, ascending."""
+    found: list[tuple[int, int]] = []
+    for first, end in sorted(ranges):
+        if found and first <= found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((first, end))
+    return found

@@ -1,0 +1,181 @@
+"""A call on arrays: the library's function for its structure, what is on its way through, and what becomes of results.
+
+torch/replay/_call.py and torch/calls/_function.py have that of PyTorch's tensors.
+"""
+from __future__ import annotations
+
+import collections
+import copy
+import dataclasses
+import functools
+import threading
+import weakref
+from typing import Any, Iterable, Mapping, Protocol
+
+from warmgraph import errors
+from warmgraph.arrays import _run
+from warmgraph.arrays._device import Array, Device
+from warmgraph.arrays._leaves import leaf_of
+from warmgraph.arrays._run import Run
+from warmgraph.arrays._shapes import Tensor
+from warmgraph.calls._facts import Changed, difference
+from warmgraph.core.cache._native import Function, Spec
+from warmgraph.core.cache._pools import Pool
+from warmgraph.reading import _walk
+
+RESULT = "return"  # outputs' path: a word that is no argument's name
+
+
+class Wrapped(Protocol):
+    """A wrapper, as far as a call asks for it (_compiled.CachedFunction)."""
+
+    options: Any
+
+    def _read(self, bound: dict[str, Any], is_tolerant: bool = False) -> _walk.Found: ...
+    def _call_function(self, arguments: dict[str, Any]) -> Any: ...
+
+
+class Variant:
+    """A function of the library for one structure of call: its names, facts and code. Shapes are the library's guards. It is destroyed
+    when nobody holds it any more, and nothing runs."""
+
+    def __init__(self, pool: Pool, name: str, device: Device, spec: Spec) -> None:
+        cache, itself = pool.take(name), weakref.ref(self)
+
+        def enqueue(run: Run) -> None:
+            variant = itself()
+            assert variant is not None  # it is being called
+            variant._enqueue(run)
+
+        try:
+            self.function = Function(cache, name, device, spec, enqueue, functools.partial(pool.give_back, cache, name))
+        except BaseException:
+            pool.give_back(cache, name)
+            raise
+        self.refusal: Exception | None = None  # of the call that was to record it
+        self._call = threading.local()
+        self._free: collections.deque[dict[Any, list[Array]]] = collections.deque()
+
+    def __call__(self, call: Call) -> str:
+        self._call.now = call
+        try:
+            return self.function(call.values, call.regions)
+        finally:
+            self._call.now = None
+
+    def staging(self) -> dict[Any, list[Array]]:
+        try:
+            return self._free.popleft()
+        except IndexError:
+            return {}
+
+    def done_with(self, staging: dict[Any, list[Array]]) -> None:
+        self._free.append(staging)
+
+    def _enqueue(self, run: Run) -> None:
+        call: Call = self._call.now
+        try:
+            if self.function.runs == 2:
+                call.expect_unchanged()
+            call.expect_shapes(run)
+            call.enqueue(run, {name: run.number(call.names[name], scalar.dtype) for name, scalar in call.wrapped.options.scalars.items()})
+        except Exception as error:
+            self.refusal = error
+            raise
+
+
+@dataclasses.dataclass
+class Call:
+    """One call on its way through."""
+
+    wrapped: Wrapped
+    bound: dict[str, Any]
+    found: _walk.Found
+    device: Device
+    names: dict[str, str] = dataclasses.field(default_factory=dict)  # the library's, of arrays and scalars by path
+    values: dict[str, Any] = dataclasses.field(default_factory=dict)  # arrays and numbers by the library's names
+    regions: list[tuple[str, Array]] = dataclasses.field(default_factory=list)
+    given: dict[int, Array] = dataclasses.field(default_factory=dict)  # device arrays by the id of what was passed
+    outputs: list[Array] = dataclasses.field(default_factory=list)
+    result: Any = None  # the declared outputs: Tensors, or arrays that were passed
+
+    def expect_unchanged(self) -> None:
+        """Before the first capture, after the answer."""
+        changed = difference(self.found.facts, self.wrapped._read(self.bound, is_tolerant=True).facts)
+        if changed is not None:
+            raise Changed(changed)
+
+    def expect_shapes(self, run: Run) -> None:
+        for path, _ in self.found.arguments:
+            if run.tensor(self.names[path]).shape != self.values[self.names[path]].shape:
+                raise errors.NotRecordable(f"'{run.name}' is recorded with {path} of another shape than this call's")
+
+    def enqueue(self, run: Run, numbers: Mapping[str, Any]) -> None:
+        """Runs the function, and copies what it returned to where the outputs are."""
+        arguments = copy.copy(self.bound)
+        arguments.update({name: numbers[name] if name in numbers else _walk.rebuilt(value, self._given) for name, value in self.bound.items()})
+        copies = {name: value for name, value in arguments.items() if value is not self.bound[name] and name not in numbers}
+        before = self._facts_of(copies)
+        returned = self.wrapped._call_function(arguments)
+        change = difference(before, self._facts_of(copies))
+        if change is not None:
+            raise errors.InvalidArgument(f"'{run.name}' changes {change.path}, from {change.was!r} to {change.now!r}, in a copy that it was given: "
+                                         "pass device arrays in what it changes (device.array), or change it outside")
+        wanted, got = list(flat(RESULT, self.result)), list(flat(RESULT, returned))
+        if self.wrapped.options.outputs is None:
+            if got:
+                raise errors.InvalidArgument(f"'{run.name}' returns {got[0][1]!r} as {got[0][0]}, and declares no outputs: give cache_compile "
+                                             "outputs=, a Tensor or a function of the arguments that gives them")
+            return
+        if [path for path, _ in wanted] != [path for path, _ in got]:
+            raise errors.InvalidArgument(f"'{run.name}' returns arrays as {[path for path, _ in got]}, declared are "
+                                         f"{[path for path, _ in wanted]}")
+        outputs = iter(self.outputs)
+        for (path, tensor), (_, array) in zip(wanted, got):
+            if isinstance(tensor, Tensor):
+                self._copy_out(run, path, tensor, array, next(outputs))
+
+    def _facts_of(self, copies: dict[str, Any]) -> dict[str, str]:
+        """Lists and dicts in which host arrays were replaced are copies, whose changes nobody else would see."""
+        walker = _walk.Walker(self.found.reached, is_tolerant=True)  # the answer is the caller's, whatever it left here
+        walker.arguments(copies)
+        return walker.found.facts
+
+    def _copy_out(self, run: Run, path: str, tensor: Tensor, array: Any, output: Array) -> None:
+        if not isinstance(array, Array) or (array.shape, array.dtype) != (tensor.shape, tensor.dtype):
+            raise errors.InvalidArgument(f"'{run.name}' returns {array!r} as {path}, declared is {tensor}")
+        _run.copy(output, array)
+
+    def _given(self, value: Any) -> Any:
+        return self.given.get(id(value), value)
+
+
+def flat(path: str, value: Any) -> Iterable[tuple[str, Any]]:
+    """The arrays and Tensors of a structure, by path."""
+    if isinstance(value, (list, tuple)):
+        for i, one in enumerate(value):
+            yield from flat(f"{path}[{i}]", one)
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            yield from flat(f"{path}[{key!r}]", one)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, (type, Tensor)):
+        for field in dataclasses.fields(value):
+            yield from flat(f"{path}.{field.name}", getattr(value, field.name))
+    elif isinstance(value, Tensor) or leaf_of(value) is not None:
+        yield path, value
+
+
+@dataclasses.dataclass
+class Taken:
+    """Staging memory: from the call before, where it fits, so that addresses stay."""
+
+    device: Device
+    spare: dict[Any, list[Array]]
+    staging: dict[Any, list[Array]]
+
+    def array(self, shape: Any, dtype: Any) -> Array:
+        wanted = Tensor(shape, dtype)
+        kept = self.spare.get(wanted)
+        array = kept.pop(0) if kept else self.device.empty(wanted.shape, wanted.dtype)
+        self.staging.setdefault(wanted, []).append(array)
+        return array

@@ -1,0 +1,37 @@
+"""A forked child has the handles of its parent and none of the driver's threads: every use of them there is an error, not a hang."""
+from __future__ import annotations
+
+import os
+
+from warmgraph import errors
+
+_generation = 0  # of this process: how many forks it is away from the first
+_opened_in: set[int] = set()  # generations that opened a device
+
+
+def _after_in_child() -> None:
+    global _generation
+    _generation += 1
+
+
+os.register_at_fork(after_in_child=_after_in_child)
+
+
+def generation() -> int:
+    return _generation
+
+
+def device_opens() -> None:
+    """Notes that this process opens a device. Unsupported in a child of one that had."""
+    if any(one != _generation for one in _opened_in):
+        raise errors.Unsupported(
+            "this process is a fork of one that had opened a device, whose driver works in the parent alone: start it anew "
+            "(multiprocessing.set_start_method('spawn')), or fork before the first device is opened")
+    _opened_in.add(_generation)
+
+
+def expect_same(made_in: int, what: str) -> None:
+    if made_in != _generation:
+        raise errors.Unsupported(
+            f"{what} was made before this process was forked, and works in the parent alone: start the child anew "
+            "(multiprocessing.set_start_method('spawn'))")

@@ -1,0 +1,524 @@
+"""Caches and functions, as the C interface has them."""
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import json
+import os
+import threading
+import weakref
+from typing import Any, Callable, Mapping, Sequence
+
+from warmgraph import config as _config, dtypes, errors
+from warmgraph.arrays import _run
+from warmgraph.arrays._device import Array, Device, Program
+from warmgraph.arrays._run import Run
+from warmgraph.arrays._shapes import Tensor, pointer_array
+from warmgraph.core.binding import _c
+from warmgraph.core.binding._library import Handle, array_of, library, text_or_none
+
+OUTCOMES = {code: name[len("wg_outcome_"):] for name, code in _c.wg_outcome_values.items()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Scalar:
+    """A number that is patched at every call: "i32", "u32", "i64", "u64", "f32" or "f64", and the values that it may take."""
+
+    dtype: str
+    low: float | None = None
+    high: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", dtypes.canonical(self.dtype))
+        if self.dtype not in ("i32", "u32", "i64", "u64", "f32", "f64"):
+            raise errors.InvalidArgument(f"a scalar of type {self.dtype}, expected i32, u32, i64, u64, f32 or f64")
+        if (self.low is None) != (self.high is None):
+            raise errors.InvalidArgument("a scalar has both ends of its range, or none")
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What the first call of a function (or of the latest variant that was loaded or recorded) did."""
+
+    function: str
+    outcome: str  #: recorded, replayed, eager or refused
+    reason: str
+    entry: str
+    first_call_ms: float
+    phases: tuple[tuple[str, float], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Statistics:
+    """Counters of a cache in this process, and the folder that they are of."""
+
+    folder: str
+    hits: int = 0
+    misses: int = 0
+    recordings: int = 0
+    refusals: int = 0
+    cache_faults: int = 0
+    images_loaded: int = 0
+    load_ms: float = 0.0
+    saved_ms: float = 0.0
+    untrusted: int = 0
+    programs_compiled: int = 0
+    programs_loaded: int = 0
+    programs_refused: int = 0
+    compile_ms: float = 0.0
+    compile_saved_ms: float = 0.0
+    captures_written: int = 0
+    captures_paired: int = 0
+    captures_ignored: int = 0
+    tuned_hits: int = 0
+    tuned_misses: int = 0
+    kernels_tuned: int = 0
+    tuning_ms: float = 0.0
+    tuning_saved_ms: float = 0.0
+    profile_hits: int = 0
+    profile_misses: int = 0
+
+    def __add__(self, other: Statistics) -> Statistics:
+        counters = [field.name for field in dataclasses.fields(self)][1:]
+        return Statistics(self.folder, *(getattr(self, name) + getattr(other, name) for name in counters))
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """What a function takes. Names of tensors, states and scalars are all different."""
+
+    inputs: Mapping[str, Tensor] = dataclasses.field(default_factory=dict)
+    outputs: Mapping[str, Tensor] = dataclasses.field(default_factory=dict)
+    states: Mapping[str, Array] = dataclasses.field(default_factory=dict)
+    read_only: frozenset[str] = frozenset()  #: states that the function only reads
+    scalars: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
+    facts: Mapping[str, str] = dataclasses.field(default_factory=dict)  #: further guards
+    code: Sequence[Program] = ()
+    environment: Sequence[str] = ()
+    version: str = ""
+    strict: bool = False
+    metadata: str = ""  #: text that entries carry, for Cache.find; no guard
+    recorded_code: Mapping[str, str] = dataclasses.field(default_factory=dict)  #: for Cache.load, from Cache.entries: in place of code and version
+
+
+@dataclasses.dataclass(frozen=True)
+class ArtifactAmount:
+    """Artifacts of one kind. `seconds`: what it took to make them: first calls without the cache, compiling, or tuning."""
+
+    kind: str  #: "entries", "images", "constants", "compiled", "tuned", "profiles", "torch"
+    count: int
+    bytes: int
+    seconds: float
+    names: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class CacheInfo:
+    """What was saved or loaded. `there` and `skipped`: names of artifacts, and why they stayed where they were."""
+
+    kinds: tuple[ArtifactAmount, ...] = ()
+    there: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    skipped: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+def _info_of(artifacts: int) -> CacheInfo:
+    read = json.loads(library().wg_artifacts_info(artifacts).decode())
+    kinds = tuple(ArtifactAmount(**{**kind, "names": tuple(kind["names"])}) for kind in read["kinds"])
+    return CacheInfo(kinds, *({one["name"]: one["why"] for one in read[name]} for name in ("there", "skipped")))
+
+
+def saved_artifacts(caches: Sequence[Cache], include_torch: bool = False) -> tuple[bytes, CacheInfo] | None:
+    """What this process recorded or hit through these caches, each artifact once; None: nothing."""
+    lib = library()
+    handles = (ctypes.c_void_p * len(caches))(*(cache.pointer for cache in caches))
+    options = _c.wg_artifact_options(size=ctypes.sizeof(_c.wg_artifact_options), torch=int(include_torch))
+    try:
+        handle = lib.made("wg_save_cache_artifacts_with", handles, len(caches), ctypes.byref(options))
+    except errors.NotFound:
+        return None
+    try:
+        return _bytes_of(handle), _info_of(handle)
+    finally:
+        lib.wg_artifacts_destroy(handle)
+
+
+def paused_recording(caches: Sequence[Cache]) -> str:
+    """Ends to keep device code, for the whole process. Why not, or nothing."""
+    handles = (ctypes.c_void_p * len(caches))(*(cache.pointer for cache in caches))
+    try:
+        library().wg_pause_recording(handles, len(caches))
+    except errors.Unsupported as error:
+        return str(error)
+    return ""
+
+
+def _bytes_of(artifacts: int) -> bytes:
+    size = ctypes.c_uint64()
+    start = library().wg_artifacts_bytes(artifacts, ctypes.byref(size))
+    return ctypes.string_at(start, size.value)
+
+
+@dataclasses.dataclass(frozen=True)
+class PreloadProgress:
+    """How far Cache.preload is. failed: damaged, or refused by the driver. function: of the last entry; "" when all are restored."""
+
+    loaded: int
+    failed: int
+    total: int
+    elapsed_ms: float
+    function: str
+
+
+def _preloaded(now: Any, function: str) -> PreloadProgress:
+    return PreloadProgress(now.loaded, now.failed, now.total, now.elapsed_ms, function)
+
+
+class Cache(Handle):
+    """The cache of one model in one process. Where its folder cannot be used, caching is off and `disabled_reason` says why."""
+
+    _what = "cache"
+
+    def __init__(self, model: str, *, config: _config.Config | None = None, cache_dir: Any = None, dynamic: bool = False,
+                 global_rank: int | None = None, tp_rank: int | None = None, pp_rank: int | None = None) -> None:
+        given, lib = config or _config.Config(), library()
+        options = _c.wg_cache_options()
+        lib.wg_cache_options_init(ctypes.byref(options), ctypes.sizeof(options))
+        options.pauses_recording = 0  # PyTorch's profiler is asked before (torch/replay/_pausing.py)
+        pairs = [_c.wg_key_value(key.encode(), value.encode()) for key, value in given.model_config.items()]
+        owners = (ctypes.c_uint32 * len(given.trusted_owners))(*given.trusted_owners)
+        options.model, options.cache_dir = model.encode(), text_or_none(None if cache_dir is None else str(cache_dir))
+        options.config, options.config_count = array_of(_c.wg_key_value, pairs), len(pairs)
+        options.dynamic, options.policy = int(dynamic), _config.POLICIES[given.policy]
+        options.trusted_owners, options.trusted_owner_count = owners, len(owners)
+        options.sign_with_file, options.accept_file = text_or_none(given.sign_with_file or None), text_or_none(given.accept_file or None)
+        options.kinds = text_or_none(given.kinds or None)
+        options.max_bytes_by_kind = text_or_none(given.max_bytes_by_kind or None)
+        bundles = [os.fspath(file).encode() for file in given.bundles]
+        options.bundles, options.bundle_count = array_of(ctypes.c_char_p, bundles), len(bundles)
+        for name in ("world_size", "max_variants", "probing_ms", "max_bytes", "max_files"):
+            setattr(options, name, getattr(given, name))
+        for name in ("accept_newer_driver", "share_with_group", "verify_on_load", "require_signed"):
+            setattr(options, name, int(getattr(given, name)))
+        for name, rank in (("global_rank", global_rank), ("tp_rank", tp_rank), ("pp_rank", pp_rank)):
+            setattr(options, name, -1 if rank is None else rank)
+        super().__init__(lib.made("wg_cache_open", ctypes.byref(options)), lib.wg_cache_close)
+        self.model = model
+
+    @property
+    def directory(self) -> str:
+        """Absolute."""
+        return str(library().wg_cache_directory(self.pointer).decode())
+
+    @property
+    def disabled_reason(self) -> str:
+        """Why caching is off; empty when it works."""
+        return str(library().wg_cache_disabled_reason(self.pointer).decode())
+
+    def summary(self) -> str:
+        """One line: hits, misses, time saved."""
+        return library().text("wg_cache_summary", self.pointer)
+
+    def miss_reasons(self) -> list[str]:
+        return library().text("wg_cache_miss_reasons", self.pointer).splitlines()
+
+    def readable(self, function: str) -> str:
+        """The function's entries as text, as `warmgraph show`."""
+        return library().text("wg_cache_readable", self.pointer, function.encode())
+
+    def statistics(self) -> Statistics:
+        found = _c.wg_statistics(size=ctypes.sizeof(_c.wg_statistics))
+        library().wg_cache_statistics(self.pointer, ctypes.byref(found))
+        counters = [field.name for field in dataclasses.fields(Statistics)][1:]
+        return Statistics(self.directory, *(getattr(found, name) for name in counters))
+
+    def preload(self, functions: Sequence[str] = (), device: Device | None = None, *, wait: bool = False,
+                progress: Callable[[PreloadProgress], Any] | None = None) -> PreloadProgress | None:
+        """Restores entries before the calls that need them, in threads of the cache, which rest while first calls are under way.
+
+        functions: names of functions, which need not be wrapped yet: of each the last used entry that `device` fits. A name that ends in
+        "*" stands for all functions of the model that begin so. None: all entries of the functions that exist now. wait: until all are
+        restored; returns how many then, and calls `progress` after each. Without it returns None at once. A call restores what was not
+        restored yet, or waits for the entry that is under way. An entry that cannot be used counts as failed, and raises nothing.
+        InvalidArgument: a name that no function can have, names without a device, `progress` without `wait`.
+        """
+        if progress is not None and not wait:
+            raise errors.InvalidArgument("progress is given without wait: pass wait=True")
+        names = [name.encode() for name in functions]
+        options = _c.wg_preload_options(size=ctypes.sizeof(_c.wg_preload_options), wait=_c.wg_preload_all if wait else _c.wg_preload_none)
+        options.functions = (ctypes.c_char_p * len(names))(*names) if names else None
+        options.function_count = len(names)
+        options.device = device.pointer if device is not None else None
+        if progress is not None:
+            told = progress
+
+            def tell(now: Any, function: bytes, _user: Any) -> None:
+                told(_preloaded(now.contents, function.decode()))
+
+            options.progress = dict(_c.wg_preload_options._fields_)["progress"](tell)
+        if not wait:
+            library().wg_cache_preload(self.pointer, ctypes.byref(options), None)
+            return None
+        preload = library().made("wg_cache_preload", self.pointer, ctypes.byref(options))
+        try:
+            now = _c.wg_preload_progress(size=ctypes.sizeof(_c.wg_preload_progress))
+            library().wg_preload_progress_of(preload, ctypes.byref(now))
+        finally:
+            library().wg_preload_destroy(preload)
+        return _preloaded(now, "")
+
+    def clear(self, function: str | None = None) -> int:
+        """Removes this rank's entries of one function, or of all; how many."""
+        removed = ctypes.c_uint64()
+        library().wg_cache_clear(self.pointer, text_or_none(function), ctypes.byref(removed))
+        return removed.value
+
+    def clear_kind(self, kind: str) -> int:
+        """Removes one kind: "entries", as clear() does, or of the whole folder "compiled", "tuned", "profiles" or "torch"; "all": each of
+        them. How many files."""
+        removed = ctypes.c_uint64()
+        library().wg_cache_clear_kind(self.pointer, kind.encode(), ctypes.byref(removed))
+        return removed.value
+
+    def save_cache_artifacts(self, *, include_torch: bool = False) -> tuple[bytes, CacheInfo] | None:
+        """The entries that this process recorded or hit through this cache, with what they need, as a bundle's bytes; None: there are none.
+        include_torch: what PyTorch compiled as well (put_torch_artifacts); InvalidArgument where there is no key to sign the bundle with."""
+        return saved_artifacts([self], include_torch)
+
+    def load_cache_artifacts(self, device: Device, artifacts: bytes) -> CacheInfo:
+        """Puts such bytes into the folder: what fits the device, its driver and the environment. The rest is skipped and named; nothing that
+        is there is replaced."""
+        lib = library()
+        handle = lib.made("wg_load_cache_artifacts", self.pointer, device.pointer, artifacts, len(artifacts))
+        try:
+            return _info_of(handle)
+        finally:
+            lib.wg_artifacts_destroy(handle)
+
+    def put_torch_artifacts(self, facts: Mapping[str, str], artifacts: bytes) -> None:
+        """Keeps the bytes of torch.compiler.save_cache_artifacts() under these facts. They hold pickles: they are kept signed or not at all,
+        and Untrusted says that there is no key to sign with."""
+        pairs = [_c.wg_key_value(key.encode(), value.encode()) for key, value in facts.items()]
+        library().wg_cache_put_torch_artifacts(self.pointer, array_of(_c.wg_key_value, pairs), len(pairs), artifacts, len(artifacts))
+
+    def torch_artifacts(self, facts: Mapping[str, str]) -> bytes | None:
+        """What is kept under these facts; None: nothing. Untrusted where no accepted key signed it."""
+        lib, pairs = library(), [_c.wg_key_value(key.encode(), value.encode()) for key, value in facts.items()]
+        try:
+            handle = lib.made("wg_cache_get_torch_artifacts", self.pointer, array_of(_c.wg_key_value, pairs), len(pairs))
+        except errors.NotFound:
+            return None
+        try:
+            return _bytes_of(handle)
+        finally:
+            lib.wg_artifacts_destroy(handle)
+
+    def check_bundle(self, device: Device, file: Any) -> dict[str, Any]:
+        """Which entries of a bundle's file fit the device, from its header and index alone, as wg_cache_check_bundle in warmgraph.h says."""
+        found: dict[str, Any] = json.loads(library().text("wg_cache_check_bundle", self.pointer, device.pointer, os.fspath(file).encode()))
+        return found
+
+    def wrap(self, name: str, device: Device, spec: Spec, body: Callable[[Run], Any]) -> Function:
+        """`body` enqueues the function's work. While recording it is called more than once, and must enqueue the same each time."""
+        return Function(self, name, device, spec, body)
+
+    def find(self, name: str, device: Device, spec: Spec) -> str | None:
+        """The metadata of the entry with these facts whose inputs and states look like the spec's, which needs a version; None: there is
+        none. Outputs are not looked at: a caller may learn them from it."""
+        raw, keep = _raw_spec(name, spec)
+        found = found_metadata(self, device, raw)
+        del keep
+        return found
+
+    def entries(self, name: str, device: Device) -> list[dict[str, Any]]:
+        """What is stored for a function, most recently used first, as wg_cache_entries in warmgraph.h says."""
+        found: list[dict[str, Any]] = json.loads(library().text("wg_cache_entries", self.pointer, device.pointer, name.encode()))
+        return found
+
+    def load(self, name: str, device: Device, spec: Spec) -> Function:
+        """A function without code: it can only be replayed, under the version that it was recorded with, or as entries() has it."""
+        return Function(self, name, device, spec, None)
+
+
+class Function(Handle):
+    """A function of a cache, called with named arrays and numbers."""
+
+    _what = "function"
+
+    def __init__(self, cache: Cache, name: str, device: Device, spec: Spec, body: Callable[[Run], Any] | None,
+                 destroyed: Callable[[], Any] = lambda: None) -> None:
+        self.cache, self.name, self.device, self.spec, self._body = cache, name, device, spec, body
+        self._calls = threading.local()
+        lib, (raw, keep) = library(), _raw_spec(name, spec)
+        itself = weakref.ref(self)
+
+        def run_body(recorder: int, _user: Any) -> int:
+            function = itself()
+            return function._run_body(recorder) if function is not None else 1
+
+        callback = _c.wg_callback(run_body)
+        if body is None:
+            pointer = lib.made("wg_cache_load", cache.pointer, device.pointer, ctypes.byref(raw))
+        else:
+            pointer = lib.made("wg_wrap", cache.pointer, device.pointer, ctypes.byref(raw), callback, None)
+        del keep
+
+        def destroy(one: int, _callback: Any = callback) -> None:  # which lives as long
+            lib.wg_function_destroy(one)
+            destroyed()
+
+        super().__init__(pointer, device.later(destroy))
+
+    def __call__(self, arguments: Mapping[str, Any], regions: Sequence[tuple[str, Array]] = (), stream: int | None = None) -> str:
+        """Enqueues it in the device's default stream, or in `stream` (the library's handle); the outcome. `regions`: arrays that the body
+        may use, by name."""
+        call = _Call(self.name, tuple(regions))
+        args, keep = _raw_arguments(self.spec, arguments)
+        outcome = ctypes.c_int32(-1)
+        before = getattr(self._calls, "now", None)
+        self._calls.now = call
+        try:
+            library().wg_call(self.pointer, self.device.stream if stream is None else stream, args, len(keep), ctypes.byref(outcome))
+        except errors.Error as error:
+            if call.raised is not None:
+                raise call.raised from None
+            raise error
+        finally:
+            self._calls.now = before
+        if call.raised is not None and not isinstance(call.raised, Exception):  # in a capture, after the answer
+            raise call.raised
+        return OUTCOMES.get(outcome.value, "unknown")
+
+    def bind(self, state: str, memory: Array) -> None:
+        """Moves a state to other memory of the same size."""
+        library().wg_bind(self.pointer, state.encode(), memory._memory())
+
+    def report(self) -> Report:
+        return report_of(self.pointer)
+
+    def misses(self) -> str:
+        """Its last 16 misses in this process, newest first, with the facts that differed."""
+        return library().text("wg_function_misses", self.pointer)
+
+    def _run_body(self, recorder: int) -> int:
+        call: _Call | None = getattr(self._calls, "now", None)
+        try:
+            assert self._body is not None
+            if call is None:
+                raise errors.NotRecordable(f"'{self.name}' is recorded outside of a call")
+            call.count += 1
+            with Run(self.name, self.device, recorder, call.regions, call.count == 1) as run:
+                self._body(run)
+            return 0
+        except BaseException as error:  # nothing may leave into C: the call raises it
+            if call is not None:
+                call.raised = error
+            why = str(error) if isinstance(error, errors.NotRecordable) else f"it raises {type(error).__name__}: {error}"
+            try:
+                library().wg_recorder_fail(recorder, _c.wg_not_recordable, why.encode("utf-8", "replace"))
+            except errors.NotRecordable:  # as asked
+                pass
+            return 1
+
+    @property
+    def runs(self) -> int:
+        """How often the body was run in this thread's current call: the first is the answer, the others are captures."""
+        return int(self._calls.now.count)
+
+
+def found_metadata(cache: Cache, device: Device, raw_spec: Any) -> str | None:
+    try:
+        return library().text("wg_cache_find", cache.pointer, device.pointer, ctypes.byref(raw_spec))
+    except errors.NotFound:
+        return None
+
+
+def report_of(function: int) -> Report:
+    lib = library()
+    handle = lib.made("wg_function_report", function)
+    try:
+        phases = [(lib.wg_report_phase_name(handle, i).decode(), lib.wg_report_phase_ms(handle, i))
+                  for i in range(lib.wg_report_phase_count(handle))]
+        return Report(lib.wg_report_function(handle).decode(), OUTCOMES.get(lib.wg_report_outcome(handle), "unknown"),
+                      lib.wg_report_reason(handle).decode(), lib.wg_report_entry(handle).decode(),
+                      lib.wg_report_first_call_ms(handle), tuple(phases))
+    finally:
+        lib.wg_report_destroy(handle)
+
+
+@dataclasses.dataclass
+class _Call:
+    name: str
+    regions: tuple[tuple[str, Array], ...]
+    count: int = 0
+    raised: BaseException | None = None
+
+
+def _declared(tensors: Mapping[str, Tensor], keep: list[Any]) -> Any:
+    rows = []
+    for name, tensor in tensors.items():
+        sizes = pointer_array(tensor.shape)
+        keep.append(sizes)
+        rows.append(_c.wg_tensor_decl(name.encode(), dtypes.CODES[tensor.dtype], len(tensor.shape), sizes))
+    return array_of(_c.wg_tensor_decl, rows)
+
+
+def _raw_spec(name: str, spec: Spec) -> tuple[Any, list[Any]]:
+    """A wg_function_spec, and what must live until the call that takes it ends."""
+    keep: list[Any] = []
+    raw = _c.wg_function_spec(size=ctypes.sizeof(_c.wg_function_spec), name=name.encode(), version=spec.version.encode(),
+                              strict=int(spec.strict), metadata=spec.metadata.encode() or None)
+    states, layouts = [], []
+    for state, memory in spec.states.items():
+        access = _c.wg_access_read_only if state in spec.read_only else _c.wg_access_read_write
+        sizes, strides = pointer_array(memory.shape), pointer_array(memory.strides)
+        keep += [sizes, strides]
+        states.append(_c.wg_state_decl(state.encode(), memory._memory(), access))
+        layouts.append(_c.wg_layout(state.encode(), dtypes.CODES[memory.dtype], memory.ndim, sizes, strides))
+    scalars = [_c.wg_scalar_decl(one.encode(), dtypes.CODES[kind.dtype], int(kind.low is not None), kind.low or 0, kind.high or 0)
+               for one, kind in spec.scalars.items()]
+    facts = [_c.wg_key_value(key.encode(), value.encode()) for key, value in spec.facts.items()]
+    recorded = [_c.wg_key_value(key.encode(), value.encode()) for key, value in spec.recorded_code.items()]
+    programs = [ctypes.c_void_p(program.pointer) for program in spec.code]
+    environment = [variable.encode() for variable in spec.environment]
+    lists: list[tuple[str, str, Any, list[Any]]] = [
+        ("states", "state_count", _c.wg_state_decl, states), ("layouts", "layout_count", _c.wg_layout, layouts),
+        ("scalars", "scalar_count", _c.wg_scalar_decl, scalars), ("config", "config_count", _c.wg_key_value, facts),
+        ("code", "code_count", ctypes.c_void_p, programs), ("environment", "environment_count", ctypes.c_char_p, environment),
+        ("recorded_code", "recorded_code_count", _c.wg_key_value, recorded),
+    ]
+    for field, count, kind, rows in lists:
+        setattr(raw, field, array_of(kind, rows))
+        setattr(raw, count, len(rows))
+    raw.inputs, raw.input_count = _declared(spec.inputs, keep), len(spec.inputs)
+    raw.outputs, raw.output_count = _declared(spec.outputs, keep), len(spec.outputs)
+    keep += [states, layouts, scalars, facts, recorded, programs, environment]
+    return raw, keep
+
+
+def _raw_arguments(spec: Spec, arguments: Mapping[str, Any]) -> tuple[Any, list[Any]]:
+    args, keep = (_c.wg_arg * max(len(arguments), 1))(), []
+    for arg, (name, value) in zip(args, arguments.items()):
+        keep.append(value)
+        arg.name = name.encode()
+        if not isinstance(value, Array):
+            _set_number(arg, spec.scalars[name].dtype, value)
+        else:
+            arg.memory = value._memory()
+            arg.kind = _c.wg_arg_memory if name in spec.states else _c.wg_arg_tensor
+            if name not in spec.states:
+                arg.dtype, arg.rank = dtypes.CODES[value.dtype], value.ndim
+                arg.sizes, arg.strides = pointer_array(value.shape), pointer_array(value.strides)
+    return args, keep
+
+
+def _set_number(arg: Any, dtype: str, value: Any) -> None:
+    import numpy
+
+    kind = dtypes.numpy_dtype(dtype)
+    if kind.kind in "iu":
+        whole, limits = int(value), numpy.iinfo(kind)
+        if whole != value or not limits.min <= whole <= limits.max:
+            raise errors.InvalidArgument(f"'{arg.name.decode()}' is {value}, expected a whole number of type {dtype}")
+        value = whole
+    arg.kind, arg.dtype = _c.wg_arg_number, dtypes.CODES[dtype]
+    arg.bits = int.from_bytes(numpy.array(value, kind).tobytes().ljust(8, b"\0"), "little")

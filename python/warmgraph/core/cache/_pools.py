@@ -1,0 +1,89 @@
+"""Caches that wrapped functions share: one pool for each model, folder, ranks and configuration. Safe to use from several threads."""
+from __future__ import annotations
+
+import dataclasses
+import threading
+from typing import Any
+
+from warmgraph.config import Config
+from warmgraph.core.binding import _fork
+from warmgraph.core.binding._library import library, text_or_none
+from warmgraph.core.cache._native import Cache, Statistics
+
+_lock = threading.RLock()
+
+
+@dataclasses.dataclass(frozen=True)
+class Where:
+    """Which cache: what makes two wrappers share one."""
+
+    model: str
+    cache_dir: str  # absolute
+    dynamic: bool
+    ranks: tuple[int | None, int | None, int | None]
+    config: Config
+
+    def key(self) -> tuple[Any, ...]:
+        return (_fork.generation(), self.model, self.cache_dir, self.dynamic, self.ranks, repr(self.config))
+
+    def open(self) -> Cache:
+        rank, tp_rank, pp_rank = self.ranks
+        return Cache(self.model, config=self.config, cache_dir=self.cache_dir, dynamic=self.dynamic, global_rank=rank, tp_rank=tp_rank,
+                     pp_rank=pp_rank)
+
+
+def folder_of(cache_dir: Any) -> str:
+    """The absolute folder that an option `cache_dir` means now."""
+    return str(library().wg_cache_folder(text_or_none(str(cache_dir) if cache_dir else None)).decode())
+
+
+class Pool:
+    """Caches of one model. A cache has one function of a name; one with other facts (a text, a structure) lives in the next."""
+
+    def __init__(self, where: Where) -> None:
+        self.where = where
+        self.caches: list[Cache] = [where.open()]
+        self._names: list[set[str]] = [set()]
+
+    def take(self, name: str) -> Cache:
+        with _lock:
+            for cache, names in zip(self.caches, self._names):
+                if name not in names:
+                    names.add(name)
+                    return cache
+            self.caches.append(self.where.open())
+            self._names.append({name})
+            return self.caches[-1]
+
+    def give_back(self, cache: Cache, name: str) -> None:
+        """When the function is destroyed, and not before."""
+        with _lock:
+            self._names[self.caches.index(cache)].discard(name)
+
+    def statistics(self) -> Statistics:
+        total = self.caches[0].statistics()
+        for cache in self.caches[1:]:
+            total += cache.statistics()
+        return total
+
+
+_pools: dict[tuple[Any, ...], Pool] = {}
+
+
+def pool_of(where: Where) -> Pool:
+    with _lock:
+        key = where.key()
+        if key not in _pools:
+            _pools[key] = Pool(where)
+        return _pools[key]
+
+
+def every_pool() -> list[Pool]:
+    """Of this process, in the order in which they were opened."""
+    with _lock:
+        return list(_pools.values())
+
+
+def every_cache() -> list[Cache]:
+    with _lock:
+        return [cache for pool in _pools.values() for cache in pool.caches]

@@ -1,0 +1,1 @@
+"""Entries that are replayed without the code that they were recorded of."""

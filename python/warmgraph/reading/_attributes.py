@@ -1,0 +1,104 @@
+"""What objects and classes store."""
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import operator
+import sys
+import types
+from typing import Any, Callable, Iterator, Mapping
+
+from warmgraph.reading import _plain, _watch
+
+MOST_CLASSES = 1024  # that are known, and live as long: what they hold holds them
+_NOT_USERS = {*sys.stdlib_module_names, __name__.partition(".")[0]}
+
+
+def slots(kind: type) -> list[str]:
+    """Names of attributes without a dict, private ones as they are stored."""
+    found: list[str] = []
+    for one in kind.__mro__:
+        named = one.__dict__.get("__slots__", ())
+        for name in [named] if isinstance(named, str) else list(named):
+            is_private = name.startswith("__") and not name.endswith("__")
+            found.append(f"_{one.__name__.lstrip('_')}{name}" if is_private else name)
+    return found
+
+
+def has_hidden_state(kind: type) -> bool:
+    """It stores more than its attributes, where Python code does not see it."""
+    words = len(slots(kind)) + (kind.__dictoffset__ != 0) + (kind.__weakrefoffset__ != 0)
+    return kind.__itemsize__ != 0 or kind.__basicsize__ > object.__basicsize__ + 8 * words
+
+
+def of_itself(value: Any) -> dict[str, Any]:
+    found = dict(getattr(value, "__dict__", {}))
+    for name in slots(type(value)):
+        if name not in ("__dict__", "__weakref__") and hasattr(value, name):
+            found[name] = getattr(value, name)
+    return found
+
+
+def of_classes(kind: type, stored_by: Callable[[type], Stored]) -> Iterator[tuple[str, Any]]:
+    """What a class stores that is no method and no descriptor of Python's own."""
+    seen: set[str] = set()
+    for one in kind.__mro__:
+        stored = stored_by(one)
+        for name, member in stored.found:
+            if name not in seen:
+                yield name, member
+        seen.update(stored.names)
+
+
+def stored_by(kind: type) -> Stored:
+    """Of one class, known as long as it holds the same: a library's base has a hundred methods, and is below each class of a model."""
+    held, known = kind.__dict__, _known_stored.get(id(kind))  # a class may have no hash
+    if known is None or not known.is_of(held):
+        known = Stored(kind, [*held], [*held.values()], [
+            (name, member) for name, member in list(held.items())
+            if isinstance(member, (type, enum.Enum)) or not hasattr(type(member), "__get__") or _is_own_descriptor(member) or _holds_value(member)])
+        if len(_known_stored) >= MOST_CLASSES:
+            _known_stored.clear()
+        _known_stored[id(kind)] = known
+    return known
+
+
+@dataclasses.dataclass
+class Stored:
+    """What a class held. `found`: what is no method and no descriptor of Python's own."""
+
+    kind: type
+    names: list[str]
+    values: list[Any]
+    found: list[tuple[str, Any]]
+
+    def is_of(self, held: Mapping[str, Any]) -> bool:
+        return len(self.names) == len(held) and all(map(operator.is_, self.names, held)) and all(map(operator.is_, self.values, held.values()))
+
+    @functools.cached_property
+    def plain(self) -> list[tuple[str, Any]]:
+        """Of `found` values and containers."""
+        return [(name, value) for name, value in self.found if isinstance(value, (*_plain.KINDS, list, tuple, dict)) and not name.startswith("__")]
+
+    @functools.cached_property
+    def watched(self) -> _watch.Watched:
+        """All that it held, to look at again."""
+        return _watch.of_dict(self.kind.__dict__, self.names, self.values)
+
+
+def _holds_value(member: Any) -> bool:
+    """A function of C's or a partial, which no code object stands for."""
+    if isinstance(member, property):
+        return any(one is not None and not isinstance(one, types.FunctionType) for one in (member.fget, member.fset))
+    return isinstance(member, (staticmethod, classmethod)) and not isinstance(member.__func__, types.FunctionType) \
+        or isinstance(member, types.MethodDescriptorType)
+
+
+def _is_own_descriptor(member: Any) -> bool:
+    """Of a class of the user's, which may keep values."""
+    kind = type(member)
+    return kind is functools.partialmethod or isinstance(getattr(kind, "__get__", None), types.FunctionType) and kind.__module__.split(".")[0] not in _NOT_USERS
+
+
+_known_stored: dict[int, Stored] = {}

@@ -1,0 +1,480 @@
+"""What a function's code is: its code object, and the functions that it names, through globals, closures and classes. Never source."""
+from __future__ import annotations
+
+import collections
+import copy
+import dis
+import functools
+import hashlib
+import importlib
+import importlib.util
+import operator
+import platform
+import sys
+import sysconfig
+import types
+from typing import Any, Callable, Iterable, Iterator, Mapping
+
+from warmgraph.reading import _watch
+from warmgraph.reading._code_objects import code_digest, nested, read_code
+
+PACKAGE = __name__.partition(".")[0]  # this package, whose wrappers are looked through
+_MOST = 10_000  # functions that one names
+_KEPT = 32  # larger ones of a function's, by what calls brought along
+_NOT_OF_A_CALL = {"__init__", "__new__", "__del__", "__reduce__", "__getstate__", "__setstate__", "__deepcopy__"}
+_OF_ENUMERATIONS = {"_missing_"}
+_OF_PYTHON = {*dir(object), *dir(type), "__weakref__", "__slots__", "__orig_bases__", "__parameters__", "__wrapped__", "__post_init__",
+              "__dataclass_fields__", "__dataclass_params__", "__builtins__", "__loader__", "__spec__", "__cached__"}
+_OF_AN_INSTANCE = {"__init__", "__new__"}
+_INSTALLED = tuple(folder + "/" for folder in {sysconfig.get_paths()[name] for name in ("purelib", "platlib", "stdlib")})
+_FOLLOWED = (types.FunctionType, types.BuiltinFunctionType, types.CodeType, type, staticmethod, classmethod, property,
+             functools.cached_property)
+_SINGLE_DISPATCH = functools.singledispatch
+
+
+def function_of(callable_: Any) -> types.FunctionType | None:
+    """The Python function below a method, a partial, or a wrapper of functools' or ours. A function that wraps another is itself: it
+    closes over the other."""
+    for _ in range(100):
+        if isinstance(callable_, types.FunctionType):
+            compiled = compiled_from(callable_)
+            if compiled is None:
+                return callable_
+            callable_ = compiled
+        else:
+            callable_ = below(callable_)
+        if callable_ is None:
+            return None
+    return None
+
+
+def compiled_from(function: Any) -> Any:
+    """What torch.compile was given for this function; None of any other. Dynamo puts a wrapper around what is PyTorch's own (the forward of
+    torch.nn.Sequential) to trace it."""
+    given = getattr(function, "__dict__", {}).get("_torchdynamo_orig_callable")
+    while isinstance(given, types.FunctionType) and given.__code__.co_filename.endswith("torch/_dynamo/external_utils.py") and "__wrapped__" in given.__dict__:
+        given = given.__dict__["__wrapped__"]
+    return given
+
+
+def below(callable_: Any) -> Any:
+    """What a callable that is no function of its own calls; None for anything else."""
+    if isinstance(callable_, types.MethodType):
+        return callable_.__func__
+    if isinstance(callable_, functools.partial):
+        return callable_.func
+    if isinstance(callable_, (functools.cached_property, functools.partialmethod)):
+        return callable_.func
+    if isinstance(callable_, functools.singledispatchmethod):
+        return callable_.dispatcher
+    if isinstance(callable_, (staticmethod, classmethod)) or type(callable_).__module__.split(".")[0] in ("functools", PACKAGE):
+        return getattr(callable_, "__wrapped__", None)
+    return None
+
+
+class Reached:
+    """The functions that a function names, itself included: through globals, what it closes over, and methods of the classes that it names.
+    What a call brings along (functions as values, objects) gives a larger one (`with_met`)."""
+
+    def __init__(self, function: Callable[..., Any], classes: Mapping[type, bool] = types.MappingProxyType({}),
+                 functions: Iterable[types.FunctionType] = ()) -> None:
+        self.functions: list[types.FunctionType] = []  # the user's own; of libraries only the digest counts
+        self.globals: list[list[str]] = []  # names, for each of the functions
+        self.names: set[str] = set()  # attributes that any of them names
+        self.modules: list[types.ModuleType] = []  # the user's own that are imported inside of functions
+        self._function = function
+        self._root = function_of(function)  # also where it is installed, what it closes over counts
+        self._package = (getattr(function_of(function), "__module__", None) or "").split(".")[0]
+        self._seen: dict[int, Any] = {}
+        self.wrappers: set[int] = set()  # of libraries all the same: around the user's own (@torch.no_grad()), or what was wrapped
+        self._classes: dict[type, bool] = {}
+        self._added: dict[type, bool] = {}  # whether they are constructed; libraries' as well
+        self._members: dict[type, set[str]] = {}  # those of the user's classes that were followed
+        self._held: dict[type, tuple[list[str], list[Any]]] = {}  # what classes had when they were read
+        self._digests: set[bytes] = set()
+        self._digest = (-1, "")  # of how many of them
+        self._references: list[tuple[Callable[[], Any], Any]] = []  # what was followed, and how to look again
+        self._rest: list[tuple[Callable[[], Any], Any]] = []  # those of them that lie in no dictionary
+        self._sorted = 0  # how many of them were looked through for that
+        self._of_root = 0  # how many of them, the first, are the function's own
+        self._larger: collections.OrderedDict[Any, Reached] = collections.OrderedDict()
+        self._visit([function])  # it is the first of the functions
+        self._visit(functions)
+        for kind, is_constructed in classes.items():
+            self.add_class(kind, is_constructed)
+
+    def add_class(self, kind: type, is_constructed: bool = False) -> None:
+        """Its methods that are named, and those that Python calls by itself. `is_constructed`: code makes objects of it."""
+        if self._added.get(kind, -1) >= is_constructed:
+            return
+        self._added[kind] = is_constructed
+        order = " ".join(f"{one.__module__}.{one.__qualname__}" for one in kind.__mro__)  # decides whose method it is
+        self._digests.add(hashlib.sha256(f"order {order}".encode("utf-8", "surrogatepass")).digest())
+        for one in (*kind.__mro__, *type.mro(type(kind))):
+            if self.is_library(one.__module__, None) or (one in self._classes and self._classes[one] >= is_constructed):
+                continue
+            self._classes[one] = is_constructed
+            self._hold(one)
+            self._visit(self._methods(one))
+
+    def with_met(self, classes: Mapping[type, bool], functions: Iterable[types.FunctionType]) -> Reached:
+        functions = list(functions)
+        key = (tuple(classes.items()), tuple(map(id, functions)))
+        found = self._larger.pop(key, None)
+        if found is None or not found.is_current() or not found._has_same_classes():
+            found = type(self)(self._function, classes, functions)
+        self._larger[key] = found
+        if len(self._larger) > _KEPT:
+            self._larger.popitem(last=False)
+        return found
+
+    def around(self) -> Around | None:
+        """What another function of the same code reaches as well. None: this one brings some of it along, in what it closes over or in
+        attributes."""
+        root = self._root
+        if root is None or not self._of_root or self._brings_code(root) or id(root) in self.wrappers:
+            return None
+        return Around(self, root)
+
+    def take_over(self, around: Around, classes: Mapping[type, bool]) -> bool:
+        """with_met(classes, ()) finds what is around another function, if that is what it would read. `around`: of one that met these classes."""
+        root = self._root
+        if root is None or not around.is_of(root) or self._brings_code(root) or not around.is_current():
+            return False
+        self._larger[tuple(classes.items()), ()] = around.made(self, root)
+        return True
+
+    def _copy(self) -> Reached:
+        """Of one that reads nothing more."""
+        other = copy.copy(self)
+        other._rest, other._sorted, other._larger = [], 0, collections.OrderedDict()
+        return other
+
+    @staticmethod
+    def _brings_code(function: types.FunctionType) -> bool:
+        held = [_contents(cell) for cell in function.__closure__ or ()]
+        return bool(function.__dict__) or any(isinstance(one, type) or function_of(one) is not None for one in held)
+
+    def reads_as(self, other: Reached) -> bool:
+        """A walk reads the same with either."""
+        return self.names == other.names and self.globals == other.globals and self.modules == other.modules \
+            and self.wrappers == other.wrappers and list(map(id, self.functions)) == list(map(id, other.functions))
+
+    def latest(self) -> Reached:
+        """The one of the call before."""
+        last = next(reversed(self._larger.values()), self)
+        return last if last is self or last.is_current() else self
+
+    def is_current(self) -> bool:
+        """No global, closure, method or code object that was followed is another one now."""
+        return all(_followed(look()) is value for look, value in self._references)
+
+    def items(self) -> list[_watch.Item]:
+        """What `is_current` looks at in dictionaries."""
+        return [look for look, _ in self._references if isinstance(look, _watch.Item)]
+
+    def is_rest_current(self) -> bool:
+        """The same of everything else."""
+        if self._sorted != len(self._references):
+            references = list(self._references)
+            self._rest, self._sorted = [one for one in references if not isinstance(one[0], _watch.Item)], len(references)
+        for look, value in self._rest:
+            now = look()
+            if now is not value and _followed(now) is not value:
+                return False
+        return True
+
+    def _hold(self, kind: type) -> None:
+        self._held[kind] = [*kind.__dict__], [*kind.__dict__.values()]
+
+    def _has_same_classes(self) -> bool:
+        """No class that was read has other methods now. Its values are facts."""
+        return all(_is_held(kind, names, values) for kind, (names, values) in self._held.items())
+
+    def digest(self) -> str:
+        """The same in every process that runs the same code with the same Python. Made once: digests are added, and none goes."""
+        if self._digest[0] != len(self._digests):
+            state = hashlib.sha256(f"{sys.implementation.name} {platform.python_version_tuple()[:2]}".encode())
+            for one in sorted(self._digests):
+                state.update(one)
+            self._digest = len(self._digests), state.hexdigest()
+        return self._digest[1]
+
+    @property
+    def attributes(self) -> set[str]:
+        """Names of attributes that code names, but for Python's own."""
+        return self.names - _OF_PYTHON
+
+    @property
+    def code(self) -> types.CodeType | None:
+        """Of the function itself."""
+        return self._root.__code__ if self._root is not None else None
+
+    @property
+    def target(self) -> Any:
+        """What was wrapped, as it was given."""
+        return self._function
+
+    def is_library(self, module: str | None, file: str | None) -> bool:
+        """Not the user's own: the standard library, what is installed (but for the function's own package), and this package."""
+        package = (module or "").split(".")[0]
+        if package == self._package:
+            return False
+        if package in sys.stdlib_module_names or package == PACKAGE:
+            return True
+        file = file or file_of(module)
+        return file is None or file.startswith(_INSTALLED)
+
+    def _visit(self, found: Iterable[Any]) -> None:
+        waiting = list(found)
+        while waiting and len(self._seen) < _MOST:
+            value = waiting.pop()
+            if isinstance(value, type):
+                if self._classes.get(value) is not True:
+                    self.add_class(value, is_constructed=True)
+                continue
+            function = function_of(value)
+            if function is None or id(function) in self._seen:
+                continue
+            self._seen[id(function)] = function
+            self._digests.add(code_digest(function.__code__))
+            is_wrapper = False
+            if self._is_of_library(function):
+                is_wrapper = self._wraps_users(function)
+                if not is_wrapper and function is not self._root:
+                    continue
+                self.wrappers.add(id(function))
+                waiting.append(function.__dict__.get("__wrapped__"))
+            waiting += self._implementations(function)
+            self.functions.append(function)
+            self.globals.append([] if is_wrapper else read_code(function.__code__).globals)
+            self._references += _of_function(function)
+            waiting += self._named(function, self.globals[-1])
+            if function is self._root:
+                self._of_root = len(self._references)
+            new = read_code(function.__code__).names - self.names
+            if new:
+                self.names |= new
+                for kind in list(self._classes):
+                    waiting += self._methods(kind, new)
+
+    def _is_of_library(self, function: types.FunctionType) -> bool:
+        return self.is_library(function.__module__, function.__code__.co_filename)
+
+    def _wraps_users(self, function: types.FunctionType) -> bool:
+        if any(not self._is_of_library(one) for one in map(function_of, _registry_of(function).values()) if one is not None):
+            return True
+        inner: types.FunctionType | None = function
+        for _ in range(100):
+            inner = function_of(inner.__dict__.get("__wrapped__"))
+            if inner is None:
+                return False
+            if not self._is_of_library(inner):
+                return True
+        return False
+
+    def _implementations(self, function: types.FunctionType) -> list[Any]:
+        """That functools.singledispatch chooses from by the class of an argument. Whoever registers another one has other code."""
+        known = tuple(_registry_of(function).items())
+        for kind, implementation in implementations_of(function):
+            self._note("singledispatch", kind, implementation)
+        if known:
+            self._references.append((functools.partial(_unless_registered, function, known), function.__code__))
+        return [implementation for _, implementation in known]
+
+    def _note(self, owner: str, name: str, value: Any) -> None:
+        """That a name means this code: two functions that are exchanged are as many as before."""
+        function = function_of(value)
+        if function is not None:
+            self._digests.add(hashlib.sha256(f"{owner} {name} ".encode("utf-8", "surrogatepass") + code_digest(function.__code__)).digest())
+
+    def _named(self, function: types.FunctionType, names: Iterable[str]) -> list[Any]:
+        """Functions and classes that its code finds by name."""
+        found = []
+        code = code_digest(function.__code__).hex()
+        for name in names:
+            found.append(function.__globals__.get(name))
+            self._note(code, name, found[-1])
+            self._references.append((_watch.Item(function.__globals__, name), _followed(found[-1])))
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+            found.append(_contents(cell))
+            self._note(code, name, found[-1])
+        self._references += _of_closure(function)
+        self.modules += [one for one in _imported_in(function, self) if one not in self.modules]
+        return found
+
+    def _methods(self, kind: type, among: set[str] | None = None) -> list[Any]:
+        """What of the class is called, and was not followed yet. among: names that code has named since; None: all."""
+        found: list[Any] = []
+        held, followed = kind.__dict__, self._members.setdefault(kind, set())
+        names = held.keys() if among is None else among & held.keys()
+        if not names:
+            return found
+        owner = f"{kind.__module__}.{kind.__qualname__}"
+        for name in sorted(names - followed):
+            member = held[name]
+            is_called = name in _OF_ENUMERATIONS or name.startswith("__") and (name not in _NOT_OF_A_CALL or (name in _OF_AN_INSTANCE and self._classes[kind]))
+            if name == "__mro__" or not (name in self.names or is_called) or isinstance(member, type):
+                continue
+            followed.add(name)
+            if isinstance(member, property):
+                for what in ("fget", "fset", "fdel"):
+                    if getattr(member, what) is not None:
+                        found.append(getattr(member, what))
+                        self._note(owner, f"{name} {what}", found[-1])
+            else:
+                found.append(member)
+                self._note(owner, name, member)
+            self._references.append((_watch.Item(kind.__dict__, name), _followed(member)))
+        return found
+
+
+class Around:
+    """What a function reaches through globals and classes, without the function: others of its code, as the graphs of a table have them, reach the
+    same. It keeps nothing that the function closes over."""
+
+    def __init__(self, reached: Reached, root: types.FunctionType) -> None:
+        self.code, self._globals, self._module = root.__code__, root.__globals__, root.__module__
+        names = len(reached.globals[0])
+        kept = self._kept = reached._copy()
+        kept._function = kept._root = None  # type: ignore[assignment]
+        kept._seen = {key: value for key, value in reached._seen.items() if key != id(root)}
+        kept.functions = [one for one in reached.functions if one is not root]
+        kept._references = reached._references[2:2 + names] + reached._references[reached._of_root:]  # less the code and the closure
+        self._names = names
+
+    def is_of(self, root: types.FunctionType) -> bool:
+        return root.__code__ is self.code and root.__globals__ is self._globals and root.__module__ == self._module
+
+    def is_current(self) -> bool:
+        return self._kept.is_current() and self._kept._has_same_classes()
+
+    def made(self, reached: Reached, root: types.FunctionType) -> Reached:
+        """As if `root` had been read, which `reached` is of."""
+        found = self._kept._copy()
+        found._function, found._root = reached._function, root
+        found._seen = {**found._seen, id(root): root}
+        found.functions = [root, *found.functions]
+        own = _of_function(root)
+        found._references = [*own, *found._references[:self._names], *_of_closure(root), *found._references[self._names:]]
+        return found
+
+
+def _of_function(function: types.FunctionType) -> list[tuple[Callable[[], Any], Any]]:
+    """What is looked at again of any function: (how, what it was)."""
+    return [(functools.partial(getattr, function, "__code__"), function.__code__),
+            (_watch.Item(function.__dict__, "__wrapped__"), _followed(function.__dict__.get("__wrapped__")))]
+
+
+def _of_closure(function: types.FunctionType) -> list[tuple[Callable[[], Any], Any]]:
+    return [(functools.partial(_contents, cell), _followed(_contents(cell))) for cell in function.__closure__ or ()]
+
+
+def name_of_class(kind: type) -> str:
+    """Of one that is not found by it (a function made it), what its methods do is part of it: others may be called like it."""
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    found: Any = sys.modules.get(kind.__module__)
+    for part in kind.__qualname__.split("."):
+        found = getattr(found, "__dict__", {}).get(part)
+    if found is kind:
+        return name
+    state = hashlib.sha256()
+    for member_name, member in sorted(kind.__dict__.items()):
+        parts = (member.fget, member.fset, member.fdel) if isinstance(member, property) else (member,)
+        for function in filter(None, map(function_of, parts)):
+            state.update(member_name.encode("utf-8", "surrogatepass") + code_digest(function.__code__))
+    return f"{name} {state.hexdigest()[:16]}"
+
+
+def implementations_of(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """(class, function) of those that functools.singledispatch chooses from."""
+    for kind, implementation in _registry_of(function).items():
+        yield f"{getattr(kind, '__module__', '')}.{getattr(kind, '__qualname__', kind)}", implementation
+
+
+def _registry_of(function: types.FunctionType) -> Mapping[Any, Any]:
+    """Implementations by class, of a function that functools.singledispatch made."""
+    found = function.__dict__.get("registry")
+    is_one = isinstance(found, types.MappingProxyType) and function.__code__.co_filename == _SINGLE_DISPATCH.__code__.co_filename
+    return found if is_one and found is not None else {}
+
+
+def _unless_registered(function: types.FunctionType, known: tuple[tuple[Any, Any], ...]) -> Any:
+    now = _registry_of(function)
+    is_same = len(now) == len(known) and all(now.get(kind) is implementation for kind, implementation in known)
+    return function.__code__ if is_same else None
+
+
+def file_of(module: str | None) -> str | None:
+    """Of a package without a file: its first folder."""
+    found = sys.modules.get(module or "")
+    return getattr(found, "__file__", None) or next((str(folder) + "/" for folder in getattr(found, "__path__", None) or ()), None)
+
+
+def is_code(value: Any) -> bool:
+    """What a Reached follows by name."""
+    return isinstance(value, types.FunctionType)
+
+
+def _is_held(kind: type, names: list[str], values: list[Any]) -> bool:
+    now = kind.__dict__
+    if len(now) == len(values) and all(map(operator.is_, now.values(), values)):
+        return True
+    return [*now] == names and all(one is other or not (_followed(one) or _followed(other)) for one, other in zip(now.values(), values))
+
+
+def _followed(value: Any) -> Any:
+    return value if isinstance(value, _FOLLOWED) else None
+
+
+def _contents(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not set yet
+        return None
+
+
+def closed_over(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:
+            continue
+
+
+def defaults_of(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    code, values = function.__code__, function.__defaults__ or ()
+    yield from zip(code.co_varnames[code.co_argcount - len(values):code.co_argcount], values)
+    yield from (function.__kwdefaults__ or {}).items()
+
+
+def _imported_in(function: types.FunctionType, reached: Reached) -> Iterator[types.ModuleType]:
+    """Modules that its code imports when it runs. They are imported now: their code counts before the function is called."""
+    package = function.__globals__.get("__package__") or ""
+    for code in nested(function.__code__):
+        if dis.opmap["IMPORT_NAME"] not in code.co_code[::2]:
+            continue
+        instructions = list(dis.get_instructions(code))
+        for at, one in enumerate(instructions):
+            if one.opname != "IMPORT_NAME":
+                continue
+            level = instructions[at - 2].argval  # LOAD_CONST level, LOAD_CONST names, IMPORT_NAME
+            try:
+                name = importlib.util.resolve_name("." * int(level) + str(one.argval), package)
+                module = _module_named(name, reached)
+            except Exception:  # the function's own failure, when it gets there
+                continue
+            if module is not None:
+                yield module
+
+
+def _module_named(name: str, reached: Reached) -> types.ModuleType | None:
+    if name in sys.modules:
+        module = sys.modules[name]
+        return None if reached.is_library(name, getattr(module, "__file__", None)) else module
+    if name.split(".")[0] in sys.stdlib_module_names:
+        return None
+    spec = importlib.util.find_spec(name)
+    if spec is None or reached.is_library(name, spec.origin):
+        return None
+    return importlib.import_module(name)

@@ -1,0 +1,204 @@
+"""What a call found, by identity: quick to compare with what is there now."""
+from __future__ import annotations
+
+import operator
+import types
+from typing import Any, Callable, Mapping, Protocol, Sequence
+
+from warmgraph.reading import _objects
+
+
+class Item:
+    """One item of a dictionary or of a class; None where there is none."""
+
+    def __init__(self, mapping: Mapping[Any, Any], key: Any) -> None:
+        self.mapping, self.key = mapping, key
+
+    def __call__(self) -> Any:
+        return self.mapping.get(self.key)
+
+
+class Code(Protocol):
+    """The code that may run (_code.Reached)."""
+
+    def items(self) -> list[Item]: ...
+    def is_current(self) -> bool: ...
+    def is_rest_current(self) -> bool: ...
+
+
+class Watched:
+    """What something held. `look` gives a tuple. `dict`, `items` and `object` (whose class counts): the same for who looks natively, where
+    that is all of it."""
+
+    is_owned = False  # the dictionary is the object's own
+    more: Sequence[dict[Any, Any]] = ()  # further dictionaries that are all of it
+    attributes: Sequence[tuple[Any, str, Any]] = ()  # what getattr gives by a name, where that is all of it
+
+    def __init__(self, look: Callable[[], tuple[Any, ...]], dict: Any = None, items: Sequence[Item] | None = None, object: Any = None) -> None:
+        self._look, self._held = look, look()
+        self.dict, self.items, self.object = dict, items, object
+
+    def is_same(self) -> bool:
+        now = self._look()
+        return len(now) == len(self._held) and all(map(operator.is_, now, self._held))
+
+
+class _WatchedDict(Watched):
+    """A call that reads a model makes a thousand of them."""
+
+    def __init__(self, held: Any, object: Any = None, keys: list[Any] | None = None, values: list[Any] | None = None) -> None:
+        """keys, values: what it held, of who looked."""
+        self._mapping, self._keys, self._values = held, list(held) if keys is None else keys, list(held.values()) if values is None else values
+        self._kind = type(object)
+        self.dict, self.items, self.object = _objects.dict_of(held), None, object
+        self.is_owned = object is not None and _objects.are_attributes_in(held, object)
+
+    def is_same(self) -> bool:
+        held = self._mapping
+        return len(held) == len(self._keys) and all(map(operator.is_, held, self._keys)) and all(map(operator.is_, held.values(), self._values)) \
+            and type(self.object) is self._kind and (not self.is_owned or _objects.are_attributes_in(held, self.object))
+
+
+class _WatchedParts(_WatchedDict):
+    """An object's attributes and dictionaries that it holds, most of them empty: a model has hundreds."""
+
+    def __init__(self, object: Any, held: Any, parts: Sequence[dict[Any, Any]]) -> None:
+        super().__init__(held, object)
+        self.more = parts
+        self._items = [(list(one), list(one.values())) if one else _NO_ITEMS for one in parts]
+
+    def is_same(self) -> bool:
+        for one, (keys, values) in zip(self.more, self._items):
+            if len(one) != len(keys) or keys and not (all(map(operator.is_, one, keys)) and all(map(operator.is_, one.values(), values))):
+                return False
+        return super().is_same()
+
+
+_NO_ITEMS: tuple[list[Any], list[Any]] = ([], [])
+
+
+class _WatchedList(Watched):
+    def __init__(self, held: list[Any]) -> None:
+        self.list, self.held = held, list(held)
+        self.dict = self.items = self.object = None
+
+    def is_same(self) -> bool:
+        return len(self.list) == len(self.held) and all(map(operator.is_, self.list, self.held))
+
+
+class _WatchedFunction(Watched):
+    """Its code, defaults and what it closes over."""
+
+    def __init__(self, function: types.FunctionType) -> None:
+        names: list[tuple[Any, str]] = [(function, name) for name in ("__code__", "__defaults__", "__kwdefaults__")]
+        names += [(cell, "cell_contents") for cell in function.__closure__ or ()]
+        self.attributes = [(one, name, _attribute(one, name)) for one, name in names]
+        self.dict = self.items = self.object = None
+
+    def is_same(self) -> bool:
+        for one, name, value in self.attributes:
+            if _attribute(one, name) is not value:
+                return False
+        return True
+
+
+def _attribute(one: Any, name: str) -> Any:
+    """ABSENT where there is none: a cell may be empty."""
+    try:
+        return getattr(one, name)
+    except (AttributeError, ValueError):
+        return _objects.ABSENT
+
+
+def of_list(held: list[Any]) -> Watched:
+    return _WatchedList(held)
+
+
+def of_function(function: types.FunctionType) -> Watched:
+    return _WatchedFunction(function)
+
+
+def of_dict(held: Any, keys: list[Any] | None = None, values: list[Any] | None = None) -> Watched:
+    """A dictionary, or the namespace of a class. keys, values: what it held, of who looked."""
+    return _WatchedDict(held, None, keys, values)
+
+
+def of_object(value: Any, held: Any) -> Watched:
+    """The attributes of an object, and its class."""
+    return _WatchedDict(held, value)
+
+
+def of_parts(value: Any, held: Any, parts: Sequence[Any]) -> list[Watched]:
+    """of_object(), and of_dict() of each part."""
+    if not all(type(one) is dict or _objects.dict_of(one) is one for one in parts):
+        return [of_object(value, held), *map(of_dict, parts)]
+    return [_WatchedParts(value, held, parts)]
+
+
+def of_items(mapping: Mapping[Any, Any], keys: Sequence[Any]) -> Watched:
+    return Watched(lambda: tuple(map(mapping.get, keys)), items=[Item(mapping, key) for key in keys])
+
+
+class Watch:
+    """Much that is watched, dictionaries natively: the same as when this was made."""
+
+    def __init__(self, watched: Sequence[Watched], items: Sequence[Item] = ()) -> None:
+        """`snapshot` and `rest`: what it looks at, natively and otherwise."""
+        wholes = {id(one.dict): one.dict for one in watched if one.dict is not None}
+        wholes.update((id(part), part) for one in watched for part in one.more)
+        singles: dict[tuple[int, Any], tuple[dict[Any, Any], Any]] = {}
+        rest = [one for one in watched if one.dict is None and not isinstance(one, (_WatchedList, _WatchedFunction))
+                and not (one.items is not None and self._has_all(singles, one.items))]
+        rest += [Watched(lambda item=item: (item(),)) for item in items if not self._has_all(singles, [item])]  # type: ignore[misc]
+        self.rest = [one.is_same for one in rest]
+        self.snapshot = _objects.Snapshot(
+            list(wholes.values()), [pair for key, pair in singles.items() if key[0] not in wholes],
+            [(one.list, one.held) for one in watched if isinstance(one, _WatchedList)],
+            [(one.object, one.dict if one.is_owned else None, type(one.object)) for one in watched if one.object is not None and one.dict is not None],
+            [look for one in watched for look in one.attributes])
+
+    def are_same(self) -> bool:
+        if not self.snapshot.is_same():
+            return False
+        for is_same in self.rest:
+            if not is_same():
+                return False
+        return True
+
+    @staticmethod
+    def _has_all(singles: dict[tuple[int, Any], tuple[dict[Any, Any], Any]], items: Sequence[Item]) -> bool:
+        """Whether all lie in dictionaries that can be seen natively; they are noted then."""
+        held = [_objects.dict_of(item.mapping) for item in items]
+        if any(one is None for one in held):
+            return False
+        for one, item in zip(held, items):
+            assert one is not None
+            singles[id(one), item.key] = one, item.key
+        return True
+
+
+class Held:
+    """What was watched, and the code that may run: natively once all of it was the same."""
+
+    def __init__(self, watched: Sequence[Watched], reached: Code | None = None) -> None:
+        self._watched, self._reached = watched, reached
+        self._watch: Watch | None = None
+
+    def is_same(self) -> bool:
+        """All objects are those that were found."""
+        reached = self._reached
+        if self._watch is not None:
+            return self._watch.are_same() and (reached is None or reached.is_rest_current())
+        # Made first: what another thread changes after the look at it is seen by the next one.
+        watch = Watch(self._watched, reached.items() if reached is not None else ()) if _objects.is_possible() else None
+        same = all(one.is_same() for one in self._watched) and (reached is None or reached.is_current())
+        if same:
+            self._watch = watch
+        return same
+
+    def looks(self) -> tuple[_objects.Snapshot, list[Callable[[], bool]]] | None:
+        """What says whether it is the same: all of these. None where something is another one already."""
+        if not self.is_same() or self._watch is None:
+            return None
+        reached = [] if self._reached is None else [self._reached.is_rest_current]
+        return self._watch.snapshot, [*self._watch.rest, *reached]

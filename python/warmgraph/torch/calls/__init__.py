@@ -1,0 +1,1 @@
+"""The function of PyTorch behind a wrapper: replays what is stored, records what is not."""

@@ -1,0 +1,578 @@
+"""cache_compile for functions of PyTorch's tensors: a hit binds addresses and launches; a miss answers first, is captured twice, and
+adopted."""
+from __future__ import annotations
+
+import collections
+import contextlib
+import functools
+import logging
+import threading
+import types
+from typing import Any, Callable, Mapping
+
+import torch
+
+from warmgraph import errors
+from warmgraph.calls import _refusals
+from warmgraph.calls._compiled import CachedFunction
+from warmgraph.calls._facts import difference
+from warmgraph.calls._steady_calls import OTHERWISE, Tests
+from warmgraph.core.binding import _fork
+from warmgraph.core.cache._pools import pool_of
+from warmgraph.reading import _code as _plain_code, _plain
+from warmgraph.torch.read import _code, _modules, _registered, _walking
+from warmgraph.torch.read._walking import Place, Walker
+from warmgraph.torch.record import _compiler, _mega_cache, _operators, _recording
+from warmgraph.torch.replay import (
+    _bound, _collection, _declarations, _entry, _gate, _given_up, _launching, _listing, _loans, _modes, _outputs, _outside, _pausing,
+    _preload, _regions, _steady,
+)
+from warmgraph.torch.replay._bound import Bound, Variant
+from warmgraph.torch.replay._call import Call, Surroundings, common_device
+from warmgraph.torch.replay._regions import Region
+
+_log = logging.getLogger("warmgraph")
+_lock = threading.RLock()
+
+
+_MOST_TRIES = 4
+_MOST_STEADY = 8  # kinds of calls of one object that are known by heart
+_MOST_OBJECTS = 16  # whose surroundings are kept
+_MOST_REFUSED = 4096  # calls that are remembered
+
+
+class TorchFunction:
+    """What a wrapper has once it met tensors of PyTorch's. Shared by the objects of one class."""
+
+    captures: str | None = None  # a folder of other processes' captures
+    may_give_up = True  # calls that are refused each time are not asked about each time
+    is_shown_none = False  # its operators cannot be looked at: PyTorch compiles something that it calls
+
+    def __init__(self, wrapped: CachedFunction) -> None:
+        function = wrapped._function
+        assert function is not None
+        self._is_compiled_function = hasattr(function, "_torchdynamo_orig_callable")
+        self._module = wrapped.module
+        self.how = wrapped.options.compile
+        self._plain = function.__func__ if isinstance(function, types.MethodType) else function
+        # The object of a method that the caller compiled: its code has it, and takes no other.
+        self.held = None if self._plain is not function else getattr(_plain_code.compiled_from(function), "__self__", None)
+        self._compiled: Callable[..., Any] | None = None
+        self._traces = _compiler.Traces()
+        self.reached = _code.Reached(self._plain)
+        self._around: collections.OrderedDict[int, Surroundings] = collections.OrderedDict()
+        self._quick: dict[Any, Variant] = {}
+        self._frozen = wrapped._shared.frozen
+        self._tries: collections.Counter[Any] = collections.Counter()  # by key, to know it by heart
+        self.steady: dict[int, list[_steady.Steady]] = wrapped._shared.steady
+        self._refused: dict[Any, str] = {}
+        self._made_in = _fork.generation()
+        self._is_begun = False
+        self._served = self._refusals = self._put_off = 0  # calls that were recorded or replayed, refused, and put off to the next one
+        self._keeps_grad = False  # the call that was refused last runs with gradients
+        self._in_a_row: collections.Counter[int] = collections.Counter()  # refused calls, by the wrapper's object
+        self._shapes: set[Any] = set()  # of calls that were not refused
+        self._given_up: dict[int, _given_up.GivenUp] = wrapped._shared.given_up
+        self.writes: set[str] = set()  # regions that an answer wrote, and that nobody had kept
+
+    @property
+    def is_compiled_already(self) -> bool:
+        """By the caller. A module may be at any time (`module.compile()`)."""
+        return self._is_compiled_function or self._module is not None and _modules.is_compiled(self._module)
+
+    @property
+    def is_compiled(self) -> bool:
+        return self.is_compiled_already or self.how is not False
+
+    def _how_compiled(self) -> str:
+        if not self.is_compiled:
+            return ""
+        if self.is_compiled_already:
+            return f"True {_plain.shortened(_modules.how_compiled(self._plain if self._module is None else self._module), 1000)}".strip()
+        return f"True {_plain.shortened(_modules.text_of_options(self.how), 1000)}" if isinstance(self.how, dict) else "True"
+
+    def may_be_shown(self, call: Call) -> bool:
+        """Its operators may be looked at while it is answered: nothing that was read of it is compiled, which would run uncompiled then."""
+        if self.is_compiled or self.is_shown_none or call.walker.compiled_via or not _operators.LEAVES_COMPILED_CODE:
+            return False
+        values = [*call.objects().values(), *_code.values_of(call.around.reached)]
+        return not any("_torchdynamo_orig_callable" in getattr(one, "__dict__", ()) for one in values)
+
+    # --- running
+
+    def run(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any:
+        """The function itself, compiled where that is wanted, on this object and these arguments."""
+        function = self._callable()
+        target = function if owner is None or self.held is not None else functools.partial(function, owner)
+        with _outside.running, _collection.later.not_now, self._traced(function):
+            return self._invoked(wrapped, target, arguments)
+
+    def _traced(self, function: Callable[..., Any]) -> contextlib.AbstractContextManager[None]:
+        """What PyTorch compiles for is noticed, also where this call is not recorded: a later one may run what was compiled now."""
+        if not self.is_compiled:
+            return contextlib.nullcontext()
+        return self._traces.noticed(self._module if self._module is not None and self.is_compiled_already else function)
+
+    def _frames(self, wrapped: CachedFunction, call: Call) -> list[_compiler.Frame]:
+        """What PyTorch may have traced of a call: the function itself."""
+        args, kwargs = wrapped._called(lambda *args, **kwargs: (args, kwargs), call.arguments)
+        compiled = _plain_code.compiled_from(self._plain)
+        if self._module is not None and self.is_compiled_already:
+            return _compiler.frames_of(_modules.traced_of(self._module), args, kwargs)
+        function = compiled if compiled is not None else self._plain
+        if call.owner is not None and not isinstance(function, types.MethodType):
+            function = types.MethodType(function, call.owner)
+        return _compiler.frames_of([function], args, kwargs)
+
+    def _invoked(self, wrapped: CachedFunction, target: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        return wrapped._called(target, arguments)
+
+    def in_place(self, call: Call) -> tuple[list[torch.Tensor], list[Any]]:
+        """For the second capture: tensors that are reached past any copy, and the objects that must not be copied then."""
+        if "argument" in call.walker.compiled_via:
+            return [place.tensor for place in call.places], [call.owner, *call.arguments.values()]
+        if self.held is not None or "self" in call.walker.compiled_via:
+            return [place.tensor for place in call.places if place.via != "argument"], [call.owner]
+        return [place.tensor for place in call.places if place.via == "elsewhere"], []
+
+    def _callable(self) -> Callable[..., Any]:
+        if self.is_compiled_already or self.how is False:
+            return self._plain
+        if self._compiled is None:
+            options = {"fullgraph": True, **(self.how if isinstance(self.how, dict) else {})}
+            self._compiled = torch.compile(self._plain, **options)
+        return self._compiled
+
+    def as_it_is(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], keeps_grad: bool = False) -> Any:
+        with contextlib.nullcontext() if keeps_grad else torch.no_grad():
+            return self.run(wrapped, owner, arguments)
+
+    # --- a call
+
+    def again(self, owner: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of a call like one before, or OTHERWISE. owner: id of the wrapper's object."""
+        known = self.steady.get(owner, [])
+        with _gate.using:  # while tensors are elsewhere, all of them are other calls
+            for one in list(known):
+                result = one.call(args, kwargs)
+                if result is not OTHERWISE:
+                    self._put_first(known, one)
+                    return result
+        return OTHERWISE
+
+    def _place_of(self, owner: int) -> int:
+        """Where `steady` has the calls of an object, by its id. One that the compiled function has is none of the wrapper's."""
+        return id(None) if self.held is not None and owner == id(self.held) else owner
+
+    def _put_first(self, known: list[_steady.Steady], one: _steady.Steady) -> None:
+        with _lock:  # in one step: another thread looks at the first of them meanwhile
+            known[:] = [one, *(other for other in known if other is not one)][:_MOST_STEADY]
+
+    def __call__(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], args: tuple[Any, ...] = (),
+                 kwargs: Mapping[str, Any] = types.MappingProxyType({})) -> Any:
+        if _outside.is_inside():
+            return self._inside(wrapped, owner, arguments)
+        _fork.expect_same(self._made_in, f"'{wrapped._name()}'")
+        if not self._is_begun:
+            self._is_begun = True
+            self.begin(wrapped)
+        refusals, served = self._refusals + self._put_off, self._served
+        with _gate.using, _collection.later:
+            result = self._answered(wrapped, owner if owner is not None else self.held, arguments, args, kwargs)
+        if self.may_give_up:
+            self._weigh(wrapped, owner, args, kwargs, self._refusals + self._put_off != refusals, self._served != served)
+        return result
+
+    def _weigh(self, wrapped: CachedFunction, owner: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], was_refused: bool, was_served: bool) -> None:
+        """Calls like this one are given up, or worth asking about again. was_refused: or put off to the next call."""
+        at, given_up = wrapped._object, self._given_up
+        if was_served:
+            self._in_a_row.pop(at, None)
+            given_up.pop(at, None)
+            _given_up.note_shapes(self._shapes, args, kwargs)
+        if was_served or not was_refused:
+            return
+        self._in_a_row[at] += 1
+        if self._in_a_row[at] < _given_up.FROM:
+            return
+        one = given_up.get(at)
+        if one is None:
+            while len(given_up) >= _MOST_OBJECTS:
+                given_up.pop(next(iter(given_up)), None)
+            why, function = wrapped._shared.last_refusal, _plain_code.function_of(self._plain)
+            one = given_up[at] = _given_up.GivenUp(
+                functools.partial(self._run_as_given, owner), lambda: getattr(function, "__code__", None),
+                lambda: _refusals.note(wrapped, why, _launching.current_device), self._keeps_grad)
+        one.add(args, kwargs)
+        one.spare(self._shapes)
+
+    def _run_as_given(self, owner: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """run() with the arguments as the caller gave them."""
+        function = self._callable()
+        target = function if owner is None or self.held is not None else functools.partial(function, owner)
+        with _outside.running, _collection.later.not_now, self._traced(function):
+            return target(*args, **kwargs)
+
+    def begin(self, wrapped: CachedFunction) -> None:
+        """Device code is loaded while the model is read. Which entry it will be is not known yet: mostly the last one's."""
+        if torch.cuda.is_initialized() and not _preload.was_begun(wrapped, index := torch.cuda.current_device()):
+            _preload.begin(wrapped, index)
+
+    def _answered(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        try:
+            call, key, variant = self._read(owner, arguments)
+        except Exception as error:
+            return self._failed(wrapped, owner, arguments, error)
+        given = [place for place in call.walker.places if place.via == "argument" and place.tensor.requires_grad]
+        if given and torch.is_grad_enabled():
+            return self._refuse(wrapped, owner, arguments,
+                                f"{given[0].path} requires grad: call it under torch.no_grad(), or detach it", keeps_grad=True)
+        if variant is None:
+            return self._first(wrapped, call)
+        bound = Bound(call, variant)
+        try:
+            bound.launch()
+        except errors.MissForbidden:  # another alignment, other overlaps: as if it were the first
+            self._around.pop(id(owner), None)
+            return self._answered(wrapped, owner, arguments, args, kwargs)
+        except _launching.NOT_LAUNCHED as error:
+            return self._failed(wrapped, owner, arguments, error)
+        self._served += 1
+        self._expect_more(wrapped, key, bound, args, kwargs)
+        return bound.result()
+
+    def _expect_more(self, wrapped: CachedFunction, key: Any, bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Further calls like this one. Where they are not like it after all, it is given up."""
+        self._tries[key] += 1
+        steady = _steady.steady_of(bound, args, kwargs, wrapped._signature, self._expect_outside) if self._tries[key] <= _MOST_TRIES else None
+        if steady is not None and self._is_as_read(key, bound):
+            self._put_first(self.steady.setdefault(self._place_of(id(bound.call.owner)), []), steady)
+
+    def _is_as_read(self, key: Any, bound: Bound) -> bool:
+        """Another thread may have moved weights or changed arguments during the launch: later calls would be taken for like what is there now,
+        and were launched for what was read."""
+        with _lock:
+            call = bound.call
+            if not call.around.is_same():
+                return False
+            now, key_now = self._read_quickly(call.owner, call.arguments, call.around)
+            pointers = [region.pointer for region in now.states]
+            return bool(key_now == key and pointers == bound.states[:len(pointers)])
+
+    def _expect_outside(self, tests: Tests, asks_stream: bool) -> list[tuple[Any, str]]:
+        return _outside.expect_outside(tests, asks_stream)
+
+    def _inside(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any:
+        """A part of what somebody else runs, captures or compiles."""
+        with _outside.first_run_allowed():
+            return wrapped._called(self._plain if owner is None else functools.partial(self._plain, owner), arguments)
+
+    def freeze(self, owner: Any) -> None:
+        around = self._around.get(id(owner if owner is not None else self.held))
+        if around is not None and around.is_same():
+            around.freeze()
+
+    def reset(self) -> None:
+        self._quick.clear()
+        self._tries.clear()
+        self._around.clear()
+        self.steady.clear()
+        self._refused.clear()
+        self._in_a_row.clear()
+        self._shapes.clear()
+        self._given_up.clear()
+
+    def _read(self, owner: Any, arguments: dict[str, Any]) -> tuple[Call, Any, Variant | None]:
+        """(call, key among the variants that were used, the variant). The last two are None where everything had to be read."""
+        with _lock:
+            around = self._around.get(id(owner))
+            if around is not None and around.is_same():
+                call, key = self._read_quickly(owner, arguments, around)
+                variant = self._quick.get(key)
+                if variant is not None:
+                    return call, key, variant
+            return self._read_all(owner, arguments), None, None
+
+    def _read_quickly(self, owner: Any, arguments: dict[str, Any], around: Surroundings) -> tuple[Call, Any]:
+        walker = _walking.read_arguments(around.reached, arguments)
+        inputs, modes = _regions.regions_of(walker.places), _modes.modes()
+        call = Call(arguments, owner, walker, around, inputs + around.regions, common_device(walker.places + around.places), modes, walker)
+        return call, self._key(call)
+
+    def _key(self, call: Call) -> Any:
+        """Of what a later call reads: arguments, what they share with all else, modes."""
+        read, around, storages = call.of_arguments, call.around, call.around.storages()
+        places = [place for place in read.places if place.via == "argument"]
+        own = set(storages)
+        shares = any(place.tensor.numel() and _regions.storage_key(place.tensor) in own for place in places)
+        if shares or len(own) != len(storages) or not around.are_storages_apart():
+            return None
+        return tuple(read.found.facts.items()), self._rest_of_key(call, places)
+
+    def _rest_of_key(self, call: Call, places: list[Place]) -> Any:
+        shared = tuple((path, id(value)) for path, value in call.of_arguments.objects.items() if id(value) in call.around.ids)
+        # Functions and classes by identity: what they close over is in the surroundings, which keep them alive.
+        code = (*map(id, call.of_arguments.functions.values()), *map(id, call.of_arguments.classes))
+        return (call.around.serial, shared, code, tuple(_regions.facts_of(_regions.regions_of(places)).items()), call.modes, call.device.index)
+
+    def _read_all(self, owner: Any, arguments: dict[str, Any]) -> Call:
+        walker, reached = self._walked_anew(owner, arguments)
+        regions = _regions.regions_of_walk(walker)
+        around, before = Surroundings(walker, reached, regions), self._around.get(id(owner))
+        if before is not None and before.stands_for(around):
+            return self._call_of(owner, arguments, walker, before, regions)
+        if id(owner) in self._frozen or owner is self.held and id(None) in self._frozen:
+            around.freeze()
+        self._around[id(owner)] = around  # which keeps the object alive
+        self.steady.pop(self._place_of(id(owner)), None)
+        self._around.move_to_end(id(owner))
+        while len(self._around) > _MOST_OBJECTS:
+            self.steady.pop(self._place_of(self._around.popitem(last=False)[0]), None)
+        return self._call_of(owner, arguments, walker, around, regions)
+
+    @staticmethod
+    def _call_of(owner: Any, arguments: dict[str, Any], walker: Walker, around: Surroundings, regions: list[Region]) -> Call:
+        device = common_device(walker.places)
+        _modes.settle(device.index or 0)
+        return Call(arguments, owner, walker, around, regions, device, _modes.modes(), walker.of_arguments)
+
+    def _walked_anew(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _code.Reached]:
+        if not self.reached.is_current():
+            self.reached = _code.Reached(self._plain)
+        return self._walked(owner, arguments)
+
+    def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _code.Reached]:
+        return _walking.read(self.reached, arguments, owner, _registered.operators_of(self.reached))
+
+    def version(self, wrapped: CachedFunction, call: Call) -> str:
+        return wrapped.options.version or f"torch {call.around.reached.digest()}"
+
+    def facts(self, call: Call) -> dict[str, str]:
+        """Everything that an entry depends on besides its inputs and states, which the library guards."""
+        return {**_modes.facts(call.modes, call.around.reached.packages, self._how_compiled()), **call.walker.found.facts, **_regions.facts_of(call.regions, call.walker.parts)}
+
+    # --- the first call of a variant
+
+    def _first(self, wrapped: CachedFunction, call: Call) -> Any:
+        shared, policy = wrapped._shared, wrapped.policy
+        try:
+            facts = self.facts(call)
+            why = self._refused.get(_steady_facts(wrapped, facts)) if self._refused else None
+            given = self._declaration(wrapped, call, facts)
+            key = (call.device.index, given.version, tuple(facts.items()))
+            with shared.lock:
+                variant: Any = shared.variants.get(key)
+            if variant is None and policy != "off" and why is None:
+                variant = self._load(wrapped, call, given)
+        except Exception as error:
+            return self._failed(wrapped, call.owner, call.arguments, error)
+        if variant is None and why is not None:
+            return self._refuse(wrapped, call.owner, call.arguments, why)
+        if variant is not None:
+            try:
+                result = self._replay(call, variant)
+            except errors.MissForbidden as miss:  # another alignment, other overlaps
+                _log.info("'%s': %s", given.name, miss)
+            except _launching.NOT_LAUNCHED as error:
+                return self._failed(wrapped, call.owner, call.arguments, error)
+            else:
+                self._keep_if_possible(wrapped, call, key, variant)
+                return result
+        if policy == "require_hit":
+            raise errors.MissForbidden(self._why_missing(wrapped, call, given))
+        with _mega_cache.around(wrapped, call.device, policy) if self.is_compiled else contextlib.nullcontext():
+            if policy in ("read_only", "off"):
+                return self.as_it_is(wrapped, call.owner, call.arguments)
+            return self._record(wrapped, call, given, key, facts)
+
+    def _keep_if_possible(self, wrapped: CachedFunction, call: Call, key: Any, variant: Variant) -> None:
+        self._served += 1
+        try:
+            self._keep(wrapped, call, key, variant)
+        except Exception:  # the caller has his result
+            _log.debug("'%s' is not kept for the next call", wrapped._name(), exc_info=True)
+
+    def _keep(self, wrapped: CachedFunction, call: Call, key: Any, variant: Variant) -> None:
+        shared = wrapped._shared
+        with shared.lock:
+            shared.variants[key] = variant  # type: ignore[assignment]
+            shared.variants.move_to_end(key)
+            shared.last, shared.refused_report = variant, None  # type: ignore[assignment]
+            while len(shared.variants) > max(1, wrapped.options.config.max_variants):
+                shared.variants.popitem(last=False)
+                self._quick.clear()
+                self.steady.clear()
+        if len(self._quick) > 4096:
+            self._quick.clear()
+            self._tries.clear()
+        quick = self._quick_key(call)
+        if quick is not None:
+            self._quick[quick] = variant
+
+    def _quick_key(self, call: Call) -> Any:
+        """What the next call like this one will ask for."""
+        return self._key(call)
+
+    def _declaration(self, wrapped: CachedFunction, call: Call, facts: dict[str, str]) -> _entry.Declaration:
+        return _entry.Declaration(wrapped._name(), _declarations.decls(call.inputs), [], _declarations.decls(call.states), _listing.listed(facts, call.walker),
+                                  wrapped.options.config.environment, self.version(wrapped, call), "", wrapped.options.config.strict)
+
+    def _load(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration) -> Variant | None:
+        device = _launching.device_of(call.device.index or 0)
+        try:
+            pool = pool_of(wrapped._where())
+        except errors.InvalidArgument as error:
+            raise _WrongOptions from error
+        # What the look-up cannot know are the outputs, the generator's words and which states are written: the metadata says it.
+        text = _entry.found(pool.caches[0], device, given)
+        if text is None:
+            return None
+        try:
+            metadata = _outputs.from_text(text)
+        except errors.Error as error:
+            _log.warning("'%s' is recorded anew: %s", given.name, error)
+            return None
+        missing = _outputs.missing_class(metadata.tree)
+        if missing:
+            _log.warning("'%s' is not replayed: %s", given.name, missing)
+            return None
+        words = _bound.words_of_generator(call.device) if metadata.draws else None
+        why = _outputs.why_not_rebuilt(metadata, call.object)
+        if why:
+            _log.warning("'%s' is recorded anew: %s", given.name, why)
+            return None
+        full = _declarations.completed(given, metadata, _bound.word_pointers(words))
+        entry = _declarations.made(pool, given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
+        return Variant(entry, metadata, words, _loan(wrapped, metadata, call.device))
+
+    def _why_missing(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration) -> str:
+        """What the library says of a call that nothing was found for. It does not know the outputs, which then differ as well."""
+        device = _launching.device_of(call.device.index or 0)
+        try:
+            entry = _declarations.made(pool_of(wrapped._where()), given.name,
+                          lambda cache, destroyed: _entry.Entry(cache, device, given, None, destroyed))
+            entry(device.stream, [one.pointer for one in call.inputs], [one.pointer for one in call.states])
+        except errors.Error as error:
+            return str(error)
+        return f"'{given.name}' has no entry for this call, and the policy is require_hit: record first"
+
+    # --- replay
+
+    def _replay(self, call: Call, variant: Variant) -> Any:
+        bound = Bound(call, variant)
+        bound.launch()
+        return bound.result()
+
+    # --- a miss
+
+    def _record(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration, key: Any, facts: dict[str, str]) -> Any:
+        with _pausing.recording():
+            return self._answer_and_record(wrapped, call, given, key, facts)
+
+    def _answer_and_record(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration, key: Any, facts: dict[str, str]) -> Any:
+        try:
+            recording = self._new_recording(wrapped, call)
+        except Exception as error:
+            return self._failed(wrapped, call.owner, call.arguments, error)
+        result = recording.answer()
+        try:
+            variant = self._adopted(wrapped, call, given, recording)
+        except _recording.NextTime as change:
+            self._keeps_grad = False
+            if self._in_a_row[wrapped._object] + 1 >= _given_up.FROM:  # a cache that grows at each call
+                self._note(wrapped, str(change), None)
+            else:
+                _log.info("'%s' is recorded at its next call: %s", given.name, change)
+                wrapped._shared.last_refusal = str(change)
+                self._put_off += 1
+        except Exception as error:  # the caller has his result
+            why = _reason(error)
+            if len(self._refused) >= _MOST_REFUSED:
+                self._refused.clear()
+            self._refused[_steady_facts(wrapped, facts)] = why
+            self._keeps_grad = False
+            self._note(wrapped, why, error)
+        else:
+            self._keep_if_possible(wrapped, call, key, variant)
+        return result
+
+    def _new_recording(self, wrapped: CachedFunction, call: Call) -> _recording.Recording:
+        return _recording.Recording(self, wrapped, call)
+
+    def _adopted(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration, recording: _recording.Recording) -> Variant:
+        """Of a call that was answered."""
+        with _gate.paused(), _recording.lock:
+            self._expect_unchanged(wrapped, call, given.name)
+            entry, metadata, words = recording.adopted(given)
+            return Variant(entry, metadata, words, _loan(wrapped, metadata, call.device))
+
+    def _expect_unchanged(self, wrapped: CachedFunction, call: Call, name: str) -> None:
+        """The answer left every plain value as it was; a replay would not change it."""
+        now, _ = self._walked(call.owner, call.arguments)
+        change = difference(call.walker.found.facts, now.found.facts)
+        if change is None and self.is_compiled:
+            of = id(call.owner), self.version(wrapped, call)
+            self._traces.expect_compared(now, self._frames(wrapped, call), of, wrapped.options.config.environment)
+        if change is None:
+            other = next((place.path for place, after in zip(call.walker.places, now.places) if place.tensor is not after.tensor), None)
+            if other is not None:
+                raise errors.NotRecordable(f"{other} is another tensor after the call: a replay writes into memory, and replaces none. Write "
+                                           "into the one that is there (copy_)")
+            setting = _modes.changed(call.modes)
+            if setting:
+                raise _recording.NextTime(f"it changed a setting of PyTorch's ({setting}), which a replay would not: do it outside")
+            return
+        is_structure = change.was is None or change.now is None or change.was.startswith("tensor") or change.now.startswith("tensor")
+        if is_structure or not wrapped._shared.changes.is_again(call.owner, change):
+            raise _recording.NextTime(f"{change}: a call that changes nothing is recorded")
+        wrapped._shared.changing.add(change.path)
+        raise errors.NotRecordable(f"{change}: a replay would not change it. Keep it in device memory, or change it outside")
+
+    def _failed(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], error: Exception) -> Any:
+        """Something of ours: the caller has the function's own result all the same. What he alone can mend is his."""
+        if isinstance(error, _WrongOptions) and error.__cause__ is not None:
+            raise error.__cause__ from None
+        if isinstance(error, errors.MissForbidden):
+            raise error
+        return self._refuse(wrapped, owner, arguments, _reason(error))
+
+    def _refuse(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], why: str, keeps_grad: bool = False) -> Any:
+        if wrapped.policy == "require_hit":
+            raise errors.MissForbidden(f"'{wrapped._name()}' cannot be replayed, and the policy is require_hit: {why}")
+        self._note(wrapped, why, None)
+        self._keeps_grad = keeps_grad
+        return self.as_it_is(wrapped, owner, arguments, keeps_grad)
+
+    def _note(self, wrapped: CachedFunction, why: str, error: Exception | None) -> None:
+        wrapped._shared.last_refusal = why
+        self._refusals += 1
+        _refusals.note(wrapped, why, _launching.current_device, is_counted=getattr(error, "is_counted", False))
+        if why not in wrapped._shared.refused:
+            wrapped._shared.refused.add(why)
+            _log.warning("cannot record '%s': %s", wrapped._name(), why)
+            if error is not None and not isinstance(error, errors.Error):
+                _log.debug("'%s': where it failed", wrapped._name(), exc_info=error)
+
+
+def _steady_facts(wrapped: CachedFunction, facts: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    """Those that the function itself does not change."""
+    return tuple(pair for pair in facts.items() if pair[0] not in wrapped._shared.changing)
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, errors.NotRecordable) else f"{type(error).__name__}: {error}"
+
+
+class _WrongOptions(Exception):
+    """Of cache_compile, which the cache refuses. The cause says it."""
+
+
+def _loan(wrapped: CachedFunction, metadata: _outputs.Metadata, device: torch.device) -> _loans.Loan | None:
+    if not wrapped.options.borrow or not metadata.outputs:
+        return None
+    if not _loans.is_possible():
+        if "borrow" not in wrapped._shared.refused:
+            wrapped._shared.refused.add("borrow")
+            _log.warning("results of '%s' are not borrowed: PyTorch %s cannot say of a result that it is stale", wrapped._name(), torch.__version__)
+        return None
+    return _loans.Loan(wrapped._name(), metadata.outputs, device)

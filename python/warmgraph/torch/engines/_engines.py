@@ -1,0 +1,385 @@
+"""Graphs for serving engines, which hold a table of them by batch size: restored, or captured twice and adopted, or PyTorch's own."""
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import os
+import threading
+import types
+from typing import Any, Callable, Mapping, Sequence, Tuple, Union
+
+import torch
+
+from warmgraph import errors
+from warmgraph.calls import _refusals
+from warmgraph.calls._compiled import CachedFunction, Options
+from warmgraph.calls._facts import difference
+from warmgraph.config import Config, unknown_option
+from warmgraph.reading import _code as _plain_code, _walk
+from warmgraph.torch.calls._function import TorchFunction
+from warmgraph.torch.read import _code, _registered, _sharing, _walking
+from warmgraph.torch.read._walking import Walker
+from warmgraph.torch.record import _capture, _mega_cache, _recording
+from warmgraph.torch.replay import _collection, _gate, _launching, _outside, _pausing, _preload, _regions
+from warmgraph.torch.replay._bound import Bound
+from warmgraph.torch.replay._call import Call, Surroundings
+from warmgraph.torch.replay._regions import Region
+
+_log = logging.getLogger("warmgraph")
+Key = Union[str, int, Tuple[Union[str, int], ...]]
+_OPTIONS = ("dynamic", "tp_rank", "pp_rank")
+_PATIENCE = 0.05  # seconds: who captures at once begins with the first graph, and restores the others when that runs
+
+
+class Graph:
+    """What capture_one gives: `replay()`, `reset()` and `pool()`, as torch.cuda.CUDAGraph has. One thread at a time.
+
+    outcome: "replayed" (restored from the cache), "recorded", or "captured" (by PyTorch alone; `why` says the reason)."""
+
+    def __init__(self, key: Key, outcome: str, launch: Callable[[], Any], free: Callable[[], Any], pool: Any, why: str = "") -> None:
+        self.key, self.outcome, self.why = key, outcome, why
+        self._launch: Callable[[], Any] | None = launch
+        self._free: Callable[[], Any] | None = free
+        self._pool = pool
+
+    def __repr__(self) -> str:
+        return f"<warmgraph graph {self.key!r} ({self.outcome if self._launch is not None else 'reset'})>"
+
+    def replay(self) -> None:
+        """Enqueues the work in the current stream, on the memory of capture_one."""
+        launch = self._launch
+        if launch is None:
+            raise errors.InvalidArgument(f"the graph {self.key!r} was reset, and holds nothing any more: capture_one restores it")
+        launch()
+
+    def reset(self) -> None:
+        """Frees what it holds, once what runs has ended. Doing it again does nothing."""
+        free, self._free, self._launch = self._free, None, None
+        if free is not None:
+            free()
+
+    def pool(self) -> Any:
+        """For the next capture_one or torch.cuda.graph: what was given, else the graph's own. Restored graphs take no memory from it."""
+        if self._pool is None:
+            self._pool = torch.cuda.graph_pool_handle()
+        return self._pool
+
+
+class GraphCache:
+    """A cache of graphs by key. config, cache_dir, global_rank, tp_rank, pp_rank, dynamic and version mean what they mean for
+    warmgraph.cache_compile. name: what the graphs' folders begin with: "graphs-32" for the key 32. captures: a folder where processes
+    leave their captures for each other: the first one captures each graph once, and the second one's capture proves it."""
+
+    def __init__(self, *, cache_dir: Any = None, config: Config | None = None, name: str = "graphs", version: str | None = None,
+                 global_rank: int | None = None, captures: Any = None, **options: Any) -> None:
+        self._options = checked_options("GraphCache", ("captures",), name, cache_dir=cache_dir, config=config, version=version, global_rank=global_rank,
+                                        **options)
+        self.name, self._captures = name, folder_of(captures)
+        self._lock = threading.RLock()
+        self._warned: set[str] = set()
+        self._are_others_begun = False
+        self._known = _sharing.Known()
+        self._table = self._function_of(f"{name}-table", _nothing)  # stands for all of them
+        self._request = _preload.request(self._table, self._all(), _PATIENCE) if self._table.options.config.model else None
+
+    def capture_one(self, key: Key, forward_fn: Callable[[], Any], *, pool: Any = None, stream: Any = None, inputs: Any = None,
+                    states: Any = None) -> tuple[Graph, Any]:
+        """(graph, output): `forward_fn()` as a graph, and the structure of tensors that each replay() writes again, at the same addresses.
+
+        forward_fn takes no arguments and reads tensors that stay where they are. inputs: those that it reads, states: those that live
+        from one replay to the next (weights, KV caches); {name: tensor} or a list, else both are found in the object of a bound method,
+        in closures and globals. A hit captures nothing and does not call forward_fn; its work runs once, as it does in a miss. What
+        cannot be recorded is captured by PyTorch alone, into `pool`, and a warning says why; under require_hit it is MissForbidden.
+        """
+        if _outside.is_captured():
+            raise errors.InvalidArgument(f"capture_one({key!r}) is called while the current stream is captured: end that capture before")
+        wrapped = self._wrapped(checked_key(key), forward_fn)
+        named, around = _named("input", inputs), _named("state", states)
+        both = sorted(named.keys() & around.keys())
+        if both:
+            raise errors.InvalidArgument(f"'{both[0]}' names an input and a state: expected names of one kind")
+        function = EngineFunction(wrapped, key, around, self._captures, self._known)
+        # What PyTorch compiled is kept when the graph is there, whoever captured it.
+        with self._lock, torch.cuda.stream(stream) if stream is not None else contextlib.nullcontext(), function.compiling:
+            try:
+                with _gate.using, _collection.later:
+                    if not self._is_begun():
+                        function.begin(wrapped)
+                    outcome, bound = function.obtained(wrapped, named)
+                    self._begin_others(wrapped)
+            except errors.MissForbidden:
+                raise
+            except _Own as own:
+                raise own.error from None
+            except _recording.Written as written:
+                return self._given(key, function, wrapped, written, pool, stream)
+            except Exception as error:  # an engine needs a graph in any case
+                return self._captured(key, function, wrapped, error, pool, stream)
+        result = bound.last_result()  # what was read for it are hundreds of objects, which would have Python collect garbage
+        return Graph(key, outcome, bound.launch, functools.partial(_free, bound, function.kept), pool), result
+
+    def _is_begun(self) -> bool:
+        """The graphs are restored ahead, those that are asked for first before the others."""
+        if self._are_others_begun:
+            return True
+        _preload.forget(self._table)
+        if self._request is None or self._request.device is None:
+            return False
+        return self._request.device == torch.cuda.current_device()
+
+    def _begin_others(self, wrapped: CachedFunction) -> None:
+        """The other graphs of the table are restored from now on, and not beside the first."""
+        if not self._are_others_begun and torch.cuda.is_initialized():
+            self._are_others_begun = True
+            _preload.begin(wrapped, torch.cuda.current_device(), self._all())
+
+    def _all(self) -> str:
+        return f"{_walk.folder_name(self.name)}-*"
+
+    def _wrapped(self, key: Key, forward_fn: Callable[[], Any]) -> CachedFunction:
+        if not callable(forward_fn):
+            raise errors.InvalidArgument(f"forward_fn is {forward_fn!r}, expected a function without arguments")
+        if not isinstance(forward_fn, (types.FunctionType, types.MethodType)):
+            forward_fn = _around(forward_fn)
+        return self._function_of(f"{self.name}-{text_of(key)}", forward_fn)
+
+    def _function_of(self, name: str, function: Callable[[], Any]) -> CachedFunction:
+        return wrapped_by(self._options, name, function)
+
+    def _given(self, key: Key, function: EngineFunction, wrapped: CachedFunction, written: _recording.Written, pool: Any,
+               stream: Any) -> tuple[Graph, Any]:
+        """What was captured for another process is this one's graph."""
+        _log.info("graph %r of '%s': %s", key, self.name, written)
+        if written.graph is None:
+            graph, output = function.plain(wrapped, pool, stream)
+            return Graph(key, "captured", graph.replay, graph.reset, pool if pool is not None else graph.pool(), str(written)), output
+        captured = written.graph
+        return Graph(key, "captured", captured.graph.replay, functools.partial(_close, captured, function.kept), pool, str(written)), written.result
+
+    def _captured(self, key: Key, function: EngineFunction, wrapped: CachedFunction, error: Exception, pool: Any,
+                  stream: Any) -> tuple[Graph, Any]:
+        why = errors.text_of(error)
+        if wrapped.policy == "require_hit":
+            raise errors.MissForbidden(f"'{wrapped._name()}' cannot be replayed, and the policy is require_hit: {why}") from error
+        if not isinstance(error, _NotAsked):
+            _refusals.note(wrapped, why, _launching.current_device, is_counted=getattr(error, "is_counted", False))
+        if why not in self._warned:
+            self._warned.add(why)
+            level = logging.INFO if isinstance(error, _NotAsked) else logging.WARNING
+            _log.log(level, "graph %r of '%s' is captured by PyTorch alone, and not kept: %s", key, self.name, why)
+            if not isinstance(error, errors.Error):
+                _log.debug("graph %r of '%s': where it failed", key, self.name, exc_info=error)
+        graph, output = function.plain(wrapped, pool, stream)
+        return Graph(key, "captured", graph.replay, graph.reset, pool if pool is not None else graph.pool(), why), output
+
+
+def _nothing() -> None:
+    pass
+
+
+class _Own(Exception):
+    """What forward_fn raised, which is the caller's."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class _NotAsked(errors.NotRecordable):
+    """The policy records nothing."""
+
+
+class ReadSurroundings(Surroundings):
+    """Of a graph, which is read at length each time that it is read."""
+
+    def _remember(self, walker: Walker, regions: Sequence[Region]) -> None:
+        pass
+
+    def is_same(self) -> bool:
+        return False
+
+
+class EngineFunction(TorchFunction):
+    """forward_fn for one capture_one. Its tensors are moved in place for the second capture: an engine's objects cannot be copied."""
+
+    def __init__(self, wrapped: CachedFunction, key: Key, states: dict[str, Any], captures: str | None, known: _sharing.Known) -> None:
+        """known: what the table's other graphs found."""
+        super().__init__(wrapped)
+        self.captures, self._known = captures, known
+        self._key_text, self._states = repr(key), states
+        self._owner = getattr(wrapped._function, "__self__", self.held)
+        self.kept: list[Any] = []  # storages that replays use, and what the table knows by them
+        self.compiling = contextlib.ExitStack()  # entered by a miss
+        self._has_run = self._is_all_read = False
+        for name, default in _defaults(wrapped).items():
+            self._states = {**self._states, f"{self._plain.__name__}.{name}": default}
+
+    def obtained(self, wrapped: CachedFunction, inputs: dict[str, Any]) -> tuple[str, Bound]:
+        """(outcome, the variant on this memory). The work ran once. _Own is what forward_fn raised, MissForbidden the policy's."""
+        try:
+            return self._found_or_recorded(wrapped, self._read_all(self._owner, inputs))
+        except _recording.NextTime as change:  # the first answer made something: now it is there
+            _log.info("graph %s is answered once more: %s", self._key_text, change)
+            return self._found_or_recorded(wrapped, self._read_all(self._owner, inputs))
+
+    def _found_or_recorded(self, wrapped: CachedFunction, call: Call) -> tuple[str, Bound]:
+        policy, given = wrapped.policy, self._declaration(wrapped, call, self.facts(call))
+        variant = self._load(wrapped, call, given) if policy != "off" else None
+        if variant is not None:
+            try:
+                return "replayed", self._launched(Bound(call, variant, [one.pointer for one in given.states]), call)
+            except errors.MissForbidden as miss:  # another alignment, other overlaps
+                _log.info("'%s': %s", given.name, miss)
+        if policy == "require_hit":
+            raise errors.MissForbidden(self._why_missing(wrapped, call, given))
+        if not self._is_all_read:
+            self.compiling.enter_context(_mega_cache.around(wrapped, call.device, policy))
+        if policy in ("read_only", "off"):
+            raise _NotAsked(f"the policy is {policy}")
+        with _pausing.recording():
+            recording = _recording.Recording(self, wrapped, call)
+            self._is_all_read = True
+            try:
+                recording.answer()
+            except Exception as error:
+                raise _Own(error) from None
+            self._has_run = True
+            self._keep_memory(call)
+            variant = self._adopted(wrapped, call, given, recording)
+        return "recorded", Bound(call, variant)
+
+    def _launched(self, bound: Bound, call: Call) -> Bound:
+        bound.launch()
+        self._keep_memory(call)
+        return bound
+
+    def _keep_memory(self, call: Call) -> None:
+        self.kept = [*call.walker.parts, call.walker.around, *(region.storage for region in call.regions)]
+
+    def plain(self, wrapped: CachedFunction, pool: Any, stream: Any) -> tuple[Any, Any]:
+        """(PyTorch's own graph, its result). It ran once before, for what libraries make at their first use."""
+        def work() -> Any:
+            with torch.no_grad():
+                return self.run(wrapped, self._owner, {})
+
+        if not self._has_run:
+            work()
+        return _capture.plain_graph(work, pool, stream)
+
+    # --- as TorchFunction asks
+
+    def _invoked(self, wrapped: CachedFunction, target: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        return target()
+
+    def in_place(self, call: Call) -> tuple[list[torch.Tensor], list[Any]]:
+        return [place.tensor for place in call.places], [call.owner, *call.arguments.values()]
+
+    def _expect_unchanged(self, wrapped: CachedFunction, call: Call, name: str) -> None:
+        now, _ = self._walked(call.owner, call.arguments)
+        if now.found.facts.keys() != call.walker.found.facts.keys():
+            raise _recording.NextTime(f"'{name}' made or dropped something that it uses: {difference(call.walker.found.facts, now.found.facts)}")
+        super()._expect_unchanged(wrapped, call, name)
+
+    def _read_all(self, owner: Any, arguments: dict[str, Any]) -> Call:
+        walker, reached = self._walked_anew(owner, arguments)
+        regions = _regions.regions_of_walk(walker)
+        return self._call_of(owner, arguments, walker, ReadSurroundings(walker, reached, regions), regions)
+
+    def facts(self, call: Call) -> dict[str, str]:
+        return {**super().facts(call), "graph.key": self._key_text}
+
+    def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _code.Reached]:
+        # After an answer nothing is taken to be as it was.
+        return _walking.read(self.reached, arguments, owner, {**_registered.operators_of(self.reached), **self._states}, None if self._is_all_read else self._known)
+
+
+def _free(bound: Bound, kept: list[Any]) -> None:
+    entry = bound.variant.function
+    if not _outside.is_captured():
+        torch.cuda.synchronize(bound.device)
+    entry.close()
+    entry.device._collect()
+    kept.clear()
+
+
+def _close(captured: _capture.Capture, kept: list[Any]) -> None:
+    if not _outside.is_captured():
+        torch.cuda.synchronize()
+    captured.close()
+    kept.clear()
+
+
+def checked_options(who: str, more: Sequence[str], name: str, *, cache_dir: Any, config: Config | None, version: str | None, global_rank: int | None,
+                    **options: Any) -> dict[str, Any]:
+    """For wrapped_by(). `more`: what `who` takes besides."""
+    for one in options:
+        if one not in _OPTIONS:
+            raise unknown_option(who, one, ("cache_dir", "config", "name", "version", "global_rank", *more, *_OPTIONS))
+    if config is not None and not isinstance(config, Config):
+        raise errors.InvalidArgument(f"config is {config!r}, expected a warmgraph.Config")
+    if not isinstance(name, str) or not name:
+        raise errors.InvalidArgument(f"name is {name!r}, expected a text")
+    if config is not None:
+        config.expect_key()
+    return {"cache_dir": cache_dir, "config": config or Config(), "version": version, "global_rank": global_rank, "compile": False, **options}
+
+
+def wrapped_by(options: Mapping[str, Any], name: str, function: Callable[..., Any]) -> CachedFunction:
+    """A function of the cache, with a folder of this name."""
+    return CachedFunction(function, Options(**{**options, "config": options["config"].copy(), "name": _walk.folder_name(name)}))
+
+
+def folder_of(captures: Any) -> str | None:
+    if captures is None:
+        return None
+    try:
+        path = os.path.abspath(os.fsdecode(captures))
+    except TypeError:
+        raise errors.InvalidArgument(f"captures is {captures!r}, expected the path of a folder") from None
+    if not os.fsdecode(captures) or "\0" in path:
+        raise errors.InvalidArgument(f"captures is {captures!r}, expected the path of a folder")
+    return path
+
+
+def _around(forward_fn: Callable[[], Any]) -> Callable[[], Any]:
+    """A partial or an object that is called, as a function of the caller's module that closes over it: it is read as any other then."""
+    def graph() -> Any:
+        return forward_fn()
+
+    below = _plain_code.function_of(forward_fn)
+    graph.__module__ = (below or type(forward_fn)).__module__
+    graph.__code__ = graph.__code__.replace(co_filename="<graph>")
+    return graph
+
+
+def _defaults(wrapped: CachedFunction) -> dict[str, Any]:
+    """Values of forward_fn's parameters (`lambda x=x: model(x)`)."""
+    try:
+        return wrapped._bound((), {})
+    except TypeError as error:
+        raise errors.InvalidArgument(f"{wrapped._description} cannot be called without arguments ({error}): give capture_one a function that "
+                                     "closes over them (functools.partial)") from None
+
+
+def _named(kind: str, tensors: Any) -> dict[str, Any]:
+    if tensors is None:
+        return {}
+    if isinstance(tensors, Mapping):
+        if not all(isinstance(name, str) and name for name in tensors):
+            raise errors.InvalidArgument(f"{kind}s has the names {list(tensors)}, expected texts")
+        return dict(tensors)
+    if isinstance(tensors, Sequence) and not isinstance(tensors, (str, bytes)):
+        return {f"{kind}{i}": one for i, one in enumerate(tensors)}
+    raise errors.InvalidArgument(f"{kind}s is a {type(tensors).__qualname__}, expected {{name: tensor}} or a list of tensors")
+
+
+def checked_key(key: Any) -> Key:
+    parts = key if isinstance(key, tuple) else (key,)
+    if not parts or not all(type(one) in (str, int) for one in parts):
+        raise errors.InvalidArgument(f"the key is {key!r}, expected a text, a whole number, or a tuple of them")
+    return key  # type: ignore[no-any-return]
+
+
+def text_of(key: Key) -> str:
+    return "-".join(map(str, key)) if isinstance(key, tuple) else str(key)

@@ -1,0 +1,395 @@
+"""The graphs that a process captures by torch.cuda.graph: written down by the first process, proven by the second one's captures."""
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import functools
+import gc
+import logging
+import sys
+import threading
+import types
+import weakref
+from typing import Any, Callable, Mapping, Sequence
+
+import torch
+
+from warmgraph import errors
+from warmgraph.calls import _refusals
+from warmgraph.calls._compiled import CachedFunction
+from warmgraph.reading import _walk
+from warmgraph.torch.calls._function import TorchFunction
+from warmgraph.torch.engines import _engines
+from warmgraph.torch.read import _tensors, _walking
+from warmgraph.torch.read._walking import Place
+from warmgraph.torch.record import _capture, _copied_graph, _frames, _operators, _recording
+from warmgraph.torch.replay import _entry, _gate, _launching, _modes, _outputs, _outside, _pausing, _regions
+from warmgraph.torch.replay._call import Call, common_device
+
+_log = logging.getLogger("warmgraph")
+_lock = threading.RLock()
+_open: list[Recorder] = []  # one at a time
+_NOWHERE = "; here: name the tensor in the function that captures the graph. Random numbers are drawn from such memory: use cache_compile or capture_one for them"
+
+
+@dataclasses.dataclass(frozen=True)
+class SeenGraph:
+    """A graph of the process's. outcome: "written" (another process proves it), "recorded" (proven by another process's capture), or "refused"
+    (`why`). The names are those that a Server takes; `outputs` has where the program keeps each."""
+
+    name: str
+    outcome: str
+    why: str = ""
+    inputs: tuple[str, ...] = ()
+    outputs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    states: tuple[str, ...] = ()
+
+
+def record_all(captures: Any, *, cache_dir: Any = None, config: Any = None, name: str = "graphs", version: str | None = None,
+               global_rank: int | None = None, key: Callable[[Mapping[str, Any]], _engines.Key] | None = None, **options: Any) -> Recorder:
+    """Sees every graph that this process captures from now on with torch.cuda.graph, or CUDAGraph.capture_begin and capture_end. Call it before
+    the weights are made. The program goes on as without: its graphs, tensors and random numbers are its own.
+
+    The code that begins a capture ends it, and one thread captures at a time. Unsupported: this PyTorch does not keep what it captured.
+    captures: the folder where a process leaves them for another. The rest as GraphCache has it. key: gives a graph's key of the variables of the
+    code that captures it; else a graph is called by that function and counted. To be closed, or used in a `with`.
+    """
+    folder = _engines.folder_of(captures)
+    if folder is None:
+        raise errors.InvalidArgument("captures is None, expected the path of a folder: a process alone proves nothing")
+    if key is not None and not callable(key):
+        raise errors.InvalidArgument(f"key is {key!r}, expected a function of the variables of the code that captures a graph")
+    if not hasattr(torch.cuda.CUDAGraph, "raw_cuda_graph"):
+        raise errors.Unsupported(f"PyTorch {torch.__version__} cannot say what it captured (torch.cuda.CUDAGraph.raw_cuda_graph), expected 2.9 or later")
+    recorder = Recorder(folder, _engines.checked_options("record_all", ("captures", "key"), name, cache_dir=cache_dir, config=config, version=version,
+                                                         global_rank=global_rank, **options), name, key)
+    with _lock:
+        if _open:
+            raise errors.InvalidArgument("record_all() sees the graphs of this process already: close the recorder before")
+        _open.append(recorder)
+        recorder._begin()
+    return recorder
+
+
+class Recorder:
+    """What record_all gives. `graphs`: those that were captured, in their order."""
+
+    def __init__(self, folder: str, options: dict[str, Any], name: str, key: Callable[[Mapping[str, Any]], _engines.Key] | None) -> None:
+        self.graphs: list[SeenGraph] = []
+        self._folder, self._options, self._name, self._key = folder, options, name, key
+        self._counts: collections.Counter[str] = collections.Counter()
+        self._captures: dict[int, _Begun] = {}  # that are going on, by id of the graph
+        self._hooks: _Hooks | None = None
+        self._taken: _capture.Addresses | None = None
+        self._keeping = contextlib.ExitStack()  # device code
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        counts = collections.Counter(one.outcome for one in self.graphs)
+        return f"<warmgraph recorder of {len(self.graphs)} graphs{''.join(f', {count} {outcome}' for outcome, count in sorted(counts.items()))}>"
+
+    def __str__(self) -> str:
+        """A table."""
+        rows = [("graph", "outcome", "inputs", "outputs", "states", "why")]
+        rows += [(one.name, one.outcome, str(len(one.inputs)), str(len(one.outputs)), str(len(one.states)), one.why) for one in self.graphs]
+        widths = [max(len(row[i]) for row in rows) for i in range(5)]
+        return "\n".join("  ".join((*(cell.ljust(width) for cell, width in zip(row, widths)), row[5])).rstrip() for row in rows)
+
+    def close(self) -> None:
+        """Sees no more of them. Doing it again does nothing."""
+        with _lock:
+            if self in _open:
+                _open.remove(self)
+            hooks, self._hooks = self._hooks, None
+            if hooks is not None:
+                hooks.undo()
+            taken, self._taken = self._taken, None
+            if taken is not None:
+                taken.close()
+            self._keeping.close()
+        for begun in list(self._captures.values()):  # which nobody tells us the end of any more
+            begun.leave()
+        self._captures.clear()
+
+    def _begin(self) -> None:
+        self._keeping.enter_context(_pausing.recording())
+        self._hooks = _Hooks(self)
+        torch.cuda._lazy_call(self._move_what_comes)  # at once where CUDA runs
+
+    def _move_what_comes(self) -> None:
+        """Takes some MiB of addresses, another number in each process: what lies where another process had it proves nothing."""
+        try:
+            if self._hooks is not None and self._taken is None:
+                self._taken = _capture.Addresses(torch._C._cuda_getDevice())
+        except Exception:  # PyTorch starts CUDA for the program
+            _log.debug("no addresses are taken", exc_info=True)
+
+    # --- as the hooks call it
+
+    def begun(self, graph: Any) -> None:
+        is_alone = not self._captures
+        try:
+            if is_alone:  # else it would end the others
+                torch.cuda.synchronize()
+                torch._C._cuda_clearCublasWorkspaces()  # so that they come from this graph's pool
+            self._captures[id(graph)] = _Begun(is_alone, sys.exc_info()[1], _frames.calling(), _live_tensors(), _capture.free_now())
+            self._captures[id(graph)].enter()
+        except Exception:
+            _log.debug("a graph is not recorded", exc_info=True)
+
+    def ending(self, graph: Any) -> None:
+        begun = self._captures.get(id(graph))
+        if begun is not None:
+            begun.leave()
+
+    def failed(self, graph: Any) -> None:
+        """PyTorch began no capture."""
+        self.ending(graph)
+        self._captures.pop(id(graph), None)
+
+    def ended(self, graph: Any, is_whole: bool) -> None:
+        """is_whole: PyTorch ended its capture."""
+        begun, ended = self._captures.pop(id(graph), None), _frames.calling()
+        if begun is None or not is_whole or sys.exc_info()[1] not in (None, begun.raised):
+            return
+        try:
+            seen = self._seen(graph, begun, ended)
+        except Exception as error:
+            seen = SeenGraph(self._numbered(self._name), "refused", errors.text_of(error))
+            if not isinstance(error, errors.Error):
+                _log.debug("'%s': where it failed", seen.name, exc_info=error)
+        if seen.outcome == "refused":
+            _log.warning("the graph '%s' is not recorded: %s", seen.name, seen.why)
+        else:
+            _log.info("graph '%s': %s", seen.name, seen.outcome)
+        self.graphs.append(seen)
+
+    def _seen(self, graph: Any, begun: _Begun, ended: _frames.Spots) -> SeenGraph:
+        if not begun.is_alone or self._captures or _outside.is_captured():
+            raise errors.NotRecordable("another capture goes on meanwhile, and recording would end it: capture one graph after the other")
+        frame, variables = _frames.variables_between(begun.spots, ended)
+        name = self._name_of(frame, variables)
+        wrapped = _engines.wrapped_by(self._options, name, _frames.function_of(frame))
+        if wrapped.policy in ("read_only", "require_hit", "off"):
+            return SeenGraph(name, "refused", f"the policy is {wrapped.policy}")
+        with _gate.paused(), _recording.lock, _pausing.recording():
+            try:
+                seen = _Seen(name, wrapped, variables, graph, begun).proven(self._folder)
+            except errors.Error as error:
+                seen = SeenGraph(name, "refused", str(error))
+            else:
+                if seen.outcome != "refused":
+                    return seen
+        _refusals.note(wrapped, seen.why, _launching.current_device)
+        return seen
+
+    def _name_of(self, frame: types.FrameType, variables: dict[str, Any]) -> str:
+        if self._key is None:
+            return self._numbered(f"{self._name}-{_walk.folder_name(frame.f_code.co_name.strip('<>'))}")
+        key = _engines.checked_key(self._key(types.MappingProxyType({**frame.f_locals, **variables})))
+        name = _walk.folder_name(f"{self._name}-{_engines.text_of(key)}")
+        count = self._counts[name]
+        self._counts[name] += 1
+        return f"{name}-{count + 1}" if count else name
+
+    def _numbered(self, name: str) -> str:
+        self._counts[name] += 1
+        return f"{name}-{self._counts[name] - 1}"
+
+
+@dataclasses.dataclass
+class _Begun:
+    """How it was before a capture. raised: what was handled then. live: (tensor, its version) by id."""
+
+    is_alone: bool
+    raised: BaseException | None
+    spots: _frames.Spots
+    live: dict[int, tuple[weakref.ref[torch.Tensor], int | None]]
+    free: dict[int, int]
+    _thread: int = dataclasses.field(default_factory=threading.get_ident)
+    _over: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
+
+    def enter(self) -> None:
+        """What operators pass as parameters is no longer what earlier ones left on the stack."""
+        if not _operators.compiled_graphs():  # which guard on such modes, and would be compiled again
+            self._over.enter_context(_operators.shown_to(run=_capture.cleared))
+
+    def leave(self) -> None:
+        """In the thread that captures: modes of PyTorch's are a thread's own."""
+        if threading.get_ident() == self._thread:
+            self._over.close()
+
+    def had(self, tensor: torch.Tensor) -> bool:
+        held = self.live.get(id(tensor))
+        return held is not None and held[0]() is tensor
+
+    def is_written(self, tensor: torch.Tensor) -> bool:
+        """Since then, or nobody counts."""
+        version = self.live[id(tensor)][1] if self.had(tensor) else None
+        return version is None or version != _recording.version_of(tensor)
+
+
+def _live_tensors() -> dict[int, tuple[weakref.ref[torch.Tensor], int | None]]:
+    return {id(one): (weakref.ref(one), _recording.version_of(one)) for one in gc.get_objects()
+            if type(one) in _tensors.PLAIN_TYPES and one.device.type == _tensors.DEVICE_TYPE}
+
+
+class _Function(TorchFunction):
+    """The code that captures a graph."""
+
+    def __init__(self, wrapped: CachedFunction, name: str) -> None:
+        super().__init__(wrapped)
+        self._graph_name = name
+
+    def facts(self, call: Call) -> dict[str, str]:
+        return {**super().facts(call), "graph.key": self._graph_name}
+
+    def declared(self, wrapped: CachedFunction, call: Call) -> _entry.Declaration:
+        """Memory that no variable tells of is no constant: it may be a weight, or the words of a generator, that change later."""
+        return dataclasses.replace(self._declaration(wrapped, call, self.facts(call)), keeps_undeclared=False)
+
+
+class _Seen:
+    """A graph that was captured, with what it reads and writes as far as the program's variables tell."""
+
+    def __init__(self, name: str, wrapped: CachedFunction, variables: dict[str, Any], graph: Any, begun: _Begun) -> None:
+        self._name, self._wrapped, self._graph = name, wrapped, graph
+        self._function = _Function(wrapped, name)
+        self.scratch, self.free_blocks = _capture.memory_of(graph.pool(), begun.free)
+        given, around = _frames.split(variables)
+        walker, reached = _walking.read(self._function.reached, given, None, around, is_tolerant=True)
+        made = [place for place in walker.places if not begun.had(place.tensor) and self._is_in_pool(place)]
+        # What earlier graphs left in the pool is this one's scratch: whether it reads that is tried.
+        walker.places[:] = [place for place in walker.places if not self._is_in_pool(place)]
+        if not made and not walker.places:
+            raise errors.NotRecordable("no tensor of what the code names is on a device: name what the graph reads in the function that captures it")
+        device = common_device([*walker.places, *made])
+        regions = _regions.regions_of(walker.places)
+        for region in regions:
+            region.is_written = any(begun.is_written(place.tensor) for place in region.places)
+        around_it = _engines.ReadSurroundings(walker, reached, regions)
+        self.call = Call(given, None, walker, around_it, regions, device, _modes.modes(), walker.of_arguments)
+        self._made = _apart(made)
+
+    def _is_in_pool(self, place: Place) -> bool:
+        at = _regions.storage_key(place.tensor)
+        return any(start <= at < start + nbytes for _, start, nbytes in self.scratch)
+
+    def proven(self, folder: str) -> SeenGraph:
+        """By what another process left in the folder; else it is left there."""
+        call = self.call
+        results = {id(one) for one in self._made.values()}
+        described = _outputs.described(self._made, {path: one for path, one in call.objects().items() if id(one) not in results}, call.regions)
+        text = _outputs.to_text(described, call.regions, 0, call.around.objects)
+        metadata = _outputs.from_text(text)
+        if not described.fresh and not any(region.is_written for region in call.regions):
+            raise errors.NotRecordable("nothing that it writes is among the variables of the code that captures it: keep its results in some")
+        given = self._function.declared(self._wrapped, call)
+        proof = _Proof(self._function, self._wrapped, call)
+        paths = {id(tensor): path for path, tensor in self._made.items()}
+        outputs = {one.name: paths[id(tensor)] for one, tensor in zip(described.outputs, described.fresh)}
+        with contextlib.closing(_First(self, described)) as first:
+            outcome, why = proof.settled(folder, given, metadata, text, first)
+        return SeenGraph(self._name, outcome, why, tuple(one.name for one in call.inputs), outputs, tuple(one.name for one in call.states))
+
+
+def _apart(places: Sequence[Place]) -> dict[str, torch.Tensor]:
+    """By path. Of those that share memory, as a view and what it is of, the largest."""
+    kept: list[Place] = []
+    for one in sorted(places, key=lambda place: -_tensors.extent(place.tensor)):
+        if not any(_regions.storage_key(one.tensor) == _regions.storage_key(other.tensor) and _tensors.overlap(one.tensor, other.tensor) for other in kept):
+            kept.append(one)
+    return {one.path: one.tensor for one in places if any(one is other for other in kept)}
+
+
+class _First:
+    """The program's capture, and copies of its results behind it."""
+
+    def __init__(self, seen: _Seen, described: _outputs.Described) -> None:
+        call = seen.call
+        self.outputs = [one.made(call.device) for one in described.outputs]
+        copies = [_copied_graph.Copy(fresh.data_ptr(), output.data_ptr(), _tensors.extent(fresh))
+                  for fresh, output in zip(described.fresh, self.outputs) if fresh.numel()]
+        self._copied = _copied_graph.CopiedGraph(seen._graph.raw_cuda_graph(), copies)
+        self.capture = _capture.Capture(None, None, self._copied.native, seen.scratch, seen.free_blocks, [])
+        self.pointers = [one.pointer for one in call.inputs] + [one.data_ptr() for one in self.outputs if one.numel()]
+        self.pointers += [one.pointer for one in call.states]
+
+    def close(self) -> None:
+        self._copied.close()
+
+
+class _Proof(_recording.Recording):
+    """A recording of what the program captured itself."""
+
+    def _judge(self, first: Any) -> None:
+        """The program's own graph is the measure: nobody ran its work as it is."""
+
+    def settled(self, folder: str, given: _entry.Declaration, metadata: _outputs.Metadata, text: str, first: Any) -> tuple[str, str]:
+        """(outcome, why)."""
+        try:
+            entry, _, _ = self._adopt(given, metadata, text, first, folder)
+        except errors.NotFound:
+            self._write(folder, given, metadata, text, first)
+            return "written", ""
+        except (errors.NotRecordable, errors.VerificationFailed) as error:
+            with contextlib.suppress(errors.Error):  # the next process may have it elsewhere
+                self._write(folder, given, metadata, text, first)
+            return "refused", str(error) + (_NOWHERE if "lies in no declared region" in str(error) else "")
+        entry.close()
+        entry.device._collect()
+        return "recorded", ""
+
+
+class _Hooks:
+    """In PyTorch's class of graphs: its hook of 2.14 (register_graph_instantiate_hook) tells the graph alone, and not when its capture begins."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        kind: Any = torch.cuda.CUDAGraph
+        self._kind = kind
+        self._before = {name: kind.__dict__[name] for name in ("__init__", "capture_begin", "capture_end") if name in kind.__dict__}
+        made, begin, end = kind.__init__, kind.capture_begin, kind.capture_end
+
+        @functools.wraps(made)
+        def init(graph: Any, keep_graph: bool = False) -> None:
+            made(graph, True)  # what was captured can be read then
+            graph._warmgraph_is_kept = keep_graph
+
+        @functools.wraps(begin)
+        def capture_begin(graph: Any, *args: Any, **kwargs: Any) -> None:
+            if hasattr(graph, "_warmgraph_is_kept") and not _frames.is_ours(sys._getframe(1)):
+                recorder.begun(graph)
+            try:
+                begin(graph, *args, **kwargs)
+            except BaseException:
+                recorder.failed(graph)
+                raise
+
+        @functools.wraps(end)
+        def capture_end(graph: Any) -> None:
+            is_whole = False
+            recorder.ending(graph)
+            try:
+                end(graph)
+                is_whole = True
+            finally:
+                recorder.ended(graph, is_whole)
+            if getattr(graph, "_warmgraph_is_kept", None) is False:
+                graph.instantiate()  # as PyTorch does at the end of a capture
+
+        for name, function in (("__init__", init), ("capture_begin", capture_begin), ("capture_end", capture_end)):
+            setattr(kind, name, function)
+
+    def undo(self) -> None:
+        for name in ("__init__", "capture_begin", "capture_end"):
+            if name in self._before:
+                setattr(self._kind, name, self._before[name])
+            else:
+                delattr(self._kind, name)
+

@@ -1,0 +1,1 @@
+"""Calls under gradients: a forward and a backward half."""

@@ -1,0 +1,1 @@
+"""Reads calls on tensors: modules, tensors, code of installed packages."""

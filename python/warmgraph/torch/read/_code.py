@@ -1,0 +1,196 @@
+"""Code of functions that use PyTorch: what the user wrote is followed by name, installed packages count by their version, and every class
+of a module by all its methods."""
+from __future__ import annotations
+
+import contextlib
+import copyreg
+import dataclasses
+import enum
+import hashlib
+import importlib.metadata
+import operator
+import platform
+import sys
+import types
+from typing import Any, Iterable, Iterator, Mapping
+
+from warmgraph.reading import _attributes, _code, _code_objects, _watch
+
+_ALWAYS_LIBRARY = {"torch", "warmgraph", "triton", "numpy"}
+_SITES = {"site-packages", "dist-packages"}  # of another environment's, below the standard library
+
+
+class Library(enum.Enum):
+    """Whose code a module is."""
+
+    none = False  # the user's own
+    always = True  # PyTorch's, Python's, ours
+    installed = "counts by the version of its package"
+
+    def __bool__(self) -> bool:
+        return self is not Library.none
+
+
+def is_library(module: str | None, file: str | None) -> Library:
+    """A walk asks it of each class, and of what is above it."""
+    known = _known_libraries.get(module) if file is None else None
+    if known is not None and known[0] is sys.modules.get(module or ""):
+        return known[1]
+    found = _is_library(module, file)
+    if file is None:
+        _known_libraries[module] = sys.modules.get(module or ""), found
+    return found
+
+
+_known_libraries: dict[str | None, tuple[Any, Library]] = {}  # (a module, whose it is), by its name
+
+
+def _is_library(module: str | None, file: str | None) -> Library:
+    if _is_always_library(package_of(module)):
+        return Library.always
+    file = file or _code.file_of(module)
+    if file is not None and file.startswith(_code._INSTALLED):
+        return Library.always if _is_always_library(package_of(module, file)) else Library.installed
+    return Library.always if file is None and module != "__main__" else Library.none
+
+
+def _is_always_library(package: str) -> bool:
+    return package in sys.stdlib_module_names or package in _ALWAYS_LIBRARY
+
+
+def package_of(module: str | None, file: str | None = None) -> str:
+    """Of the module. Of the code that this file has, where it is installed: a decorator's function says that it is of the module whose
+    function it wraps."""
+    folder = max((one for one in _code._INSTALLED if file is not None and file.startswith(one)), key=len, default=None)
+    if file is None or folder is None:
+        return (module or "").split(".")[0]
+    parts = file[len(folder):].split("/")
+    return parts[parts[0] in _SITES and len(parts) > 1].split(".")[0]
+
+
+def values_of(reached: _code.Reached) -> Iterator[Any]:
+    """What its functions close over, and the globals that they name."""
+    for function, names in zip(reached.functions, reached.globals):
+        yield from (function.__globals__[name] for name in names if name in function.__globals__)
+        for cell in function.__closure__ or ():
+            with contextlib.suppress(ValueError):  # an empty one
+                yield cell.cell_contents
+
+
+class Reached(_code.Reached):
+    """As for other functions, but what is installed is never followed, even where the function itself is. Of installed classes that a call
+    meets all methods count."""
+
+    def __init__(self, function: Any, classes: Mapping[type, bool] = types.MappingProxyType({}),
+                 functions: Iterable[types.FunctionType] = ()) -> None:
+        self.packages: dict[str, None] = {}  # installed ones that code or classes come from
+        self._hashed: dict[type, None] = {}
+        super().__init__(function, classes, functions)
+
+    def add_class(self, kind: type, is_constructed: bool = False) -> None:
+        for one in kind.__mro__:
+            if one in self._hashed:
+                continue
+            self._hashed[one] = None
+            if self.is_library(one.__module__, None) and not _is_always_library(package_of(one.__module__)):
+                self._digests.update(_digests_of(one))
+                self._hold(one)
+        super().add_class(kind, is_constructed)
+
+    def _methods(self, kind: type, among: set[str] | None = None) -> list[Any]:
+        """`forward` is called by PyTorch where no code of the user's names it."""
+        found, followed = super()._methods(kind, among), self._members[kind]
+        for name in ("forward", "backward", "vjp", "setup_context") if among is None else ():
+            member = kind.__dict__.get(name)
+            if member is not None and name not in followed:
+                followed.add(name)
+                found.append(member)
+                self._note(f"{kind.__module__}.{kind.__qualname__}", name, member)
+                self._references.append((_watch.Item(kind.__dict__, name), _code._followed(member)))
+        return found
+
+    def _copy(self) -> Reached:
+        other: Any = super()._copy()
+        other.packages = dict(self.packages)
+        return other  # type: ignore[no-any-return]
+
+    @contextlib.contextmanager
+    def noted(self) -> Iterator[dict[str, None]]:
+        """The installed packages that are met within it."""
+        before, self.packages = self.packages, {}
+        try:
+            yield self.packages
+        finally:
+            self.packages = {**before, **self.packages}
+
+    def is_library(self, module: str | None, file: str | None) -> bool:
+        found = is_library(module, file)
+        if found is Library.installed:
+            self.packages[package_of(module, file)] = None
+        return found is not Library.none
+
+
+def _digests_of(kind: type) -> list[bytes]:
+    """Of its methods, by name. Known as long as it holds the same: an installed base class has hundreds."""
+    held, known = kind.__dict__, _known_digests.get(id(kind))
+    if known is None or not known.is_of(held):
+        if len(_known_digests) >= _attributes.MOST_CLASSES:
+            _known_digests.clear()
+        functions: list[tuple[types.FunctionType, types.CodeType]] = []
+        known = _known_digests[id(kind)] = _Digests(kind, [*held], [*held.values()], functions, list(_digests_anew(kind, functions)))
+    return known.found
+
+
+@dataclasses.dataclass
+class _Digests:
+    """Of the methods of a class that held this."""
+
+    kind: type
+    names: list[str]
+    values: list[Any]
+    functions: list[tuple[types.FunctionType, types.CodeType]]
+    found: list[bytes]
+
+    def is_of(self, held: Mapping[str, Any]) -> bool:
+        return self.names == [*held] and all(map(operator.is_, self.values, held.values())) and all(map(_has_code, self.functions))
+
+
+_known_digests: dict[int, _Digests] = {}
+
+
+def _has_code(pair: tuple[types.FunctionType, types.CodeType]) -> bool:
+    return pair[0].__code__ is pair[1]
+
+
+def _digests_anew(kind: type, functions: list[tuple[types.FunctionType, types.CodeType]]) -> Iterator[bytes]:
+    """functions: gets those that were read."""
+    for name, member in sorted(kind.__dict__.items()):
+        if isinstance(member, property):
+            member = member.fget
+        function = _code.function_of(getattr(member, "__func__", member))
+        if isinstance(function, types.FunctionType):
+            functions.append((function, function.__code__))
+            yield hashlib.sha256(f"{kind.__module__}.{kind.__qualname__}.{name} ".encode() + _code_objects.code_digest(function.__code__)).digest()
+
+
+def leave_slot_names(kind: type) -> None:
+    """As a first deep copy does, which would make another class of it later."""
+    copyreg._slotnames(kind)  # type: ignore[attr-defined]
+
+
+def version_of(package: str) -> str:
+    """Of an installed package; "unknown" where nobody says."""
+    if package not in _versions:
+        try:
+            found = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found = str(getattr(sys.modules.get(package), "__version__", "unknown"))
+        _versions[package] = found
+    return _versions[package]
+
+
+_versions: dict[str, str] = {}
+
+
+def python_version() -> str:
+    return f"{sys.implementation.name} {platform.python_version()}"

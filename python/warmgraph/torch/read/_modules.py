@@ -1,0 +1,143 @@
+"""Modules that are called themselves, `module(*args)`, and modules that PyTorch compiled: by torch.compile(module), or in place by
+module.compile()."""
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from typing import Any, Callable
+
+import torch
+
+from warmgraph import errors
+from warmgraph.reading import _plain
+
+HOOKS = tuple(sorted(name for name in torch.nn.Module().__dict__ if name.endswith("hooks")))
+OF_EVERY_MODULE = frozenset({*torch.nn.Module().__dict__, "_compiled_call_impl"} - {"training"})
+# How hooks are called: by the dictionary, those that have the numbers of hooks.
+_KINDS_OF_HOOKS = {"_forward_hooks": (("with keywords", "_forward_hooks_with_kwargs"), ("always", "_forward_hooks_always_called")),
+                   "_forward_pre_hooks": (("with keywords", "_forward_pre_hooks_with_kwargs"),)}
+
+
+def method_of(module: torch.nn.Module) -> types.MethodType:
+    """`module(*args, **kwargs)`, hooks included, as a method of the module's that has the name of its class."""
+    def call(module: Any, *args: Any, **kwargs: Any) -> Any:
+        return module(*args, **kwargs)
+
+    kind = type(_inner(module))
+    call.__code__ = call.__code__.replace(co_name="call")  # of its own: Dynamo counts what it compiled by the code object
+    call.__name__, call.__qualname__, call.__module__, call.__doc__ = kind.__name__, kind.__qualname__, kind.__module__, kind.__doc__
+    return types.MethodType(call, module)
+
+
+def signed_by(module: torch.nn.Module) -> Callable[..., Any] | None:
+    """What has the module's signature: its forward. None where that says nothing: hooks before it may take other arguments."""
+    inner = _inner(module)
+    if any(getattr(one, "_forward_pre_hooks", None) for one in (module, inner)):
+        return None
+    return getattr(inner, "forward", None)
+
+
+def compiled_from(module: Any) -> torch.nn.Module | None:
+    """The module that torch.compile was given, where this is what it returned."""
+    kind = _kind_of_compiled()
+    return module._orig_mod if kind is not None and isinstance(module, kind) else None
+
+
+def _kind_of_compiled() -> Any:
+    return getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", None)
+
+
+def _inner(module: torch.nn.Module) -> torch.nn.Module:
+    compiled = compiled_from(module)
+    return module if compiled is None else compiled  # which may have no truth: what torch.compile returned has the module's len()
+
+
+def traced_of(module: Any) -> list[Any]:
+    """The functions of which PyTorch may have traced one when it compiled this module."""
+    inner = _inner(module)
+    return [inner.forward, inner._call_impl, inner]
+
+
+def is_compiled(module: Any) -> bool:
+    """Of itself: its submodules may be."""
+    return compiled_from(module) is not None or getattr(module, "_compiled_call_impl", None) is not None
+
+
+def hooks_outside(module: Any) -> str:
+    """The dictionary of hooks that were registered on what torch.compile returned, rather than on the module; "" where there are none."""
+    return next((name for name in HOOKS if "forward" in name and module.__dict__.get(name)), "")
+
+
+def kinds_of_hook(module: Any, name: str, number: int) -> str:
+    """How a module calls one of its hooks, in words; "" as most are."""
+    return ", ".join(words for words, held in _KINDS_OF_HOOKS.get(name, ()) if number in getattr(module, held, ()))
+
+
+def kinds_of_hooks(module: Any) -> list[Any]:
+    """The dictionaries that kinds_of_hook looks into."""
+    named = (held for kinds in _KINDS_OF_HOOKS.values() for _, held in kinds)
+    return [module.__dict__[name] for name in named if name in module.__dict__]
+
+
+def attributes_of(module: torch.nn.Module, of_classes: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Its own attributes, and values of its classes, by name."""
+    held = module.__dict__
+    return [(name, held[name] if is_own else of_classes[name]) for name, is_own in _names_of((*held, None, *of_classes))]
+
+
+@functools.lru_cache(maxsize=1024)
+def _names_of(names: tuple[str | None, ...]) -> list[tuple[str, bool]]:
+    """Of what it holds and, behind None, of what its classes have, with whether it is its own. A model has many modules of one kind."""
+    at = names.index(None)
+    own = set(names[:at]) - OF_EVERY_MODULE
+    return [(name, name in own) for name in sorted(one for one in {*own, *names[at + 1:]} if one is not None)]
+
+
+def how_compiled(compiled: Any) -> str:
+    """Backend and options of a function or module that torch.compile returned, the same in each process; "" where none compiles it (it was
+    disabled). NotRecordable where PyTorch does not say."""
+    callback = getattr(context_of(compiled), "callback", None)
+    if callback is None or isinstance(callback, bool):
+        return ""
+    try:
+        backend = _innermost(callback)
+        given = {name: value for name, value in vars(backend).items() if name not in ("compiler_fn", "compiler_name")}
+        name = getattr(backend, "compiler_name", None) or getattr(type(backend), "compiler_name", type(backend).__qualname__)
+        return text_of_options({"backend": name, **given})
+    except Exception as error:  # another version's
+        raise errors.NotRecordable(f"PyTorch {torch.__version__} does not say with which backend and options it compiles this function, which another process "
+                                   "has to compare: let cache_compile compile it (compile=...)") from error
+
+
+def _innermost(backend: Any) -> Any:
+    """What the wrappers of Dynamo's are around. Not every version has a function for that."""
+    while hasattr(backend, "_torchdynamo_orig_backend"):
+        backend = backend._torchdynamo_orig_backend
+    return backend
+
+
+def context_of(compiled: Any) -> Any:
+    """What torch.compile made for a function or module that it returned, or that was compiled in place. None where there is none."""
+    in_place = getattr(compiled, "_compiled_call_impl", None)
+    compiled = compiled if in_place is None else in_place
+    try:
+        return compiled.__dict__.get("dynamo_ctx") or _closed_over(compiled)["self"]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _closed_over(function: Any) -> dict[str, Any]:
+    return {name: cell.cell_contents for name, cell in zip(function.__code__.co_freevars, function.__closure__)}
+
+
+def text_of_options(value: Any) -> str:
+    """The same in each process: functions and objects by their names."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {text_of_options(one)}" for key, one in sorted(value.items(), key=lambda pair: str(pair[0]))) + "}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(text_of_options, value))}]"
+    if type(value) in _plain.KINDS:
+        return _plain.text_of(value)
+    kind = value if callable(value) and hasattr(value, "__qualname__") else type(value)
+    return f"{kind.__module__}.{kind.__qualname__}"

@@ -1,0 +1,146 @@
+"""Tests of the arguments of a call against those of one that was read. What they cannot tell apart as the walk does has none."""
+from __future__ import annotations
+
+import dataclasses
+import enum
+import types
+from typing import Any, Iterable, Mapping, Sequence
+
+import torch
+
+from warmgraph.arrays import _leaves
+from warmgraph.calls._compiled import CachedFunction
+from warmgraph.calls._steady_calls import Tests
+from warmgraph.core.binding import _c
+from warmgraph.reading import _attributes, _objects, _plain, _walk
+from warmgraph.torch.read import _code, _tensors
+
+_MOST = 1024  # tests
+_BY_VALUE = (int, str, bytes, torch.device, torch.Size)
+_BY_IDENTITY = (torch.dtype, torch.layout, torch.memory_format)
+_OTHERS = (torch.nn.Module, CachedFunction, types.ModuleType, tuple, list, dict, set, frozenset, *_plain.KINDS)
+_NOT_LAZY, _NO_ATTRIBUTES = _c.wg_tensor_test_not_lazy, _c.wg_tensor_test_no_attributes
+
+
+class NoTests(Exception):
+    """Such arguments are read each time."""
+
+
+@dataclasses.dataclass
+class Arguments:
+    """`values`: (register, tensor or object) in the order of the walk. `classes`: namespaces that must stay as they are."""
+
+    values: list[tuple[int, Any]]
+    classes: list[dict[Any, Any]]
+
+
+class _Writer:
+    def __init__(self, tests: Tests, reached: _code.Reached) -> None:
+        self._tests, self._reached, self._names = tests, reached, reached.attributes
+        self._seen: set[int] = set()
+        self._apart: list[int] = []  # registers of what must not be one object
+        self.found = Arguments([], [])
+
+    def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        self._all(self._tests.items(0, len(args)), args)
+        self._all(self._tests.named(1, tuple(kwargs)), kwargs.values())
+        for register in self._apart:
+            self._tests.apart(register)
+
+    def _all(self, first: int, values: Iterable[Any]) -> None:
+        for register, one in enumerate(values, first):
+            self._value(register, one)
+            if len(self._tests) > _MOST:
+                raise NoTests
+
+    def _value(self, register: int, value: Any) -> None:
+        kind, tests = type(value), self._tests
+        if isinstance(value, enum.Enum) and not self._is_fixed(value):
+            raise NoTests
+        if value is None or kind is bool or isinstance(value, (enum.Enum, *_BY_IDENTITY)):
+            tests.same(register, value)
+        elif kind in _BY_VALUE or kind is float and value == value and value != 0:
+            tests.kind(register, kind)
+            tests.equal(register, value)
+        elif kind is float:
+            tests.kind(register, kind)
+            tests.bits(register, value)
+        elif isinstance(value, torch.Tensor):
+            self._tensor(register, value)
+        elif kind in (list, tuple) or isinstance(value, tuple) and hasattr(kind, "_fields") and not hasattr(value, "__dict__"):
+            self._object(register, value)
+            self._all(tests.items(register, len(value)), value)
+        elif kind is dict:
+            self._object(register, value)
+            self._items(register, value)
+        elif isinstance(value, type) and self._reached.is_library(value.__module__, None):
+            tests.same(register, value)
+        else:
+            self._attributes(register, value)
+
+    def _is_fixed(self, value: enum.Enum) -> bool:
+        """It holds nothing that can be written."""
+        return self._reached.is_library(type(value).__module__, None) \
+            or isinstance(value.value, _plain.KINDS) and not vars(value).keys() - _walk._OF_ENUMERATORS
+
+    def _met(self, register: int, value: Any) -> None:
+        if id(value) in self._seen:  # the walk says where it was met first
+            raise NoTests
+        self._seen.add(id(value))
+        self.found.values.append((register, value))
+        self._tests.kind(register, type(value))
+
+    def _object(self, register: int, value: Any) -> None:
+        self._met(register, value)
+        if value != ():  # there is one empty tuple
+            self._apart.append(register)
+
+    def _items(self, register: int, value: dict[Any, Any]) -> None:
+        if any(type(key) is not str for key in value):
+            raise NoTests
+        self._all(self._tests.named(register, tuple(value)), value.values())
+
+    def _tensor(self, register: int, tensor: torch.Tensor) -> None:
+        if not _tensors.is_plain(tensor) or tensor.requires_grad:
+            raise NoTests
+        self._met(register, tensor)
+        has_attributes = bool(tensor.__dict__)
+        self._tests.tensor(register, _NOT_LAZY * _tensors.can_be_lazy(tensor), _NO_ATTRIBUTES * (not has_attributes))
+        if tensor.numel() == 0:
+            self._apart.append(register)
+        if has_attributes:  # marks of compilers (mark_static_address)
+            self._items(self._tests.attributes(register), tensor.__dict__)
+
+    def _attributes(self, register: int, value: Any) -> None:
+        """Of a plain object: all of them, which are more than the walk may read."""
+        kind = type(value)
+        if callable(value) or isinstance(value, _OTHERS) or _leaves.leaf_of(value) is not None or _walk._text_of(value) is not None or _attributes.slots(kind) \
+                or "__getattribute__" in {name for one in kind.__mro__[:-1] for name in one.__dict__} or type(getattr(value, "__dict__", None)) is not dict:
+            raise NoTests
+        self._class(kind)
+        self._object(register, value)
+        self._items(self._tests.attributes(register), value.__dict__)
+
+    def _class(self, kind: type) -> None:
+        """It stays as it is, and so does what it stores."""
+        for name, member in _attributes.of_classes(kind, _attributes.stored_by):
+            if name in self._names and not (is_fixed(member) or isinstance(member, type)):
+                raise NoTests
+        for one in kind.__mro__:
+            held = _objects.dict_of(one.__dict__)
+            if held is None:
+                raise NoTests
+            if one is not object:
+                self.found.classes.append(held)
+
+
+def expect(tests: Tests, args: Sequence[Any], kwargs: Mapping[str, Any], reached: _code.Reached) -> Arguments:
+    """Tests of the arguments, each value and each class in the order of the values. NoTests where they must be read each time."""
+    writer = _Writer(tests, reached)
+    writer.arguments(args, kwargs)
+    return writer.found
+
+
+def is_fixed(value: Any) -> bool:
+    """A default of a parameter that cannot change."""
+    return isinstance(value, (*_plain.KINDS, enum.Enum, *_BY_IDENTITY, torch.device)) or type(value) is tuple and all(map(is_fixed, value))

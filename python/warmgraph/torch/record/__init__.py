@@ -1,0 +1,1 @@
+"""A miss: the answer, two captures, their adoption."""

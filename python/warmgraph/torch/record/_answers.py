@@ -1,0 +1,235 @@
+"""What a function gave when it was answered, and what that started from: a captured graph that starts there must give the same, or the function
+does something else when it is captured."""
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Callable, Container, Iterable, Iterator, NamedTuple, Sequence
+
+import torch
+
+from warmgraph import errors
+from warmgraph.torch.read import _tensors
+from warmgraph.torch.record import _constants, _operators
+from warmgraph.torch.replay._regions import Region, storage_key
+
+_MOST_UNASKED = 256 << 20  # bytes of memory that is kept before it is known to be written
+_MOST_OF_ROOM = 8  # a copy that takes more than this part of the device's free memory goes to the host
+# How far results may be apart where the same kernels were asked for, of the largest value: a library may round otherwise in a capture.
+_ROUNDING = {torch.float32: 2e-3, torch.complex64: 2e-3, torch.float16: 2e-2, torch.bfloat16: 2e-2, torch.complex32: 2e-2}
+_CURE = "do not ask whether the stream captures, nor which stream is current, in the function; or take what decides it as an argument"
+
+
+class Start:
+    """Copies of what a call's memory held before anything wrote there, by storage."""
+
+    def __init__(self, regions: Sequence[Region]) -> None:
+        self._regions = {int(one.storage.data_ptr()): one for one in regions}
+        self._copies: dict[int, Any] = {}
+        self._left: dict[int, Any] = {}  # copies of what the answer left there
+        self.problem = ""  # why a copy could not be made
+        self.asked = _operators.Asked()
+        self.reads = _constants.Reads(self.asked)
+
+    def keep(self, region: Region) -> None:
+        """Its memory as it is now, unless it is kept already."""
+        key = int(region.storage.data_ptr())
+        if key in self._copies or self.problem:
+            return
+        try:
+            self._copies[key] = _copy_of(region.storage)
+        except (MemoryError, RuntimeError) as error:  # torch.OutOfMemoryError is one
+            self.problem = f"{region.name} is written, and there is no memory to keep what it held before ({type(error).__name__})"
+
+    def keep_some(self, regions: Sequence[Region], names: Container[str], also_small: bool) -> None:
+        """Those with these names. also_small: of a call whose operators are not shown, what may be written as far as it is small."""
+        left = _MOST_UNASKED if also_small else 0
+        for region in regions:
+            nbytes = int(region.storage.nbytes())
+            is_asked = region.name in names
+            if is_asked or nbytes <= left and not all(isinstance(place.tensor, torch.nn.Parameter) for place in region.places):
+                self.keep(region)
+                left -= 0 if is_asked else nbytes
+
+    def shown(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        """For _operators.shown_to: keeps what the operator is about to write, and what it asks for. It raises nothing into the answer."""
+        try:
+            self.asked(func, args, kwargs)
+            for tensor in _operators.written(func, args, kwargs):
+                region = self._regions.get(storage_key(tensor)) if _has_memory(tensor) else None
+                if region is not None:
+                    self.keep(region)
+        except Exception as error:
+            self.problem = self.problem or f"{func} cannot be looked at: {type(error).__name__}: {error}"
+
+    def has(self, region: Region) -> bool:
+        return int(region.storage.data_ptr()) in self._copies
+
+    def end(self) -> None:
+        """After the answer: keeps what it left."""
+        self._left = {key: _copy_of(self._regions[key].storage) for key in self._copies}
+
+    @contextlib.contextmanager
+    def there(self) -> Iterator[None]:
+        """Meanwhile memory holds what it held before the answer. Behind it, what the answer left."""
+        for key, copy in self._copies.items():
+            self._regions[key].storage.copy_(copy)
+        try:
+            yield
+        finally:
+            for key, copy in self._left.items():
+                self._regions[key].storage.copy_(copy)
+            _settle(one.storage.device for one in self._regions.values())  # other streams may read it
+
+    def left(self) -> list[tuple[str, torch.Tensor, torch.Tensor]]:
+        """(path, what the answer left there, what is there now) of each tensor in memory that it wrote."""
+        found = []
+        for key, copy in self._left.items():
+            for place in self._regions[key].places:
+                tensor = place.tensor.detach()
+                was = _tensors.view_of(copy, tensor.dtype, _tensors.start_in_storage(tensor), tensor.size(), tensor.stride(), copy.device)
+                found.append((place.path, was, tensor))
+        return found
+
+
+def _settle(devices: Iterable[torch.device]) -> None:
+    """What was enqueued has ended."""
+    for device in {one for one in devices if one.type == "cuda"}:
+        torch.cuda.synchronize(device)
+
+
+def _has_memory(tensor: torch.Tensor) -> bool:
+    return type(tensor) in _tensors.PLAIN_TYPES and tensor.layout == torch.strided and tensor.numel() > 0
+
+
+def _copy_of(storage: Any) -> Any:
+    if storage.device.type == "cuda" and storage.nbytes() * _MOST_OF_ROOM > torch.cuda.mem_get_info(storage.device)[0]:
+        return storage.cpu()
+    return storage.clone()
+
+
+class Differs(errors.NotRecordable):
+    """The function does something else when it is captured."""
+
+
+class Given(NamedTuple):
+    """A result. `answer`: what the function gave; `found`: what the graph writes, each time that it runs."""
+
+    name: str
+    answer: torch.Tensor
+    found: torch.Tensor
+
+
+class Judged:
+    """Holds the runs of a captured graph to the answer, whose start each of them has."""
+
+    def __init__(self, given: Sequence[Given], difference: Callable[[], str] | None) -> None:
+        """difference: how the operators of the capture differ from the answer's, "" where they do not; None: nobody knows."""
+        self._difference = difference
+        self._runs, self._is_same_at_once = 0, True
+        self._apart = list(given)  # no run gave the same
+        self._outcomes: list[list[torch.Tensor]] = [[] for _ in given]  # of those that are apart, each once
+
+    def after_run(self) -> None:
+        """Results lie in the graph's memory now."""
+        self._runs += 1
+        left = []
+        for one, outcomes in zip(self._apart, self._outcomes):
+            if _is_same(one.answer, one.found):
+                continue
+            now = _flat(one.found)
+            if not any(_is_same(now, before) for before in outcomes):
+                outcomes.append(now.clone())
+            left.append((one, outcomes))
+        if self._runs == 1:
+            self._is_same_at_once = not left
+        self._apart, self._outcomes = [one for one, _ in left], [outcomes for _, outcomes in left]
+        _settle(one.found.device for one in self._apart)  # before the next run writes there
+
+    def agreement(self) -> str:
+        """After the last run: "bitwise", "within its spread" or "within rounding". Differs where the graph gives something else."""
+        if not self._apart:
+            return "bitwise" if self._is_same_at_once else "within its spread"
+        if all(_is_real(one.answer) for one in self._apart):
+            if all(_is_near(one, outcomes) for one, outcomes in zip(self._apart, self._outcomes)):
+                return "within its spread"
+            if self._difference is not None and self._difference() == "" and all(map(_is_within_rounding, self._apart)):
+                return "within rounding"
+        raise Differs(_text(self._apart[0], self._difference() if self._difference is not None else ""))
+
+
+def _text(one: Given, difference: str) -> str:
+    answer, found = _flat(one.answer), _flat(one.found.to(one.answer.device))
+    different = (_wide(answer) != _wide(found)).nonzero()
+    at = int(different[0]) if len(different) else 0
+    numbers = f"element {at} was {answer[at].item()} in its answer and is {found[at].item()} in the graph, {len(different)} of {answer.numel()} differ"
+    largest = f" by up to {_largest(_wide(answer) - _wide(found)):.3g}, the largest value is {_largest(_wide(answer)):.3g}" if _is_real(answer) else ""
+    return f"the function behaves differently under capture: {one.name} ({numbers}{largest}){f'; {difference}' if difference else ''}. {_CURE[0].upper()}{_CURE[1:]}"
+
+
+# --- numbers
+
+
+def _flat(tensor: torch.Tensor) -> torch.Tensor:
+    whole = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    return torch.view_as_real(whole).reshape(-1) if whole.is_complex() else whole
+
+
+def _is_real(tensor: torch.Tensor) -> bool:
+    """It has a tolerance."""
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
+def _wide(tensor: torch.Tensor) -> torch.Tensor:
+    """In a type that has all of its values and can be computed with."""
+    return tensor.to(torch.float64) if tensor.is_floating_point() else tensor.to(torch.int64)
+
+
+def _largest(values: torch.Tensor) -> float:
+    """The largest of the finite ones."""
+    return float(torch.nan_to_num(values.double().abs(), 0.0, 0.0, 0.0).max()) if values.numel() else 0.0
+
+
+def _is_same(answer: torch.Tensor, found: torch.Tensor) -> bool:
+    """Each byte."""
+    return torch.equal(_flat(answer).view(torch.uint8), _flat(found).to(answer.device).view(torch.uint8))
+
+
+def _has_same_specials(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """NaN and infinity at the same places."""
+    return torch.equal(torch.nan_to_num(one, 1.0, 2.0, 3.0)[~one.isfinite()], torch.nan_to_num(other, 1.0, 2.0, 3.0)[~one.isfinite()]) \
+        and torch.equal(one.isfinite(), other.isfinite())
+
+
+def _is_within_rounding(one: Given) -> bool:
+    tolerance = _ROUNDING.get(one.answer.dtype)
+    answer, found = _wide(_flat(one.answer)), _wide(_flat(one.found.to(one.answer.device)))
+    return tolerance is not None and _has_same_specials(answer, found) and _largest(answer - found) <= tolerance * _largest(answer)
+
+
+class _Departure(NamedTuple):
+    """From an envelope: of how many elements, and how far the farthest."""
+
+    elements: int
+    farthest: float
+
+
+def _departure(candidate: torch.Tensor, others: Sequence[torch.Tensor], eps: float) -> _Departure:
+    """One rounding beyond the envelope is none."""
+    low = torch.stack(list(others)).amin(0)
+    high = torch.stack(list(others)).amax(0)
+    beyond = torch.maximum(low - candidate, candidate - high)
+    beyond = torch.where(beyond > eps * candidate.abs(), beyond, torch.zeros_like(beyond))
+    return _Departure(int((beyond > 0).sum()), float(beyond.max()) if beyond.numel() else 0.0)
+
+
+def _is_near(one: Given, outcomes: Sequence[torch.Tensor]) -> bool:
+    """The answer leaves what the graph's own runs give no oftener and no farther than twice what one of those runs does (capture/src/verify/spread.hpp
+    has the rule: of nine runs that are alike, each is the farthest as often)."""
+    answer, eps = _wide(_flat(one.answer)), torch.finfo(outcomes[0].dtype).eps
+    wide = [_wide(each).to(answer.device) for each in outcomes]
+    if len(wide) < 2 or not all(_has_same_specials(answer, each) for each in wide):
+        return False
+    answer, wide = torch.nan_to_num(answer, 0.0, 0.0, 0.0), [torch.nan_to_num(each, 0.0, 0.0, 0.0) for each in wide]
+    own = [_departure(each, [other for other in wide if other is not each], eps) for each in wide]
+    found = _departure(answer, wide, eps)
+    return found.elements <= 2 * max(each.elements for each in own) and found.farthest <= 2 * max(each.farthest for each in own)

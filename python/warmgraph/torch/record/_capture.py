@@ -1,0 +1,351 @@
+"""One capture of PyTorch's, with all that an adoption wants to know of it."""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import functools
+import gc
+import secrets
+import sys
+import threading
+import time
+from typing import Any, Callable, Iterator
+
+import torch
+
+from warmgraph import errors
+from warmgraph.core.binding._library import library
+from warmgraph.torch.read import _symbols
+from warmgraph.torch.record import _operators
+
+SEED = 0x5EED  # of the generator's state that a capture gets
+_MOST_ALLOCATIONS = 1 << 20  # that are looked through
+_MOST_DISPLACED = 16  # segments of 2 MiB
+_streams: dict[int, torch.cuda.Stream] = {}
+_abandoned: list[Any] = []  # what a broken capture left behind: taking it apart may end the process
+
+
+@dataclasses.dataclass
+class Capture:
+    """`scratch`: (name, pointer, bytes); `free`: (pointer, bytes) of what the allocator had free throughout; `words`: pointers of the
+    generator's seed and offset, where random numbers are drawn; `segments`: {pointer: end} of the allocator's memory at its end, None
+    where nobody looked."""
+
+    graph: Any
+    pool: Any
+    native: int
+    scratch: list[tuple[str, int, int]]
+    free: list[tuple[int, int]]
+    words: list[int]
+    segments: dict[int, int] | None = None
+    keep: Any = None
+
+    def free_blocks(self) -> list[tuple[int, int]]:
+        """(pointer, bytes) of memory that was nobody's while it was captured: free throughout, or made since, as other captures' pools are."""
+        if self.segments is None:
+            return self.free
+        return [*self.free, *_outside(_segments(_snapshot()), self.segments)]
+
+    def close(self) -> None:
+        """The pool's memory goes back to the driver, what others hold in the allocator's caches stays."""
+        self.keep = None
+        graph, self.graph = self.graph, None
+        if graph is not None:
+            graph.reset()
+        del graph
+        self.pool = None
+
+
+class Addresses:
+    """Takes a few MiB of a device's addresses, another number each time: a pool that begins where another process's did proves nothing."""
+
+    def __init__(self, index: int) -> None:
+        self._pointer, self._context, self._driver = ctypes.c_uint64(), ctypes.c_void_p(), _symbols.driver()
+        device = ctypes.c_int()
+        if self._driver.cuDeviceGet(ctypes.byref(device), ctypes.c_int(index)) or self._driver.cuDevicePrimaryCtxRetain(ctypes.byref(self._context), device):
+            return
+        self._device = device
+        nbytes = ctypes.c_size_t(secrets.randbelow(_MOST_DISPLACED) + 1 << 21)
+        self._within(lambda: self._driver.cuMemAlloc_v2(ctypes.byref(self._pointer), nbytes))
+
+    def close(self) -> None:
+        """Doing it again does nothing."""
+        pointer, self._pointer = self._pointer, ctypes.c_uint64()
+        if pointer:
+            self._within(lambda: self._driver.cuMemFree_v2(pointer))
+        context, self._context = self._context, ctypes.c_void_p()
+        if context:
+            self._driver.cuDevicePrimaryCtxRelease_v2(self._device)
+
+    def _within(self, work: Callable[[], Any]) -> None:
+        """With the device's context current, which a thread that has not used the device has not yet."""
+        if self._driver.cuCtxPushCurrent_v2(self._context) == 0:
+            work()
+            self._driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
+
+
+def captured(device: torch.device, work: Callable[[], Any], draws: bool) -> Capture:
+    """`work` enqueues what is captured; nothing runs. The caller's generator and allocator are left as they were."""
+    torch.cuda.synchronize(device)
+    torch._C._cuda_clearCublasWorkspaces()  # so that they come from this capture's pool
+    gc.collect()
+    pool, graph = torch.cuda.MemPool(), torch.cuda.CUDAGraph(keep_graph=True)
+    with own_generator(device) as generator:
+        words = _words(graph, generator) if draws else []
+        before = free_now()
+        with allocated(device) as made:
+            _capture_into(graph, pool.id, device, work)
+    scratch, free = memory_of(pool.id, before)
+    # What was allocated elsewhere meanwhile and is free again: whoever wrote there has run, and the graph may read it.
+    free = _outside({start: start + size for start, size in free}, made)
+    segments = _segments(_snapshot())
+    torch._C._cuda_clearCublasWorkspaces()
+    torch.cuda.synchronize(device)
+    return Capture(graph, pool, graph.raw_cuda_graph(), scratch, free, _in_order(words), segments)
+
+
+def free_now() -> dict[int, int]:
+    """{pointer: end} of what the allocator has free."""
+    return _free(_snapshot())
+
+
+@contextlib.contextmanager
+def allocated(device: torch.device) -> Iterator[dict[int, int]]:
+    """Gives {pointer: end} of what anybody allocates on the device meanwhile, which is there behind it."""
+    made: dict[int, int] = {}
+    is_recorded = bool(torch._C._cuda_isHistoryEnabled())  # by somebody else, whose record stays
+    begin = time.time_ns() // 1000
+    if not is_recorded:
+        torch.cuda.memory._record_memory_history("all", context=None, max_entries=_MOST_ALLOCATIONS, clear_history=True)
+    try:
+        yield made
+    finally:
+        traces = torch.cuda.memory._snapshot(device)["device_traces"]
+        if not is_recorded:
+            torch.cuda.memory._record_memory_history(None)
+        for one in traces[device.index or 0]:
+            if one["action"] == "alloc" and one.get("time_us", begin) >= begin:
+                made[one["addr"]] = max(made.get(one["addr"], 0), one["addr"] + one["size"])
+
+
+def memory_of(pool: Any, before: dict[int, int]) -> tuple[list[tuple[str, int, int]], list[tuple[int, int]]]:
+    """(scratch, free), as Capture has them, of what was captured into the pool with this id. before: free_now() before it."""
+    snapshot = _snapshot()
+    segments = [one for one in snapshot if tuple(one["segment_pool_id"]) == tuple(pool)]
+    # The same work allocates the same sizes in the same order; addresses say nothing of it.
+    segments.sort(key=lambda one: (-one["total_size"], one["address"]))
+    return ([(f"pool{i}", one["address"], one["total_size"]) for i, one in enumerate(segments)], _free_throughout(before, _free(snapshot)))
+
+
+def set_words(capture: Capture, device: torch.device, seed: int, offset: int) -> None:
+    """Runs of what was captured have the random numbers that a generator gives from there on."""
+    for address, value in zip(capture.words, (seed, offset)):
+        torch.as_tensor(_Word(address), device=device).fill_(value - (1 << 64) if value >= 1 << 63 else value)
+    torch.cuda.synchronize(device)
+
+
+@contextlib.contextmanager
+def asked(as_answered: str) -> Iterator[list[str]]:
+    """Gives a list, which is not empty once this thread has asked torch.cuda.is_current_stream_capturing() within it. as_answered: "yes": it hears what
+    the function heard in its answer, that nothing captures; "no": the truth."""
+    real, me, asks = torch.cuda.is_current_stream_capturing, threading.get_ident(), list[str]()
+
+    @functools.wraps(real)
+    def is_current_stream_capturing() -> bool:
+        if threading.get_ident() != me:
+            return bool(real())
+        asks.append("torch.cuda.is_current_stream_capturing")
+        return as_answered == "no" and bool(real())
+
+    torch.cuda.is_current_stream_capturing = is_current_stream_capturing
+    try:
+        yield asks
+    finally:
+        torch.cuda.is_current_stream_capturing = real
+
+
+def watch(device: torch.device) -> list[_operators.Show]:
+    """What looks at each operator of a capture that has begun."""
+    return [_operators.InCapture(device), _operators.expect_capturable]
+
+
+def plain_graph(work: Callable[[], Any], pool: Any, stream: Any) -> tuple[Any, Any]:
+    """(PyTorch's own graph of the work in this pool, on the current device; its result). Nothing of it runs."""
+    device = torch.device("cuda", torch.cuda.current_device())
+    torch.cuda.synchronize(device)
+    gc.collect()
+    results: list[Any] = []
+    graph = torch.cuda.CUDAGraph()
+    _capture_into(graph, pool, device, lambda: results.append(work()), stream)
+    return graph, results[0]
+
+
+def _capture_into(graph: Any, pool: Any, device: torch.device, work: Callable[[], Any], stream: Any = None) -> None:
+    """`pool`: its id, None for one of the graph's own. `stream`: None for one of ours."""
+    index = device.index or 0
+    if stream is None:
+        stream = _streams.setdefault(index, torch.cuda.Stream(device)) if index not in _streams else _streams[index]
+    collects = gc.isenabled()
+    gc.disable()  # what goes away meanwhile might wait for the device
+    try:
+        with torch.cuda.stream(stream):
+            graph.capture_begin(**({} if pool is None else {"pool": pool}), capture_error_mode="thread_local")
+            try:
+                work()
+            except BaseException:
+                with contextlib.suppress(Exception):
+                    graph.capture_end()
+                _abandon(graph, pool, index)
+                raise
+            try:
+                graph.capture_end()
+            except BaseException:
+                _abandon(graph, pool, index)
+                raise
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _abandon(graph: Any, pool: Any, index: int) -> None:
+    """Of a capture that CUDA has ended with an error, before PyTorch's allocator heard of its end: it would end the process as soon as any pool of
+    memory goes away."""
+    _abandoned.append((graph, pool))
+    with contextlib.suppress(Exception):  # it has heard of it
+        torch._C._cuda_endAllocateToPool(index, graph.pool() if pool is None else pool)
+
+
+def generator_of(device: torch.device) -> Any:
+    return torch.cuda.default_generators[device.index or 0]
+
+
+@contextlib.contextmanager
+def own_generator(device: torch.device, seed: int = SEED, offset: int = 0) -> Iterator[Any]:
+    """The device's generator with a state of its own, and the caller's again."""
+    generator = generator_of(device)
+    callers = generator.graphsafe_get_state()
+    state = torch.Generator(device)
+    state.manual_seed(seed)
+    state.set_offset(offset)
+    generator.graphsafe_set_state(state.graphsafe_get_state())
+    try:
+        yield generator
+    finally:
+        generator.graphsafe_set_state(callers)
+
+
+@contextlib.contextmanager
+def host_random() -> Iterator[list[str]]:
+    """Gives a list: whose random numbers were drawn on the host meanwhile. They are the caller's, who drew them in the answer."""
+    drawn: list[str] = []
+    before = [(name, get(), get, put) for name, get, put in _host_generators()]
+    try:
+        yield drawn
+    finally:
+        for name, state, get, put in before:
+            if not _is_state(get(), state):
+                put(state)
+                drawn.append(name)
+
+
+def _host_generators() -> Iterator[tuple[str, Callable[[], Any], Callable[[Any], Any]]]:
+    yield "torch", torch.get_rng_state, torch.set_rng_state
+    if "random" in sys.modules:
+        yield "random", sys.modules["random"].getstate, sys.modules["random"].setstate
+    if "numpy.random" in sys.modules:
+        yield "numpy.random", sys.modules["numpy.random"].get_state, sys.modules["numpy.random"].set_state
+
+
+def _is_state(one: Any, other: Any) -> bool:
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one, other)
+    return len(one) == len(other) and all(repr(a) == repr(b) if isinstance(a, (int, float, str, type(None))) else bytes(a) == bytes(b)
+                                          if not isinstance(a, tuple) else a == b for a, b in zip(one, other))
+
+
+def cleared(func: Any, args: Any, kwargs: Any) -> Any:
+    """Runs an operator on a stack of zeros: bytes of parameters that it never writes are these then, and not what somebody left there before."""
+    library().wg_clear_stack()
+    try:
+        return func(*args, **kwargs)
+    except RuntimeError as error:
+        _operators.note_failed(func, args, kwargs, error)
+        raise
+
+
+class _Word:
+    def __init__(self, address: int) -> None:
+        self.__cuda_array_interface__ = {"shape": (1,), "typestr": "<i8", "data": (address, False), "version": 3}
+
+
+def _words(graph: Any, generator: Any) -> list[int]:
+    before = _in_use()
+    graph.register_generator_state(generator)
+    words = sorted(_in_use() - before)
+    if len(words) != 2:
+        raise errors.NotRecordable(f"a generator's state took {len(words)} blocks of memory when a graph was registered, expected 2: this "
+                                   "version of PyTorch keeps it otherwise")
+    return words
+
+
+def _in_order(words: list[int]) -> list[int]:
+    """The seed's, then the offset's: by what they hold."""
+    if not words:
+        return []
+    values = [int(torch.as_tensor(_Word(address), device="cuda").item()) for address in words]
+    if sorted(values) != [0, SEED]:
+        raise errors.NotRecordable(f"the words of a generator's state hold {values}, expected {SEED} and 0")
+    return words if values[0] == SEED else words[::-1]
+
+
+def _snapshot() -> list[dict[str, Any]]:
+    try:
+        return torch.cuda.memory_snapshot(include_traces=False)  # type: ignore[no-any-return]
+    except TypeError:  # an older PyTorch
+        return torch.cuda.memory_snapshot()  # type: ignore[no-any-return]
+
+
+def _in_use() -> set[int]:
+    return {block["address"] for segment in _snapshot() for block in segment["blocks"] if block["state"] == "active_allocated"}
+
+
+def _free(snapshot: list[dict[str, Any]]) -> dict[int, int]:
+    """{pointer: end} of what the allocator has free."""
+    return {block["address"]: block["address"] + block["size"] for segment in snapshot for block in segment["blocks"]
+            if block["state"] == "inactive"}
+
+
+def _segments(snapshot: list[dict[str, Any]]) -> dict[int, int]:
+    """{pointer: end} of what the allocator has."""
+    return {one["address"]: one["address"] + one["total_size"] for one in snapshot}
+
+
+def _outside(ranges: dict[int, int], others: dict[int, int]) -> list[tuple[int, int]]:
+    """(pointer, bytes) of what lies in `ranges` and in none of the others."""
+    found, taken = [], sorted(others.items())
+    for start, end in sorted(ranges.items()):
+        for a, b in taken:
+            if b <= start or a >= end:
+                continue
+            if a > start:
+                found.append((start, a - start))
+            start = max(start, b)
+        if start < end:
+            found.append((start, end - start))
+    return found
+
+
+def _free_throughout(before: dict[int, int], after: dict[int, int]) -> list[tuple[int, int]]:
+    """What lies in free blocks of both."""
+    found, later = [], sorted(after.items())
+    first = 0
+    for start, end in sorted(before.items()):
+        while first < len(later) and later[first][1] <= start:
+            first += 1
+        for i in range(first, len(later)):
+            a, b = later[i]
+            if a >= end:
+                break
+            found.append((max(start, a), min(end, b) - max(start, a)))
+    return found

@@ -1,0 +1,349 @@
+"""What PyTorch's compiler (Dynamo) looked at when it traced a function, held against what the reader compares in another process. Only a
+miss that compiles comes here, and nothing here imports Dynamo."""
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import enum
+import inspect
+import logging
+import os
+import re
+import sys
+import threading
+import types
+from typing import Any, Callable, Iterator, Mapping, Sequence
+
+import torch
+
+from warmgraph import errors
+from warmgraph.reading import _code as _plain_code, _plain
+from warmgraph.torch.read import _code, _modules
+from warmgraph.torch.read._walking import Walker
+
+_log = logging.getLogger("warmgraph")
+# Kinds of guards that need nothing of the reader, and why.
+_NEED_NOTHING = {
+    "SHAPE_ENV": "sizes and strides of all tensors and whole numbers of arguments are guards",
+    "GRAD_MODE": "answers and captures run under no_grad",
+    "DETERMINISTIC_ALGORITHMS": "a fact of _modes.py",
+    "GLOBAL_STATE": "facts of _modes.py: autocast, default dtype, precisions, deterministic flags; threads are the host's",
+    "DEFAULT_DEVICE": "a fact of _modes.py",
+    "TORCH_FUNCTION_STATE": "calls under the caller's modes are not replayed",
+    "FUNCTORCH_STACK_MATCH": "calls in vmap are not replayed",
+    "AUTOGRAD_SAVED_TENSORS_HOOKS": "nothing is saved under no_grad",
+}
+# Where a guard's source is no value that lives longer than the trace.
+_OF_THE_TRACE = {"ShapeEnvSource", "GlobalStateSource", "ConstantSource", "EphemeralSource", "SyntheticLocalSource", "TempLocalSource",
+                 "BackwardStateSource"}
+_WORDS = {"TYPE_MATCH": "the type of", "SEQUENCE_LENGTH": "the length of", "DICT_KEYS_MATCH": "the keys of", "MAPPING_KEYS_CHECK": "the keys of",
+          "DICT_CONTAINS": "the keys of", "SET_CONTAINS": "the items of", "HASATTR": "whether there is", "TENSOR_MATCH": "the tensor",
+          "CLOSURE_MATCH": "the function", "FUNCTION_MATCH": "the function", "CLASS_MATCH": "the class", "ID_MATCH": "the identity of"}
+_CODE = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType, types.WrapperDescriptorType,
+         types.MethodDescriptorType, type)
+_CONTAINERS = (dict, list, tuple, set, frozenset, types.MappingProxyType, types.CellType, range, slice)
+_PLAIN = (*_plain.KINDS, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.Tensor, types.CodeType)
+_ABSENT = object()
+_MOST_TRACES = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class Guard:
+    kind: str
+    source: Any  # of Dynamo's: where the value was found
+    has_value: bool = False  # something was there
+
+
+@dataclasses.dataclass
+class _Trace:
+    guards: list[Guard]
+    judged_for: set[Any] = dataclasses.field(default_factory=set)
+
+
+@dataclasses.dataclass(frozen=True)
+class Frame:
+    """The locals and globals of a function that was traced."""
+
+    locals: Mapping[str, Any]
+    globals: dict[str, Any]
+
+    def fits(self, trace: Sequence[Guard]) -> bool:
+        """What the trace found is there: it is one of a call like this one, and no other frame's (the rest of a function behind a graph break,
+        which holds what the function itself made)."""
+        scope = {**_helpers(), "L": self.locals, "G": self.globals}
+        return all(value_of(_name(one.source), scope) is not _ABSENT for one in trace if one.has_value)
+
+
+def frames_of(functions: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Frame]:
+    """As these functions and methods have them when they are called so, and PyTorch's own function around those of a library."""
+    inline = getattr(sys.modules.get("torch._dynamo.external_utils"), "wrap_inline", None)
+    found: list[Frame | None] = []
+    for one in functions:
+        below, given = (one.__func__, (one.__self__, *args)) if isinstance(one, types.MethodType) else (one, args)
+        found.append(_frame(below, given, kwargs))
+        if inline is not None:
+            found += [_frame(inline(one), args, kwargs), _frame(inline(below), given, kwargs)]
+    return [one for one in found if one is not None]
+
+
+def _frame(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Frame | None:
+    if not isinstance(function, types.FunctionType):
+        return None
+    try:
+        bound = inspect.signature(function, follow_wrapped=False).bind(*args, **kwargs)
+    except TypeError:
+        return None
+    bound.apply_defaults()
+    return Frame({**dict(_plain_code.closed_over(function)), **bound.arguments}, function.__globals__)
+
+
+class Traces:
+    """Those that were made while one function ran for us. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock, self._running = threading.Lock(), collections.Counter[int]()  # threads
+        self._made: collections.deque[_Trace] = collections.deque(maxlen=_MOST_TRACES)
+
+    @contextlib.contextmanager
+    def noticed(self, compiled: Any) -> Iterator[None]:
+        """What this thread compiles meanwhile of what torch.compile returned. `guard_filter_fn` among the options of torch.compile sees the
+        same, but not where a mode is given or where the caller compiled: it is set where torch.compile keeps it. A filter of the caller's
+        own is called as before."""
+        hooks: Any = getattr(_modules.context_of(compiled), "_hooks", None)
+        if not hasattr(hooks, "guard_filter_fn"):  # another version's
+            yield
+            return
+        me = threading.get_ident()
+        with self._lock:
+            if not self._running:
+                self._callers, hooks.guard_filter_fn = hooks.guard_filter_fn, self._notice(hooks.guard_filter_fn)
+            self._running[me] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running -= collections.Counter([me])
+                if not self._running:
+                    hooks.guard_filter_fn = self._callers
+
+    def _notice(self, callers: Any) -> Callable[[Sequence[Any]], Sequence[bool]]:
+        def notice(entries: Sequence[Any]) -> Sequence[bool]:
+            if threading.get_ident() in self._running:
+                try:
+                    self._made.append(_Trace([Guard(one.guard_type, one.orig_guard.originating_source, one.has_value) for one in entries]))
+                except Exception:  # another version's: PyTorch is in the middle of a compilation
+                    _log.debug("PyTorch's guards are not seen", exc_info=True)
+            return callers(entries) if callers is not None else [True] * len(entries)
+
+        return notice
+
+    def expect_compared(self, walker: Walker, frames: Sequence[Frame], of: Any = None, environment: Sequence[str] = ()) -> None:
+        """NotRecordable names what a trace of such a call depends on and the reader did not read. Of other calls' it says nothing. `of`: whose
+        call it is, with which code: what was judged for that is not judged again, for a trace guards all types. `environment`: variables
+        that are guards."""
+        for trace in list(self._made):
+            frame = next((one for one in frames if one.fits(trace.guards)), None) if of not in trace.judged_for else None
+            if frame is None:
+                continue
+            why = why_not_compared(trace.guards, walker, frame, environment)
+            if why:
+                raise errors.NotRecordable(why)
+            trace.judged_for.add(of)
+
+
+def why_not_compared(trace: Sequence[Guard], walker: Walker, frame: Frame, environment: Sequence[str] = ()) -> str:
+    """"" where each guard holds in another process as soon as all facts are the same."""
+    reader = _Reader(walker, frame, environment)
+    for guard in trace:
+        if guard.kind not in _NEED_NOTHING and not reader.compares(guard.source):
+            return f"PyTorch compiled it for {_WORDS.get(guard.kind, 'the value of')} {words_of(guard.source)}, which is not compared in " \
+                   "another process: name it where the code reads it (not by getattr with a computed name), pass it, or list a variable of the " \
+                   "environment in Config.environment"
+    return ""
+
+
+class _How(enum.Enum):
+    """How a value is compared."""
+
+    read = "its facts"
+    library = "the version of its package"
+
+
+class _Reader:
+    """Says of sources whether the walk compared what is there."""
+
+    def __init__(self, walker: Walker, frame: Frame, environment: Sequence[str] = ()) -> None:
+        self._environment = {form for name in environment for form in (name, os.fsencode(name))}
+        self._walker, self._reached, self._frame = walker, walker.found.reached, frame
+        self._paths: dict[int, list[str]] = {}
+        for path, value in walker.objects.items():
+            self._paths.setdefault(id(value), []).append(path)
+        self._scope = {**_helpers(), "L": frame.locals, "G": frame.globals}
+        self._known: dict[str, tuple[_How | None, Any]] = {}
+
+    def compares(self, source: Any) -> bool:
+        return type(source).__name__ in _OF_THE_TRACE or self._look(source)[0] is not None
+
+    def _look(self, source: Any) -> tuple[_How | None, Any]:
+        """(how, value)"""
+        name = _name(source)
+        if name not in self._known:
+            value = value_of(name, self._scope)
+            self._known[name] = self._how(source, value), value
+        return self._known[name]
+
+    def _how(self, source: Any, value: Any) -> _How | None:
+        kind, base = type(source).__name__, getattr(source, "base", None)
+        if kind in _OF_THE_TRACE:
+            return _How.read
+        if isinstance(value, _CODE) and not self._is_code_compared(value):
+            return None
+        if base is None:
+            return self._how_root(source, value)
+        how, around = self._look(base)
+        if how is not None and _is_namespace(base):  # of the object below it
+            how, around = self._look(base.base)
+        return self._how_part(how, around, _key(source), value) if how is not None else None
+
+    def _how_root(self, source: Any, value: Any) -> _How | None:
+        if type(source).__name__ == "LocalSource":
+            return _How.read  # arguments, the object, what is closed over
+        if isinstance(value, types.ModuleType):  # a global, or imported by Dynamo itself
+            return _How.library if self._is_library(value.__name__, getattr(value, "__file__", None)) else _How.read
+        name = getattr(source, "global_name", None)
+        if name is None:
+            return None
+        if name.startswith("__builtins_dict__") or name.startswith("___unnamed_scope") and _is_of_named_tuple(value):
+            return _How.library
+        return self._how_global(self._frame.globals, name, value)
+
+    def _how_global(self, around: dict[str, Any], name: str, value: Any) -> _How | None:
+        """What a module holds."""
+        if self._is_library(around.get("__name__"), around.get("__file__")):
+            return self._how_in_library(value)
+        named = any(function.__globals__ is around and name in names for function, names in zip(self._reached.functions, self._reached.globals))
+        return _How.read if named or self._is_fact(sys.modules.get(str(around.get("__name__"))), name) else None
+
+    def _how_in_library(self, value: Any) -> _How | None:
+        """What an installed package holds is its own, but for what others put there."""
+        if id(value) in self._paths and not isinstance(value, _PLAIN):
+            return _How.read
+        if isinstance(value, torch.Tensor) or not isinstance(value, (*_PLAIN, *_CODE, *_CONTAINERS, types.ModuleType)) and value is not _ABSENT \
+                and not self._is_library(type(value).__module__, None):
+            return None
+        return _How.library
+
+    def _how_part(self, how: _How, around: Any, key: Any, value: Any) -> _How | None:
+        if isinstance(around, types.ModuleType):
+            return self._how_global(vars(around), key, value) if isinstance(key, str) else how
+        if around is getattr(os.environ, "_data", os.environ) and isinstance(key, (str, bytes)):
+            return _How.read if key in self._environment else None
+        if how is _How.library:
+            return self._how_in_library(value)
+        if isinstance(around, type):
+            return self._how_in_class(around, key, value)
+        if isinstance(around, types.FunctionType):  # what it closes over, its defaults
+            library = self._is_library(around.__module__, around.__code__.co_filename)
+            return self._how_in_library(value) if library and id(around) not in self._followed() else _How.read
+        if around is _ABSENT or not isinstance(key, str) or isinstance(around, (*_PLAIN, *_CONTAINERS)) and not hasattr(around, "__dict__"):
+            return _How.read  # items and properties: all of them are compared
+        return self._how_attribute(around, key, value)
+
+    def _how_attribute(self, around: Any, name: str, value: Any) -> _How | None:
+        if name in ("__dict__", "__class__", "__func__", "__self__") or self._is_fact(around, name):
+            return _How.read
+        if isinstance(around, (dict, list, tuple, torch.Tensor)) and name not in getattr(around, "__dict__", ()):
+            return _How.read  # an item by its key
+        if isinstance(around, torch.nn.Module):
+            held = (around._parameters, around._buffers, around._modules)
+            if name in _modules.OF_EVERY_MODULE or name == "training" or any(name in one for one in held):
+                return _How.read
+            if isinstance(around.__dict__.get(name), _plain.KINDS):
+                return _How.read
+        if value is _ABSENT or name not in getattr(around, "__dict__", {}):
+            return self._how_in_class(type(around), name, value)
+        return None
+
+    def _how_in_class(self, kind: type, name: Any, value: Any) -> _How | None:
+        """What all objects of it have, or none."""
+        if isinstance(value, _CODE) or not isinstance(name, str) or name.startswith("__"):
+            return _How.read  # its code is
+        owner: type = next((one for one in kind.__mro__ if name in one.__dict__), kind)
+        if self._is_library(owner.__module__, None):
+            return self._how_in_library(value)
+        is_plain_of_module = issubclass(kind, torch.nn.Module) and isinstance(value, (*_plain.KINDS, list, tuple, dict))
+        return _How.read if is_plain_of_module or name in self._reached.names else None
+
+    def _is_fact(self, around: Any, name: str) -> bool:
+        facts = self._walker.found.facts
+        return any(f"{path}.{name}" in facts for path in self._paths.get(id(around), ()))
+
+    def _is_code_compared(self, value: Any) -> bool:
+        if isinstance(value, type):
+            return value in self._walker.classes or value in self._reached._classes or self._is_library(value.__module__, None)
+        function = _plain_code.function_of(value)
+        if function is None:
+            return True  # built-in
+        return id(function) in self._followed() or self._is_library(function.__module__, function.__code__.co_filename)
+
+    def _followed(self) -> Mapping[int, Any]:
+        return self._reached._seen
+
+    @staticmethod
+    def _is_library(module: str | None, file: str | None) -> bool:
+        return bool(_code.is_library(module, file))
+
+
+def _is_of_named_tuple(scope: Any) -> bool:
+    """What collections.namedtuple executes a class's __new__ in."""
+    return isinstance(scope, dict) and str(scope.get("__name__")).startswith("namedtuple_") and scope.get("_tuple_new") is tuple.__new__
+
+
+def value_of(name: str, scope: dict[str, Any]) -> Any:
+    """_ABSENT where nothing is there, which some guards say."""
+    try:
+        return eval(name, scope)  # noqa: S307  # Dynamo's own text
+    except Exception:
+        return _ABSENT
+
+
+def _helpers() -> dict[str, Any]:
+    """Functions that Dynamo's names may call."""
+    return dict(getattr(sys.modules.get("torch._dynamo.guards"), "_get_closure_vars", dict)())
+
+
+def _name(source: Any) -> str:
+    try:
+        name = source.name
+        return str(name() if callable(name) else name)
+    except NotImplementedError:
+        return ""
+
+
+def _is_namespace(source: Any) -> bool:
+    return type(source).__name__ == "TypeDictSource" or getattr(source, "member", None) == "__dict__"
+
+
+def _key(source: Any) -> Any:
+    """Attribute or item; None for what is neither (a type, a length)."""
+    for name in ("member", "index", "idx_key"):
+        if hasattr(source, name):
+            return getattr(source, name)
+    return None
+
+
+_HELD_BY_MODULES = re.compile(r"\._(?:modules|parameters|buffers)\['([A-Za-z0-9_]+)'\]")
+_ROOT = re.compile(r"\b[LG]\['([^']*)'\]")
+_ATTRIBUTE = re.compile(r"object\.__getattribute__\(([^()]*), '(\w+)'\)")
+_IN_CLASS = re.compile(r"dict\(type\(([^()]*)\)\.__dict__\)\['(\w+)'\]")
+
+
+def words_of(source: Any) -> str:
+    """As the user writes it, where that is short: "self.config.width"."""
+    def root(found: re.Match[str]) -> str:
+        name = found[1]
+        return name[len("__import_"):].replace("_dot_", ".") if name.startswith("__import_") else name
+
+    text = _HELD_BY_MODULES.sub(r".\1", _ROOT.sub(root, _name(source)))
+    return _plain.shortened(_IN_CLASS.sub(r"\1.\2", _ATTRIBUTE.sub(r"\1.\2", text)), 300)

@@ -1,0 +1,118 @@
+"""Numbers that the host reads from a tensor while its function is captured. Those that follow from shapes and plain values alone (`torch.arange(n)` that
+is looked at) are in every replay what they were in the answer. Reading one waits for the device, which a capture may not, so the answer's is given."""
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Callable, Iterator, Sequence
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from warmgraph.torch.read import _symbols, _tensors
+from warmgraph.torch.record import _operators
+
+_READ = torch.ops.aten._local_scalar_dense.default  # item(), bool(), int(), float()
+# They have the sizes of their argument, and none of its contents.
+_LIKE = ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full")
+
+
+class Reads:
+    """What the host read in the answer, by the operator's number."""
+
+    def __init__(self, asked: _operators.Asked) -> None:
+        self.asked = asked  # of the same answer
+        self.values: dict[int, Any] = {}
+
+    def __call__(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        number = len(self.asked.texts) - 1
+        result = func(*args, **kwargs)
+        if _is_read(func, args):
+            self.values[number] = result
+        return result
+
+
+class Heard:
+    """Runs the operators of a capture, which hears what its answer read. A tensor is constant that only PyTorch's own operators wrote, from constants.
+    Who enqueues beside them (a kernel of Triton, a library) may write anywhere: nothing is constant any more then."""
+
+    def __init__(self, reads: Reads, enqueued: Callable[[], Any], run: _operators.Run = _operators.as_it_is) -> None:
+        """enqueued: something that is another one once the capturing stream has more work."""
+        self._reads, self._run, self._enqueued, self._last = reads, run, enqueued, enqueued()
+        self._number, self._is_same = 0, reads.asked.is_whole  # so far it asked for what the answer asked for
+        self._constant: dict[int, StorageWeakRef] = {}  # by storage; while a reference is kept, no other storage has its number
+
+    def __call__(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        texts = self._reads.asked.texts
+        self._is_same = self._is_same and self._number < len(texts) and texts[self._number] == _operators.text_of(func, args, kwargs)
+        if self._enqueued() != self._last:
+            self._constant.clear()
+        number, self._number = self._number, self._number + 1
+        if self._is_same and number in self._reads.values and _is_read(func, args) and self._has(args[0]):
+            return self._reads.values[number]
+        result = self._run(func, args, kwargs)
+        self._note(func, args, kwargs, result)
+        self._last = self._enqueued()
+        return result
+
+    def _note(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> None:
+        given = list(_operators.tensors_in([*args, *kwargs.values()]))
+        is_ours = getattr(func, "namespace", "") == "aten"
+        follows = is_ours and _follows_from_arguments(func, args, kwargs) and (_name(func) in _LIKE or all(map(self._has, given)))
+        if not is_ours:
+            self._forget(given)  # whose schema may say what it likes
+        elif not follows:
+            self._forget(_operators.written(func, args, kwargs))
+        for one in _operators.tensors_in(result if isinstance(result, (list, tuple)) else [result]):
+            if follows and _has_storage(one):
+                reference = StorageWeakRef(one.untyped_storage())
+                self._constant[reference.cdata] = reference
+            elif not follows:
+                self._forget([one])
+
+    def _has(self, tensor: torch.Tensor) -> bool:
+        return _has_storage(tensor) and tensor.untyped_storage()._cdata in self._constant
+
+    def _forget(self, tensors: Iterator[torch.Tensor] | Sequence[torch.Tensor]) -> None:
+        for one in tensors:
+            if _has_storage(one):
+                self._constant.pop(one.untyped_storage()._cdata, None)
+
+
+def enqueued_in(device: torch.device) -> Callable[[], Any]:
+    """For Heard: where the current stream's capture stands."""
+    driver, index = _symbols.driver(), device.index or 0
+    status, number, graph = ctypes.c_int(), ctypes.c_uint64(), ctypes.c_void_p()
+    nodes, count = ctypes.POINTER(ctypes.c_void_p)(), ctypes.c_size_t()
+
+    def state() -> Any:
+        stream = torch._C._cuda_getCurrentRawStream(index)
+        failed = driver.cuStreamGetCaptureInfo_v2(ctypes.c_void_p(stream), ctypes.byref(status), ctypes.byref(number), ctypes.byref(graph),
+                                                  ctypes.byref(nodes), ctypes.byref(count))
+        return object() if failed else (stream, number.value, *(nodes[i] for i in range(count.value)))  # an object is like no other
+
+    return state
+
+
+def _is_read(func: Any, args: Sequence[Any]) -> bool:
+    return func is _READ and bool(args[0].device.type == _tensors.DEVICE_TYPE)
+
+
+def _name(func: Any) -> str:
+    return str(func._schema.name).partition("::")[2]
+
+
+def _follows_from_arguments(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """Nothing random, nothing that nobody wrote, nothing that an argument refers to."""
+    if torch.Tag.nondeterministic_seeded in func.tags or "empty" in _name(func) or "resize" in _name(func):
+        return False
+    return all(map(_is_plain, (*args, *kwargs.values())))
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    return isinstance(value, (torch.Tensor, *_operators.PLAIN))
+
+
+def _has_storage(tensor: torch.Tensor) -> bool:
+    return type(tensor) in _tensors.PLAIN_TYPES and tensor.layout == torch.strided

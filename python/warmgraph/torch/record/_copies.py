@@ -1,0 +1,84 @@
+"""The same call with its memory elsewhere: a deep copy of module and arguments in which tensors lie on shadows, and, for what closures and
+globals hold, the tensors themselves for the length of a capture."""
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+from typing import Any, Iterator, Sequence
+
+import torch
+
+from warmgraph import errors
+from warmgraph.torch.read import _tensors
+from warmgraph.torch.read._walking import Place
+from warmgraph.torch.replay import _gate
+from warmgraph.torch.replay._regions import Region, storage_key
+
+
+
+def leaf_on(storage: Any, tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor like this one, in another storage of the same size."""
+    like = _tensors.view_of(storage, tensor.dtype, _tensors.start_in_storage(tensor), tensor.size(), tensor.stride(), tensor.device)
+    if isinstance(tensor, torch.nn.Parameter):
+        made: torch.Tensor = torch.nn.Parameter(like, requires_grad=tensor.requires_grad)
+    else:
+        made = like.requires_grad_(tensor.requires_grad) if tensor.is_leaf and tensor.requires_grad else like
+    made.__dict__.update(tensor.__dict__)
+    return made
+
+
+class Moved:
+    """Each place's tensor on another storage: `of(tensor)`."""
+
+    def __init__(self, places: Sequence[Place], storages: dict[int, Any]) -> None:
+        self._leaves: dict[int, torch.Tensor] = {}
+        self._keep = list(places)
+        for place in places:
+            if id(place.tensor) not in self._leaves and place.tensor.numel():
+                self._leaves[id(place.tensor)] = leaf_on(storages[storage_key(place.tensor)], place.tensor)
+
+    def of(self, tensor: torch.Tensor) -> torch.Tensor:
+        return self._leaves.get(id(tensor), tensor)
+
+    def memo(self) -> dict[int, Any]:
+        """For copy.deepcopy."""
+        return dict(self._leaves)
+
+    def region(self, region: Region) -> Region:
+        places = [Place(place.path, self.of(place.tensor), place.via) for place in region.places]
+        return dataclasses.replace(region, places=places)
+
+
+def copied(value: Any, moved: Moved, shared: Sequence[Any]) -> tuple[Any, dict[int, Any]]:
+    """A deep copy with its tensors moved, and what became of each object by its id. `shared` objects stay what they are."""
+    memo = moved.memo()
+    for one in shared:
+        memo[id(one)] = one
+    try:
+        return copy.deepcopy(value, memo), memo
+    except Exception as error:
+        raise errors.NotRecordable(f"the module or an argument cannot be copied, which the second capture needs: "
+                                   f"{type(error).__name__}: {error}") from error
+
+
+@contextlib.contextmanager
+def swapped(tensors: Sequence[torch.Tensor], moved: Moved) -> Iterator[None]:
+    """These very tensors on their other storages, for who reaches them past any copy. Calls of other threads wait; what
+    else uses them meanwhile must not."""
+    if not tensors:
+        yield
+        return
+    with _gate.moving():
+        before: list[tuple[torch.Tensor, torch.Tensor]] = []
+        try:
+            with torch.no_grad():
+                for tensor in tensors:
+                    own = tensor.data
+                    tensor.data = moved.of(tensor).data
+                    before.append((tensor, own))
+            yield
+        finally:
+            with torch.no_grad(), contextlib.ExitStack() as restored:  # all of them, also where one fails
+                for tensor, own in before:
+                    restored.callback(setattr, tensor, "data", own)

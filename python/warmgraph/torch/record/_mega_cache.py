@@ -1,0 +1,165 @@
+"""What PyTorch's compiler made (its Mega-Cache: graphs, code, autotuning), kept beside the entries: handed to PyTorch before a miss compiles,
+and kept again after it (Config.mega_cache). A hit never comes here.
+
+The bytes hold pickles. The library keeps them signed, and gives only what an accepted key signed. Whatever fails here costs a compilation:
+it is logged and counted, and the call goes on."""
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import os
+import platform
+import threading
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping
+
+import torch
+
+from warmgraph import errors
+from warmgraph.torch.read import _code
+
+if TYPE_CHECKING:
+    from warmgraph.calls._compiled import CachedFunction
+    from warmgraph.core.cache._native import Cache
+
+_log = logging.getLogger("warmgraph")
+_lock = threading.RLock()
+_carriers: dict[Any, Carrier] = {}
+_SIGNS = ("WARMGRAPH_SIGN_KEY", "WARMGRAPH_SIGN_KEY_FILE")
+
+
+@dataclasses.dataclass
+class Counts:
+    """Of this process. `handed` and `kept`: artifacts of PyTorch's; `failures`: what went wrong, which cost a compilation at most."""
+
+    handed: int = 0
+    kept: int = 0
+    failures: int = 0
+    last_failure: str = ""
+
+
+counts = Counts()
+
+
+class Carrier:
+    """The artifacts of one model on one device and one PyTorch. Thread-safe."""
+
+    def __init__(self, cache: Cache, facts: Mapping[str, str]) -> None:
+        self._cache, self._facts = cache, facts
+        self._known: set[tuple[str, str]] = set()  # that are kept already
+        self._is_handed, self._lock = False, threading.Lock()
+
+    def hand_over(self) -> None:
+        """Once in a process."""
+        with self._lock:
+            if self._is_handed:
+                return
+            self._is_handed = True
+            data = self._cache.torch_artifacts(self._facts)
+            if data is None:
+                return
+            info = torch.compiler.load_cache_artifacts(data)
+            if info is None:
+                raise errors.Corrupt(f"PyTorch {torch.__version__} does not read its own artifacts of {len(data)} bytes: they are made anew")
+            self._known |= _names_of(info)
+            counts.handed += len(self._known)
+
+    def keep(self) -> None:
+        """What this process compiled or hit, with what was there, where any of it is new."""
+        with self._lock:
+            saved = _all_artifacts(lambda: self._cache.torch_artifacts(self._facts), self._known)
+            if saved is None:
+                return
+            data, names = saved
+            self._cache.put_torch_artifacts(self._facts, data)
+            counts.kept += len(names - self._known)
+            self._known |= names
+
+
+def _names_of(info: Any) -> set[tuple[str, str]]:
+    return {(kind, key) for kind, keys in info.artifacts.items() for key in keys}
+
+
+def _all_artifacts(kept: Callable[[], bytes | None], known: set[tuple[str, str]]) -> tuple[bytes, set[tuple[str, str]]] | None:
+    """(bytes, names); None where nothing is new. Bytes of a second save in one process hold each kind twice, of which PyTorch reads the
+    last alone (2.11): so all is written anew, each kind once. Other versions, of which that is not known, are asked for what they give."""
+    from torch.compiler import _cache
+
+    manager: Any = getattr(_cache, "CacheArtifactManager", None)
+    seen: Iterable[Any] | None = getattr(manager, "_seen_artifacts", None)
+    if seen is None or not hasattr(manager, "with_fresh_cache") or not hasattr(manager, "_new_cache_artifacts"):
+        saved = torch.compiler.save_cache_artifacts()
+        return None if saved is None or _names_of(saved[1]) <= known else (saved[0], _names_of(saved[1]))
+    mine = {(one.type(), one.key): one for one in list(seen)}
+    if mine.keys() <= known:
+        return None
+    try:
+        before = kept()
+    except errors.Error:  # damaged, or another's: it is replaced
+        before = None
+    there = (manager.deserialize(before) if before is not None else None) or {}
+    every = {(one.type(), one.key): one for group in there.values() for one in group} | mine
+    with manager.with_fresh_cache():
+        for (kind, _), one in every.items():
+            manager._new_cache_artifacts[kind].append(one)
+        saved = manager.serialize()
+    return None if saved is None else (saved[0], set(every))
+
+
+def facts_of(model: str, device: torch.device) -> dict[str, str]:
+    """By what artifacts are found. PyTorch asks for more itself, and misses where that differs."""
+    on_gpu = device.type == "cuda"
+    return {"model": model, "torch": str(torch.__version__), "torch.git": str(torch.version.git_version), "cuda": str(torch.version.cuda),
+            "triton": _code.version_of("triton"), "python": _code.python_version(), "machine": platform.machine(),
+            "gpu": torch.cuda.get_device_name(device) if on_gpu else "none",
+            "gpu.architecture": "sm_{}{}".format(*torch.cuda.get_device_capability(device)) if on_gpu else "none"}
+
+
+@contextlib.contextmanager
+def around(wrapped: CachedFunction, device: torch.device, policy: str) -> Iterator[None]:
+    """A miss that is compiled."""
+    if not wrapped.options.config.mega_cache or policy in ("off", "no_compile", "require_hit"):
+        yield
+        return
+    carrier = _tried(f"'{wrapped._name()}'", lambda: _carrier_of(wrapped, device))
+    if carrier is not None:
+        _tried("what PyTorch compiled before is not used", carrier.hand_over)
+    yield
+    if carrier is not None and policy != "read_only" and _signs(wrapped):
+        _tried("what PyTorch compiled is not kept", carrier.keep)
+
+
+def _carrier_of(wrapped: CachedFunction, device: torch.device) -> Carrier:
+    from warmgraph.core.cache._pools import pool_of
+
+    where = wrapped._where()
+    facts = facts_of(where.model, device)
+    key = (where.key(), tuple(facts.items()))
+    with _lock:
+        if key not in _carriers:
+            _carriers[key] = Carrier(pool_of(where).caches[0], facts)
+        return _carriers[key]
+
+
+def _signs(wrapped: CachedFunction) -> bool:
+    """Who accepts keys alone only reads."""
+    return bool(wrapped.options.config.sign_with_file) or any(os.environ.get(name) for name in _SIGNS)
+
+
+def _tried(doing: str, do: Callable[[], Any]) -> Any:
+    try:
+        return do()
+    except Exception as error:  # the call goes on without
+        counts.failures += 1
+        counts.last_failure = f"{doing}: {error}"
+        _log.warning("%s", counts.last_failure)
+        _log.debug("where it failed", exc_info=error)
+        return None
+
+
+def summary() -> str:
+    """One line; "" where nothing happened."""
+    if counts == Counts():
+        return ""
+    failures = f", {counts.failures} failures, the last: {counts.last_failure}" if counts.failures else ""
+    return f"PyTorch's artifacts: {counts.handed} handed over, {counts.kept} kept{failures}"

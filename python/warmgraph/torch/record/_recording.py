@@ -1,0 +1,376 @@
+"""A miss: the answer, two captures, and their adoption."""
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from typing import Any, Callable, Protocol, Sequence, TypeVar
+
+import torch
+
+from warmgraph import errors
+from warmgraph.calls._compiled import CachedFunction
+from warmgraph.core.cache._pools import pool_of
+from warmgraph.torch.read import _tensors
+from warmgraph.torch.record import _answers, _capture, _constants, _copies, _operators, _strays
+from warmgraph.torch.record._shadows import Shadows
+from warmgraph.torch.replay import _bound, _declarations, _entry, _launching, _outputs
+from warmgraph.torch.replay._call import Call
+from warmgraph.torch.replay._regions import Region, storage_key
+
+_log = logging.getLogger("warmgraph")
+_MOST_TRIES = 3
+_T = TypeVar("_T")
+lock = threading.RLock()  # one recording at a time: captures, generators, swapped tensors
+
+
+class Written(Exception):
+    """No other process's capture was there: this one's lies in the folder now, for the next. `graph`: what was captured, which its
+    replays write to `result`; None where PyTorch must capture it with the caller's random numbers."""
+
+    def __init__(self, folder: str, graph: _capture.Capture | None, result: Any) -> None:
+        super().__init__(f"its capture was written to {folder}; the next process proves it by its own")
+        self.graph, self.result = graph, result
+
+
+class NextTime(Exception):
+    """The next call is recorded: this one's answer made something that is there then, or showed what must be looked at before it."""
+
+
+class Recorded(Protocol):
+    """The function that is recorded (_function.TorchFunction)."""
+
+    captures: str | None
+    is_shown_none: bool
+    writes: set[str]
+
+    @property
+    def is_compiled(self) -> bool: ...
+    @property
+    def is_compiled_already(self) -> bool: ...
+    def may_be_shown(self, call: Call) -> bool: ...
+    def run(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any: ...
+    def in_place(self, call: Call) -> tuple[list[torch.Tensor], list[Any]]: ...
+
+
+class Recording:
+    """One call that is answered and recorded."""
+
+    def __init__(self, function: Recorded, wrapped: CachedFunction, call: Call) -> None:
+        self._function, self._wrapped, self._call = function, wrapped, call
+        self._result: Any = None
+        self._draws = 0
+        self._generator = _capture.generator_of(call.device)
+        self._before = [(version_of(place.tensor), storage_key(place.tensor)) for place in call.places]
+        self._seed, self._offset = self._generator.initial_seed(), self._generator.get_offset()
+        self._start = _answers.Start(call.regions)
+        self._is_shown = False  # the operators of the answer were
+        self._as_answered = "no"  # "yes": captures hear what the answer heard (_capture.asked)
+        self._has_asked = False  # a capture did
+
+    def answer(self) -> Any:
+        """The call's own result, on the caller's memory. Nothing of ours may fail in between."""
+        with torch.no_grad():
+            self._result = self._answered()
+        return self._result
+
+    def _answered(self) -> Any:
+        """The function's result. What it writes is kept before: by operators where they are shown, else what may be small and what an earlier answer
+        wrote."""
+        self._is_shown = self._function.may_be_shown(self._call)
+        self._start.keep_some(self._call.regions, self._function.writes, also_small=not self._is_shown)
+        with _operators.shown_to(self._start.shown, run=self._start.reads) if self._is_shown else contextlib.nullcontext():
+            return self._function.run(self._wrapped, self._call.owner, self._call.arguments)
+
+    def expect_same_written(self, versions: Sequence[int | None]) -> None:
+        """Since tensors had these versions, a capture wrote nothing that the answer left alone."""
+        left_alone = {int(one.storage.data_ptr()) for one in self._call.regions if not one.is_written}
+        for place, before in zip(self._call.places, versions):
+            if before != version_of(place.tensor) and storage_key(place.tensor) in left_alone:
+                raise _answers.Differs(f"the function behaves differently under capture: it writes {place.path}, which its answer did not")
+
+    def _notice(self) -> None:
+        """What the answer wrote and drew."""
+        call = self._call
+        self._draws = self._generator.get_offset() - self._offset
+        if self._draws < 0 or self._generator.initial_seed() != self._seed:
+            raise errors.NotRecordable("it seeds the device's generator, or sets its offset: do it outside")
+        for place, (_, key) in zip(call.places, self._before):
+            if storage_key(place.tensor) != key:
+                raise errors.NotRecordable(f"{place.path} lies in other memory after the call: a replay writes where it lay. Write into it "
+                                           "(copy_)")
+        written = {id(place.tensor) for place, (before, _) in zip(call.places, self._before)
+                   if before is None or before != version_of(place.tensor)}
+        for region in call.regions:
+            region.is_written = any(id(place.tensor) in written for place in region.places)
+        self._expect_kept(call.regions)
+
+    def _expect_kept(self, regions: Sequence[Region]) -> None:
+        """It is known what all that the answer wrote held before."""
+        if self._start.problem:
+            raise errors.NotRecordable(self._start.problem)
+        counted = {id(place.tensor) for place, (before, _) in zip(self._call.places, self._before) if before is not None}
+        missing = [one.name for one in regions if one.is_written and not self._start.has(one) and any(id(place.tensor) in counted for place in one.places)]
+        if missing:
+            self._function.writes.update(missing)
+            raise NextTime(f"it writes {missing[0]}, and what that held before is kept from the next call on, which is recorded")
+        self._start.end()
+
+    def adopted(self, given: _entry.Declaration) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
+        """(entry, metadata, the generator's words). Raises what stands in the way; the caller's objects are as they were. Under
+        the lock: no tensor is elsewhere for another recording."""
+        call = self._call
+        self._notice()
+        described = _outputs.described(self._result, call.objects(), call.regions, takes_parts=True)
+        text = _outputs.to_text(described, call.regions, self._draws, call.around.objects)
+        metadata = _outputs.from_text(text)
+        why = _outputs.why_not_rebuilt(metadata, call.object)
+        if why:
+            raise errors.NotRecordable(why)
+        torch.cuda.synchronize(call.device)
+        with self._start.there():  # for the library, which runs the captured graph and the restored one from there
+            return self.as_answered_too(lambda: self._adopted_within(given, described, metadata, text))
+
+    def as_answered_too(self, adopt: Callable[[], _T]) -> _T:
+        """A function that asks whether its stream captures, and does something else then, is captured once more, and hears what it heard in its answer:
+        what it enqueues then is held to the answer as before."""
+        try:
+            return adopt()
+        except _answers.Differs as differs:
+            if not self._has_asked:
+                raise
+            _log.info("'%s' is captured once more, as if it were not: %s", self._wrapped._name(), differs)
+            self._as_answered = "yes"
+            try:
+                return adopt()
+            except Exception as error:
+                _log.info("'%s' cannot be captured so: %s", self._wrapped._name(), error)
+                raise differs from None
+
+    def _adopted_within(self, given: _entry.Declaration, described: _outputs.Described, metadata: _outputs.Metadata,
+                        text: str) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
+        call = self._call
+        first = _First(self, described)
+        try:
+            if self._function.captures is not None:
+                paired = self._paired(self._function.captures, given, metadata, text, first)
+                if paired is not None:
+                    return paired
+            for tried in range(1, _MOST_TRIES + 1):
+                second = _Second(self, described, first.outputs)
+                try:
+                    return self._adopt(given, metadata, text, first, second)
+                except errors.NotRecordable as error:
+                    # Chance: neighbours that moved together, a stale or small number that looks like an address of live memory.
+                    is_number = "follows no region" in str(error) or "lies in no declared region" in str(error)
+                    if not (is_number or "moved by different distances" in str(error)) or tried == _MOST_TRIES:
+                        raise
+                    if is_number:
+                        first.close()
+                        first = _First(self, described)
+                finally:
+                    second.close()
+        finally:
+            first.close()
+            torch.cuda.synchronize(call.device)
+        raise AssertionError("unreachable")
+
+    def _judge(self, first: _First) -> _answers.Judged | None:
+        """Of what was captured: it gives what the function gave, from what that started from."""
+        results = [_answers.Given(one.name, answer, found) for one, answer, found in zip(first.described.outputs, first.described.fresh, first.outputs)]
+        return self.judge_of(results, (lambda: self._difference(first)) if self._is_shown else None)
+
+    def judge_of(self, results: Sequence[_answers.Given], difference: Callable[[], str] | None) -> _answers.Judged:
+        """`results`: besides what the answer wrote in place."""
+        given = [*results, *(_answers.Given(path, was, now) for path, was, now in self._start.left())]
+        return _answers.Judged([one for one in given if one.answer.numel()], difference)
+
+    def _difference(self, first: _First) -> str:
+        return self._start.asked.difference(first.asked)
+
+    def _paired(self, folder: str, given: _entry.Declaration, metadata: _outputs.Metadata, text: str,
+                first: _First) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None] | None:
+        """With another process's capture. None: it proves nothing, and this process has to capture it elsewhere itself."""
+        try:
+            return self._adopt(given, metadata, text, first, folder)
+        except errors.NotFound as nothing:
+            _log.info("'%s': %s", given.name, nothing)
+        except (errors.NotRecordable, errors.VerificationFailed, errors.PermissionDenied, errors.IoFailed) as error:
+            _log.info("'%s' is captured once more, elsewhere: %s", given.name, error)
+            return None
+        # No run of it is held to the answer: that is for who knows that it touches declared memory alone.
+        difference = "" if self._function.is_compiled else self._difference(first) if self._is_shown else "its operators are not known"
+        if difference:
+            _log.info("the capture of '%s' is not left for other processes: it may be of another work than its answer (%s)", given.name, difference)
+            return None
+        try:
+            self._write(folder, given, metadata, text, first)
+        except (errors.PermissionDenied, errors.IoFailed, errors.NoSpace) as error:
+            _log.warning("the capture of '%s' is not kept for other processes: %s", given.name, error)
+            return None
+        if metadata.draws:
+            raise Written(folder, None, None)
+        first.is_given_away = True
+        raise Written(folder, first.capture, _outputs.rebuilt(metadata.tree, first.outputs, self._call.object))
+
+    def _write(self, folder: str, given: _entry.Declaration, metadata: _outputs.Metadata, text: str, first: _First) -> None:
+        full = _declarations.completed(given, metadata, first.capture.words, text, first.outputs)
+        pool = pool_of(self._wrapped._where())
+        cache = pool.take(given.name)
+        try:
+            _entry.write_capture(cache, _launching.device_of(self._call.device.index or 0), full, _described_capture(first, *_names_and_sizes(full)), folder)
+        finally:
+            pool.give_back(cache, given.name)
+
+    def _adopt(self, given: _entry.Declaration, metadata: _outputs.Metadata, text: str, first: _First,
+               second: _Second | str) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
+        """`second`: a folder of other processes' captures, or this process's."""
+        full = _declarations.completed(given, metadata, first.capture.words, text, first.outputs)
+        names, sizes = _names_and_sizes(full)
+        captures = (_described_capture(first, names, sizes),
+                    second if isinstance(second, str) else _described_capture(second, names, sizes))
+        device = _launching.device_of(self._call.device.index or 0)
+        judge = self._judge(first)
+        _capture.set_words(first.capture, self._call.device, self._seed, self._offset)
+        torch.cuda.synchronize(self._call.device)
+        pool = pool_of(self._wrapped._where())
+        entry = _declarations.made(pool, given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
+        return entry, metadata, _bound.words_of_generator(self._call.device) if metadata.draws else None
+
+    # --- what is captured
+
+    def capture(self, owner: Any, arguments: dict[str, Any], described: _outputs.Described, outputs: Sequence[torch.Tensor],
+                objects: dict[str, Any], regions: Sequence[Region], asked: _operators.Asked | None = None) -> _capture.Capture:
+        """The function, and copies of its results to where the outputs are. asked: takes what its operators ask for."""
+        def work() -> None:
+            with torch.no_grad():
+                with self.over(*([asked] if asked is not None else [])):
+                    result = self._function.run(self._wrapped, owner, arguments)
+                now = _outputs.described(result, objects, regions, takes_parts=True)
+                if now.tree != described.tree or now.outputs != described.outputs:
+                    raise _answers.Differs(f"it returns something else at its second call: {now.tree} after {described.tree}")
+                for output, fresh in zip(outputs, now.fresh):
+                    if fresh.numel():
+                        output.copy_(fresh)
+
+        return self.captured(work, self._draws != 0)
+
+    def over(self, *shows: _operators.Show) -> Any:
+        """A context for work that is captured, within the capture."""
+        if not self._is_shown and (self._function.is_compiled or _operators.compiled_graphs()):
+            return contextlib.nullcontext()
+        device = self._call.device
+        run = _constants.Heard(self._start.reads, _constants.enqueued_in(device), _capture.cleared) if self._is_shown else _capture.cleared
+        return _operators.shown_to(*_capture.watch(device), *shows, run=run)
+
+    def _watched(self, work: Callable[[], None]) -> None:
+        with _strays.refused(self._call.device):
+            work()
+
+    def captured(self, work: Callable[[], None], draws: bool) -> _capture.Capture:
+        """NotRecordable where the host did more for it than to enqueue."""
+        compiled_before = _operators.compiled_graphs()
+        elsewhere = contextlib.closing(_capture.Addresses(self._call.device.index or 0)) if self._function.captures is not None else contextlib.nullcontext()
+        # Compiled code guards on that function.
+        asking = _capture.asked(self._as_answered) if self._is_shown else contextlib.nullcontext(list[str]())
+        with elsewhere, _capture.host_random() as drawn, asking as asks:
+            try:
+                captured = _capture.captured(self._call.device, lambda: self._watched(work), draws)
+            finally:
+                self._has_asked = self._has_asked or bool(asks)
+        if drawn:
+            captured.close()
+            raise errors.NotRecordable(f"it draws random numbers on the host ({', '.join(drawn)}), which a replay would not draw: pass them "
+                                       "as tensors, or draw them on the device")
+        if _operators.compiled_graphs() != compiled_before:
+            captured.close()
+            if self._is_shown:  # while operators are shown, PyTorch compiles nothing
+                self._function.is_shown_none = True
+                raise NextTime("PyTorch compiles something that it calls: its operators are not looked at from the next call on, which is recorded")
+            raise errors.NotRecordable("PyTorch compiled it again while it was captured: something that it depends on changed since its "
+                                       "answer (TORCH_LOGS=recompiles says what)")
+        return captured
+
+
+class _First:
+    """The capture on the caller's memory."""
+
+    def __init__(self, recording: Recording, described: _outputs.Described) -> None:
+        call = recording._call
+        self.described, self.outputs = described, [one.made(call.device) for one in described.outputs]
+        self.asked = _operators.Asked()
+        versions = [version_of(place.tensor) for place in call.places]
+        self.capture = recording.capture(call.owner, call.arguments, described, self.outputs, call.objects(), call.regions, self.asked)
+        try:
+            recording.expect_same_written(versions)
+        except BaseException:
+            self.capture.close()
+            raise
+        self.pointers = [one.pointer for one in call.inputs] + [one.data_ptr() for one in self.outputs if one.numel()]
+        self.pointers += [one.pointer for one in call.states] + self.capture.words
+        self.is_given_away = False  # somebody replays it
+
+    def close(self) -> None:
+        if not self.is_given_away:
+            self.capture.close()
+
+
+class _Second:
+    """The capture with everything elsewhere: a copy of module and arguments, each storage on a shadow."""
+
+    def __init__(self, recording: Recording, described: _outputs.Described, outputs: Sequence[torch.Tensor]) -> None:
+        call = recording._call
+        storages = list({int(one.storage.data_ptr()): one.storage for one in call.regions}.items())
+        ranges = [(pointer, storage.nbytes()) for pointer, storage in storages]
+        ranges += [(one.data_ptr(), _tensors.extent(one)) for one in outputs if one.numel()]
+        self._shadows = Shadows(call.device, ranges)
+        try:
+            self._capture(recording, described, [pointer for pointer, _ in storages])
+        except BaseException:
+            self._shadows.close()
+            raise
+
+    def _capture(self, recording: Recording, described: _outputs.Described, pointers: list[int]) -> None:
+        call, function = recording._call, recording._function
+        shadows = dict(zip(pointers, self._shadows.storages))
+        moved = _copies.Moved(call.places, shadows)
+        regions = [moved.region(one) for one in call.regions]
+        rest = iter(self._shadows.storages[len(pointers):])
+        outputs = [_tensors.view_of(next(rest), _tensors.dtype_of(one.dtype), 0, one.sizes, one.strides, call.device) if _extent(one)
+                   else one.made(call.device) for one in described.outputs]
+        swapped, shared = function.in_place(call)
+        (owner, arguments), memo = _copies.copied((call.owner, call.arguments), moved, shared)
+        itself = {id(one) for one in (*swapped, *shared)}
+        objects = {path: value if id(value) in itself else memo.get(id(value), value) for path, value in call.objects().items()}
+        with _copies.swapped(swapped, moved):
+            self.capture = recording.capture(owner, arguments, described, outputs, objects, regions)
+        self.capture.keep = (owner, arguments, moved)
+        at = {pointer: shadow for pointer, shadow in zip(pointers, self._shadows.pointers)}
+        where = {one.name: at[int(one.storage.data_ptr())] + one.start for one in call.regions}
+        self.pointers = [where[one.name] for one in call.inputs] + self._shadows.pointers[len(pointers):]
+        self.pointers += [where[one.name] for one in call.states] + self.capture.words
+
+    def close(self) -> None:
+        capture = getattr(self, "capture", None)
+        if capture is not None:
+            capture.close()
+        self._shadows.close()
+
+
+def _names_and_sizes(full: _entry.Declaration) -> tuple[list[str], list[int]]:
+    declared = (*full.inputs, *full.outputs, *full.states)
+    return [one.name for one in declared], [one.nbytes for one in declared]
+
+
+def _described_capture(one: Any, names: list[str], sizes: list[int]) -> _entry.Captured:
+    return _entry.Captured(one.capture.native, list(zip(names, one.pointers, sizes)), one.capture.scratch, one.capture.free_blocks())
+
+
+def _extent(output: _outputs.Output) -> int:
+    like = torch.empty_strided(output.sizes, output.strides, dtype=_tensors.dtype_of(output.dtype), device="meta")
+    return _tensors.extent(like)
+
+
+def version_of(tensor: torch.Tensor) -> int | None:
+    """How often it was written; None where nobody counts."""
+    return None if tensor.is_inference() else tensor._version

@@ -1,0 +1,156 @@
+"""Addresses for a second capture that cost no memory: ranges over one small piece of memory, mapped again and again.
+
+A capture reads nothing, so that everything may lie on everything else. Nothing must run on such memory.
+"""
+from __future__ import annotations
+
+import ctypes
+import secrets
+from typing import Any, Sequence
+
+import torch
+
+from warmgraph import errors
+from warmgraph.torch.read import _symbols
+
+_PINNED, _ON_DEVICE, _READ_WRITE, _MINIMUM = 1, 1, 3, 0
+_LEAST_CHUNK, _LARGEST_CHUNK = 2 << 20, 256 << 20  # bytes
+_MAPPINGS = 64  # of one shadow, about: each takes 25 us
+_HIGH = 1 << 44  # below 2^46 the processor's addresses are rarely taken (backends/cuda/NOTES.md)
+_WISHES = 32  # a driver 580 follows one in four
+_LOW = 512  # an address keeps what is below this, and so its alignment
+
+
+class _Location(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_int32), ("id", ctypes.c_int32)]
+
+
+class _Properties(ctypes.Structure):
+    """CUmemAllocationProp."""
+
+    _fields_ = [("type", ctypes.c_int32), ("handle_types", ctypes.c_int32), ("location", _Location), ("metadata", ctypes.c_void_p),
+                ("flags", ctypes.c_uint8 * 8)]
+
+
+class _Access(ctypes.Structure):
+    """CUmemAccessDesc."""
+
+    _fields_ = [("location", _Location), ("flags", ctypes.c_int32)]
+
+
+def _call(name: str, *arguments: Any) -> None:
+    status = getattr(_symbols.driver(), name)(*arguments)
+    if status == 2:
+        raise errors.OutOfMemory(f"{name}: no device memory for shadow addresses")
+    if status != 0:
+        raise errors.DriverFailed(f"{name} gave {status}")
+
+
+class _Range:
+    """For torch.as_tensor."""
+
+    def __init__(self, pointer: int, nbytes: int) -> None:
+        self.__cuda_array_interface__ = {"shape": (nbytes,), "typestr": "|u1", "data": (pointer, False), "version": 3}
+
+
+class Shadows:
+    """Of ranges (pointer, bytes): `storages`, one for each, at addresses of their own. No two are as far from their originals.
+    Needs CUDA's context of `device` to be current, which a tensor there has made."""
+
+    def __init__(self, device: torch.device, ranges: Sequence[tuple[int, int]]) -> None:
+        self._device = device.index or 0
+        self._chunks: dict[int, ctypes.c_uint64] = {}
+        self._mapped: list[tuple[int, int]] = []
+        self._reserved, self._size = 0, 0
+        self.storages: list[Any] = []
+        self.pointers: list[int] = []
+        with torch.cuda.device(device):
+            self._unit = self._granularity()
+            try:
+                self._make(ranges)
+            except BaseException:
+                self.close()
+                raise
+
+    def _make(self, ranges: Sequence[tuple[int, int]]) -> None:
+        whole = [self._rounded(nbytes + _LOW) for _, nbytes in ranges]
+        self._size = sum(whole) + 16 * self._unit * (len(ranges) + 1)
+        self._reserved = self._reserve()
+        distances: set[int] = set()
+        at = self._reserved + self._unit
+        for count, ((pointer, nbytes), size) in enumerate(zip(ranges, whole)):
+            low = pointer % _LOW
+            while at + low - pointer in distances:
+                at += self._unit
+            distances.add(at + low - pointer)
+            self._map(at, size)
+            self.pointers.append(at + low)
+            self.storages.append(torch.as_tensor(_Range(at + low, nbytes), device=f"cuda:{self._device}").untyped_storage())
+            at += size + self._unit * (1 + count % 7)
+
+    def _reserve(self) -> int:
+        """High: where the driver itself begins (0x302000000), two small numbers side by side look like an address."""
+        random = secrets.SystemRandom()
+        for _ in range(_WISHES):
+            wish = random.randrange(_HIGH, 4 * _HIGH - self._size, self._unit)
+            start = self._reserve_at(wish)
+            if start >= _HIGH:
+                return start
+            _symbols.driver().cuMemAddressFree(ctypes.c_uint64(start), ctypes.c_size_t(self._size))
+        return self._reserve_at(0)
+
+    def _reserve_at(self, wish: int) -> int:
+        start = ctypes.c_uint64()
+        _call("cuMemAddressReserve", ctypes.byref(start), ctypes.c_size_t(self._size), ctypes.c_size_t(0), ctypes.c_uint64(wish), ctypes.c_uint64(0))
+        return start.value
+
+    def _rounded(self, nbytes: int) -> int:
+        return (nbytes + self._unit - 1) // self._unit * self._unit
+
+    def _properties(self) -> _Properties:
+        return _Properties(_PINNED, 0, _Location(_ON_DEVICE, self._device), None)
+
+    def _granularity(self) -> int:
+        unit = ctypes.c_size_t()
+        properties = self._properties()
+        _call("cuMemGetAllocationGranularity", ctypes.byref(unit), ctypes.byref(properties), _MINIMUM)
+        return max(unit.value, 4096)
+
+    def _chunk(self, wanted: int) -> tuple[int, ctypes.c_uint64]:
+        """(bytes, handle) of a piece of memory that may be as large as this."""
+        size = self._rounded(min(max(1 << max(wanted // _MAPPINGS, 1).bit_length() - 1, _LEAST_CHUNK), _LARGEST_CHUNK))
+        while size not in self._chunks:
+            handle, properties = ctypes.c_uint64(), self._properties()
+            try:
+                _call("cuMemCreate", ctypes.byref(handle), ctypes.c_size_t(size), ctypes.byref(properties), ctypes.c_uint64(0))
+            except errors.OutOfMemory:
+                if size <= self._unit:
+                    raise
+                size = self._rounded(size // 2)
+                continue
+            self._chunks[size] = handle
+        return size, self._chunks[size]
+
+    def _map(self, start: int, size: int) -> None:
+        chunk, handle = self._chunk(size)
+        done = 0
+        while done < size:
+            part = min(chunk, size - done)
+            _call("cuMemMap", ctypes.c_uint64(start + done), ctypes.c_size_t(part), ctypes.c_size_t(0), handle, ctypes.c_uint64(0))
+            self._mapped.append((start + done, part))
+            done += part
+        access = _Access(_Location(_ON_DEVICE, self._device), _READ_WRITE)
+        _call("cuMemSetAccess", ctypes.c_uint64(start), ctypes.c_size_t(size), ctypes.byref(access), ctypes.c_size_t(1))
+
+    def close(self) -> None:
+        """Nothing may use the addresses any more."""
+        self.storages.clear()
+        cuda = _symbols.driver()
+        for start, size in self._mapped:
+            cuda.cuMemUnmap(ctypes.c_uint64(start), ctypes.c_size_t(size))
+        for handle in self._chunks.values():
+            cuda.cuMemRelease(handle)
+        if self._reserved:
+            cuda.cuMemAddressFree(ctypes.c_uint64(self._reserved), ctypes.c_size_t(self._size))
+        self._mapped, self._reserved = [], 0
+        self._chunks.clear()

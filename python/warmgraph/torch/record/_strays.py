@@ -1,0 +1,27 @@
+"""Work that a capture's thread enqueues in a stream that does not capture: it runs at once, and is missing in the graph."""
+from __future__ import annotations
+
+import contextlib
+from typing import Iterator
+
+import torch
+
+from warmgraph import errors
+from warmgraph.core.binding._library import library
+from warmgraph.torch.record import _operators
+from warmgraph.torch.replay import _launching
+
+
+@contextlib.contextmanager
+def refused(device: torch.device) -> Iterator[None]:
+    """Within a capture, whoever enqueues: kernels of compiled code, of Triton and of libraries. They have run by then, unlike PyTorch's operators, which
+    are looked at before (_operators.py)."""
+    index, lib = device.index or 0, library()
+    watch = lib.made("wg_stream_watch", _launching.stream_of(_launching.device_of(index), index))
+    try:
+        yield
+        stray = lib.text("wg_watch_stray", watch)
+    finally:
+        lib.wg_watch_destroy(watch)
+    if stray:
+        raise errors.NotRecordable(f"it enqueues {stray}, which is not captured with it: {_operators.CURE}")

@@ -1,0 +1,93 @@
+"""An entry that is loaded, on the memory of a call."""
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from typing import Any
+
+import torch
+
+from warmgraph.torch.read import _tensors
+from warmgraph.torch.replay import _entry, _launching, _loans, _outputs
+from warmgraph.torch.replay._call import Call
+from warmgraph.torch.replay._regions import Region
+
+
+@dataclasses.dataclass
+class Variant:
+    """An entry that is loaded, and what its result looks like. `function` is what explain() and report() ask."""
+
+    function: _entry.Entry
+    metadata: _outputs.Metadata
+    words: torch.Tensor | None  # the generator's seed and offset, where it draws
+    loan: _loans.Loan | None = None  # its results, where they are borrowed
+
+
+class Bound:
+    """A variant on the memory of one call, with outputs of its own or borrowed ones: launched once, or again and again."""
+
+    def __init__(self, call: Call, variant: Variant, states: list[int] | None = None) -> None:
+        """states: where those of the call are, of who just looked."""
+        self._call: Call | None = call
+        self.variant, self.device = variant, call.device
+        self.loan = variant.loan
+        if self.loan is not None and self.loan.overlaps((one.pointer, one.pointer + one.nbytes) for one in call.regions):
+            self.loan = None
+        self.outputs = self._memory()
+        self._results = self.outputs
+        self._staged: list[tuple[torch.Tensor, torch.Tensor]] = []  # (copy, what it is of)
+        self.pointers = [self._pointer(region) for region in call.inputs]
+        self.pointers += [one.data_ptr() for one in self.outputs if one.numel()]
+        self.states = (states or [region.pointer for region in call.states]) + word_pointers(variant.words)
+
+    def _memory(self) -> list[torch.Tensor]:
+        """Where it writes its outputs."""
+        return self.loan.memory() if self.loan is not None else [one.made(self.device) for one in self.variant.metadata.outputs]
+
+    def launch(self) -> None:
+        """In the current stream."""
+        device, variant = self.device, self.variant
+        for copy, of in self._staged:
+            with torch.no_grad():
+                copy.copy_(of)
+        with self.loan.lock if self.loan is not None else contextlib.nullcontext():
+            _launching.launched(variant.function, device, variant.words, variant.metadata.draws,
+                                lambda stream: variant.function(stream, self.pointers, self.states))
+            if self.loan is not None:
+                self._results = self.loan.lend()
+
+    def result(self) -> Any:
+        return _outputs.rebuilt(self.variant.metadata.tree, self._results, self.call.object)
+
+    def last_result(self) -> Any:
+        """result(), after which the call is let go."""
+        try:
+            return self.result()
+        finally:
+            self._call = None
+
+    @property
+    def call(self) -> Call:
+        assert self._call is not None, "it was let go"
+        return self._call
+
+    def _pointer(self, region: Region) -> int:
+        """Of an input; of a copy, where it is only read and the kernels were chosen for a better alignment than it has (a row of a
+        batch)."""
+        pointer = region.pointer
+        if pointer % self.variant.metadata.aligned.get(region.name, 1) == 0:
+            return pointer
+        tensor = region.places[0].tensor
+        with torch.no_grad():
+            of = _tensors.view_of(region.storage, torch.uint8, region.start, (region.nbytes,), (1,), tensor.device)
+            self._staged.append((torch.empty_like(of), of))
+        return self._staged[-1][0].data_ptr()
+
+
+def word_pointers(words: torch.Tensor | None) -> list[int]:
+    return [] if words is None else [words[i].data_ptr() for i in (0, 1)]
+
+
+def words_of_generator(device: torch.device) -> torch.Tensor:
+    """Two states of their own, each aligned as the recording's were, which a replay asks for."""
+    return torch.zeros((2, _outputs.ALIGNMENT // 8), dtype=torch.int64, device=device)

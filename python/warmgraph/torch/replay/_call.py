@@ -1,0 +1,124 @@
+"""One call of a function of PyTorch's tensors, as it was read, and what is around it."""
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import itertools
+from typing import Any, Mapping, Sequence
+
+import torch
+
+from warmgraph import errors
+from warmgraph.calls import _steady_calls
+from warmgraph.reading import _objects, _watch
+from warmgraph.torch.read import _code, _tensor_reader, _tensors
+from warmgraph.torch.read._looks import Looks
+from warmgraph.torch.read._walking import Arguments, Place, Walker
+from warmgraph.torch.replay import _regions
+from warmgraph.torch.replay._regions import Region
+
+_serials = itertools.count()
+
+
+class NotSteady(Exception):
+    """Such calls are read each time."""
+
+
+class Surroundings:
+    """What one object, the closures and the globals hold: read once, and looked at again before each use."""
+
+    def __init__(self, walker: Walker, reached: _code.Reached, regions: Sequence[Region]) -> None:
+        """`regions`: of all that was walked."""
+        self.serial, self.reached = next(_serials), reached
+        self._kept: list[Any] = []  # storages, once the weights are frozen
+        self._is_frozen = ctypes.c_int32()
+        self.places = [place for place in walker.places if place.via != "argument"]
+        self.objects = dict(itertools.islice(walker.objects.items(), walker.first_around, None))
+        self._remember(walker, regions)
+
+    def _remember(self, walker: Walker, regions: Sequence[Region]) -> None:
+        """For who looks again."""
+        self.ids = {id(value) for value in self.objects.values()}
+        self._held = _watch.Held(walker.watched, self.reached)
+        self._looks = Looks(one.tensor for one in self.places)
+        states = [one for one in regions if one.is_state]
+        shared = any(place.via == "argument" for one in states for place in one.places)
+        self.regions = _regions.regions_of(self.places) if shared else states
+
+    def stands_for(self, other: Surroundings) -> bool:
+        """The same, read again: what is known of calls stays so."""
+        return self.reached is other.reached and self.is_same() and self.objects.keys() == other.objects.keys() and self.ids == other.ids \
+            and [(one.path, id(one.tensor)) for one in self.places] == [(one.path, id(one.tensor)) for one in other.places]
+
+    def is_same(self) -> bool:
+        return self._kept != [] or self._held.is_same() and self._looks.are_same()
+
+    def looks(self, always: _objects.Snapshot, addresses: Mapping[int, int]) -> _steady_calls.Looks:
+        """For a later call: the same, and where tensors are. `always`: what is looked at also when it is frozen. `addresses`: where the call had
+        them, by id."""
+        if self._kept:
+            return _steady_calls.Looks(always, self._is_frozen, _objects.Snapshot(), [], [])
+        found = self._held.looks()
+        if found is None:
+            raise NotSteady
+        weights = [_steady_calls.Weight(one.tensor, _tensors.can_be_lazy(one.tensor), _tensor_reader.near(one.tensor), addresses.get(id(one.tensor)))
+                   for one in self.places]
+        return _steady_calls.Looks(always, self._is_frozen, *found, weights)
+
+    def freeze(self) -> None:
+        """From now on everything is taken to be as it is."""
+        self._kept = [self, *(one.storage for one in self.regions)]
+        self._is_frozen.value = 1
+
+    def storages(self) -> list[int]:
+        return [one.places[0].tensor.untyped_storage().data_ptr() for one in self.regions]
+
+    def are_storages_apart(self) -> bool:
+        """Each region is still the only one in its storage, and the storage as large."""
+        return all(len(one.places) == 1 or len({_regions.storage_key(place.tensor) for place in one.places}) == 1 for one in self.regions) \
+            and all(one.storage.nbytes() == one.whole for one in self.regions)
+
+
+@dataclasses.dataclass
+class Call:
+    """One call, as it was read. `walker` read all of it, or the arguments alone where nothing else changed since."""
+
+    arguments: dict[str, Any]
+    owner: Any
+    walker: Walker
+    around: Surroundings
+    regions: list[Region]
+    device: torch.device
+    modes: tuple[Any, ...]
+    of_arguments: Arguments | Walker  # what was found of the arguments alone
+
+    @property
+    def places(self) -> list[Place]:
+        return [place for place in self.walker.places if place.via == "argument"] + self.around.places
+
+    @property
+    def inputs(self) -> list[Region]:
+        return [one for one in self.regions if not one.is_state]
+
+    @property
+    def states(self) -> list[Region]:
+        return [one for one in self.regions if one.is_state]
+
+    def objects(self) -> dict[str, Any]:
+        return {**self.around.objects, **self.walker.objects}
+
+    def object(self, path: str) -> Any:
+        found = self.walker.objects.get(path, self)
+        return found if found is not self else self.around.objects[path]
+
+
+def common_device(places: Sequence[Place]) -> torch.device:
+    found: torch.device | None = None
+    for place in places:
+        if found is None:
+            found = place.tensor.device
+        elif place.tensor.device != found:
+            raise errors.NotRecordable(f"{place.path} lies on {place.tensor.device}, {places[0].path} on {found}: one graph has one device")
+    if found is None:
+        raise errors.NotRecordable("no tensor on a CUDA device is among its arguments, in its object, or in what it closes over")
+    return found

@@ -1,0 +1,327 @@
+"""A function of the library for one variant of a call: found, loaded or adopted through the C interface, and launched."""
+from __future__ import annotations
+
+import array
+import ctypes
+import dataclasses
+import itertools
+import operator
+import struct
+import threading
+from typing import Any, Callable, Mapping, Protocol, Sequence, Tuple
+
+from warmgraph import dtypes, errors
+from warmgraph.arrays._device import Device
+from warmgraph.core.binding import _c
+from warmgraph.core.binding._library import Handle, array_of, library
+from warmgraph.core.cache._native import OUTCOMES, Cache, Report, found_metadata, report_of
+from warmgraph.reading import _objects
+
+FLAT = 256  # the base of CUDA's addresses
+# Structures of the C interface, as struct.pack has their members: texts and numbers by their addresses.
+_TENSOR, _LAYOUT, _STATE, _ARG = "PiIP", "PiIPP", "PQQQi", "PiiQQQPPQQ"
+_ADDRESS = _c.wg_arg.memory.offset + _c.wg_memory.address.offset + _c.wg_address.offset.offset
+_WORD = 8  # bytes of an address
+
+
+@dataclasses.dataclass
+class Decl:
+    """An input, output or state. `strides`: None where it is contiguous. Nothing of it changes: what the C interface is told of it is made once,
+    and lives as long as it, since the graphs of a table have the states of one model."""
+
+    name: str
+    dtype: str
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    pointer: int
+    nbytes: int
+    is_written: bool = True
+    _other: Decl | None = dataclasses.field(default=None, init=False, compare=False, repr=False)
+    _layout: _Layout | None = dataclasses.field(default=None, init=False, compare=False, repr=False)
+
+    def with_access(self, is_written: bool) -> Decl:
+        if is_written == self.is_written:
+            return self
+        if self._other is None:
+            self._other = Decl(self.name, self.dtype, self.sizes, self.strides, self.pointer, self.nbytes, is_written)
+            self._other._layout = self._layout
+        return self._other
+
+
+@dataclasses.dataclass(frozen=True)
+class Declaration:
+    """What the library is told of a variant."""
+
+    name: str
+    inputs: Sequence[Decl]
+    outputs: Sequence[Decl]
+    states: Sequence[Decl]
+    facts: Mapping[str, str]
+    environment: Sequence[str]
+    version: str
+    metadata: str = ""
+    strict: bool = False
+    keeps_undeclared: bool = True  # of libraries: as constants (docs/adoption.md)
+    part: tuple[int, int] | None = None  # of a pair that is adopted: (its recording id, 0 forward or 1 backward)
+    raw_facts: list[Any] = dataclasses.field(default_factory=list, compare=False, repr=False)  # made once: a model has hundreds
+
+
+def memory(pointer: int, nbytes: int) -> Any:
+    return _c.wg_memory(_c.wg_address(FLAT, pointer - FLAT), nbytes)
+
+
+def _address_of(data: bytes) -> int:
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
+
+
+def _texts(values: list[str]) -> tuple[Any, list[int]]:
+    """(what holds their memory, the address of each)."""
+    if _objects.is_possible():
+        return values, _objects.text_addresses(values)
+    text = "\0".join(values)
+    memory_of_all = text.encode()  # which has a zero behind it
+    lengths = map(len, values) if text.isascii() else (len(one.encode()) for one in values)
+    ends = itertools.accumulate(lengths, initial=_address_of(memory_of_all))
+    return memory_of_all, list(map(operator.add, ends, range(len(values))))  # with a zero behind each
+
+
+def _rows(kind: Any, members: str, rows: Sequence[Sequence[int]]) -> tuple[Any, bytes]:
+    """(an array of a C structure, what it lies in). A model has hundreds of rows: an object for each field of each would take as long as a
+    look-up, and a type for each length a fifth of that."""
+    data = struct.pack(f"@{members * len(rows)}0P", *itertools.chain.from_iterable(rows))
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.POINTER(kind)) if rows else None, data
+
+
+# (the members of a wg_layout, the memory that they point to)
+_Layout = Tuple[Tuple[int, int, int, int, int], Any]
+
+
+def _layouts(decls: Sequence[Decl]) -> list[_Layout]:
+    new = [one for one in decls if one._layout is None]
+    names_kept, names = _texts([one.name for one in new])
+    numbers = array.array("q", itertools.chain.from_iterable([one.sizes if one.strides is None else one.sizes + one.strides for one in new]))
+    kept, at = (names_kept, numbers), numbers.buffer_info()[0]
+    for one, name in zip(new, names):
+        rank = len(one.sizes)
+        after = at + 8 * rank
+        one._layout = (name, dtypes.CODES[one.dtype], rank, at if rank else 0, after if one.strides else 0), kept
+        at = after + 8 * len(one.strides or ())
+    return [one._layout for one in decls if one._layout is not None]
+
+
+def _raw_facts(given: Declaration) -> Any:
+    if not given.raw_facts:
+        kept, addresses = _texts(list(itertools.chain.from_iterable(given.facts.items())))
+        rows = array.array("Q", addresses)  # as a row has two texts and nothing else
+        given.raw_facts.extend((ctypes.cast(rows.buffer_info()[0], ctypes.POINTER(_c.wg_key_value)), rows, kept))
+    return given.raw_facts[0]
+
+
+def raw_spec(given: Declaration) -> tuple[Any, list[Any]]:
+    """A wg_function_spec, and what must live until the call that takes it ends."""
+    raw = _c.wg_function_spec(size=ctypes.sizeof(_c.wg_function_spec), name=given.name.encode(), version=given.version.encode(),
+                              strict=int(given.strict), undeclared_constants=int(given.keeps_undeclared),
+                              metadata=given.metadata.encode() if given.metadata else None)
+    layouts = _layouts((*given.inputs, *given.outputs, *given.states))
+    rows = [row for row, _ in layouts]
+    inputs, outputs, states = len(given.inputs), len(given.outputs), len(given.states)
+    tensors = [row[:4] for row in rows[:inputs + outputs]]
+    laid_out = [row for row in rows[:inputs + outputs] if row[4]] + rows[inputs + outputs:]
+    held = [(row[0], FLAT, one.pointer - FLAT, one.nbytes, _c.wg_access_read_write if one.is_written else _c.wg_access_read_only)
+            for row, one in zip(rows[inputs + outputs:], given.states)]
+    environment = (ctypes.c_char_p * len(given.environment))(*(name.encode() for name in given.environment))
+    lists: list[tuple[str, str, tuple[Any, ...], int]] = [
+        ("inputs", "input_count", _rows(_c.wg_tensor_decl, _TENSOR, tensors[:inputs]), inputs),
+        ("outputs", "output_count", _rows(_c.wg_tensor_decl, _TENSOR, tensors[inputs:]), outputs),
+        ("states", "state_count", _rows(_c.wg_state_decl, _STATE, held), states),
+        ("layouts", "layout_count", _rows(_c.wg_layout, _LAYOUT, laid_out), len(laid_out)),
+        ("config", "config_count", (_raw_facts(given),), len(given.facts)),
+        ("environment", "environment_count", (environment if given.environment else None,), len(given.environment)),
+    ]
+    for field, count, made, number in lists:
+        setattr(raw, field, made[0])
+        setattr(raw, count, number)
+    return raw, [given, layouts, *(made for _, _, made, _ in lists)]
+
+
+def found(cache: Cache, device: Device, given: Declaration) -> str | None:
+    """The metadata of the entry for these inputs, states and facts; None: there is none."""
+    raw, keep = raw_spec(given)
+    text = found_metadata(cache, device, raw)
+    del keep
+    return text
+
+
+@dataclasses.dataclass(frozen=True)
+class Captured:
+    """A graph and where everything was: (name, pointer, bytes)."""
+
+    native: int
+    regions: Sequence[tuple[str, int, int]]
+    scratch: Sequence[tuple[str, int, int]]
+    free_blocks: Sequence[tuple[int, int]]
+
+
+def _raw_capture(one: Captured) -> tuple[Any, Any]:
+    regions = [_c.wg_named_memory(name.encode(), pointer, nbytes) for name, pointer, nbytes in one.regions]
+    scratch = [_c.wg_named_memory(name.encode(), pointer, nbytes) for name, pointer, nbytes in one.scratch]
+    blocks = [memory(pointer, nbytes) for pointer, nbytes in one.free_blocks]
+    raw = _c.wg_native_capture(size=ctypes.sizeof(_c.wg_native_capture), graph=one.native)
+    lists: list[tuple[str, str, Any, list[Any]]] = [
+        ("regions", "region_count", _c.wg_named_memory, regions), ("scratch", "scratch_count", _c.wg_named_memory, scratch),
+        ("free_blocks", "free_block_count", _c.wg_memory, blocks)]
+    for field, count, kind, rows in lists:
+        setattr(raw, field, array_of(kind, rows))
+        setattr(raw, count, len(rows))
+    return raw, (regions, scratch, blocks)
+
+
+class Judge(Protocol):
+    """Holds the graph that is adopted to what its function gave, as wg_adoption.answer says. What either raises refuses it."""
+
+    def after_run(self) -> None: ...
+
+    def agreement(self) -> str: ...
+
+
+# wg_adoption.answer, with the text as an address: ctypes makes a copy of a char* for a callback.
+_ANSWER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p, ctypes.c_uint64)
+
+
+class _Asked:
+    """wg_adoption.answer for a judge. `raised`: what it raised."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self.raised: BaseException | None = None
+        self._callback = _ANSWER(self._ask)
+        kinds: dict[str, Any] = dict(_c.wg_adoption._fields_)  # type: ignore[arg-type]  # no member has bits
+        self.raw = ctypes.cast(self._callback, kinds["answer"])
+
+    def _ask(self, user: Any, is_last: int, text: int, size: int) -> int:
+        said, status = "", 0
+        try:
+            if is_last:
+                said = self._judge.agreement()
+            else:
+                self._judge.after_run()
+        except BaseException as error:  # nothing may leave into C: the adoption raises it
+            self.raised, said, status = error, str(error), 1
+        data = said.encode("utf-8", "replace")[:size]
+        ctypes.memmove(text, data, len(data))  # the rest are zeros
+        return status
+
+
+def _raw_adoption(first: Captured, second: Captured | str, asked: _Asked | None = None) -> tuple[Any, list[Any]]:
+    raw, kept = _raw_capture(first)
+    adoption, keep = _c.wg_adoption(size=ctypes.sizeof(_c.wg_adoption), first=ctypes.pointer(raw)), [raw, kept]
+    if isinstance(second, str):
+        adoption.captures = second.encode()
+    else:
+        other, kept = _raw_capture(second)
+        adoption.second = ctypes.pointer(other)
+        keep += [other, kept]
+    if asked is not None:
+        adoption.answer = asked.raw
+    return adoption, keep
+
+
+def write_capture(cache: Cache, device: Device, given: Declaration, captured: Captured, folder: str) -> None:
+    """For an adoption in another process. REQUIRES: the cache has no function of this name."""
+    (raw, keep), (adoption, kept) = raw_spec(given), _raw_adoption(captured, folder)
+    library().wg_capture_write(cache.pointer, device.pointer, ctypes.byref(raw), ctypes.byref(adoption))
+    del keep, kept
+
+
+def address_place(args: Any, index: int) -> int:
+    """Where the address of an argument goes, less FLAT."""
+    return ctypes.addressof(args) + index * ctypes.sizeof(_c.wg_arg) + _ADDRESS
+
+
+def _filled_args(decls: Sequence[Decl]) -> tuple[Any, memoryview]:
+    """(arguments for the memory that was declared, the numbers in them). Their names live as long as `decls`."""
+    rows = [(layout[0], _c.wg_arg_memory, 0, FLAT, _less_flat(one.pointer or FLAT), one.nbytes, 0, 0, 0, 0)
+            for (layout, _), one in zip(_layouts(decls), decls)]
+    held = bytearray(struct.pack(f"@{_ARG * len(rows)}", *itertools.chain.from_iterable(rows)))
+    return (_c.wg_arg * len(rows)).from_buffer(held), memoryview(held).cast("Q")
+
+
+def _less_flat(pointer: int) -> int:
+    return (pointer - FLAT) % (1 << 8 * _WORD)  # as C counts: a tensor without memory has none
+
+
+class Entry(Handle):
+    """A function that replays. It is destroyed when the device is next idle."""
+
+    _what = "function"
+
+    def __init__(self, cache: Cache, device: Device, given: Declaration, captures: tuple[Captured, Captured | str] | None,
+                 destroyed: Callable[[], Any], judge: Judge | None = None) -> None:
+        """captures: None: it is loaded. Else it is adopted; where the second one is a folder, another process wrote it there. judge: holds it to what the
+        function gave; None: nobody does."""
+        self.cache, self.device, self.name = cache, device, given.name
+        lib, (raw, keep) = library(), raw_spec(given)
+        if captures is None:
+            pointer = lib.made("wg_cache_load", cache.pointer, device.pointer, ctypes.byref(raw))
+        else:
+            asked = _Asked(judge) if judge is not None else None
+            adoption, kept = _raw_adoption(*captures, asked)
+            if given.part is not None:
+                recording, half = given.part
+                part = _c.wg_adopted_part(high=recording >> 64, low=recording % 2**64, half=half)
+                adoption.part = ctypes.pointer(part)
+            try:
+                pointer = lib.made("wg_cache_adopt", cache.pointer, device.pointer, ctypes.byref(raw), ctypes.byref(adoption))
+            except errors.Error as error:
+                refusal = asked.raised if asked is not None and asked.raised is not None else error
+                if isinstance(refusal, errors.Error):
+                    refusal.is_counted = True
+                raise refusal from None
+            del kept
+        del keep
+
+        def destroy(one: int) -> None:
+            lib.wg_function_destroy(one)
+            destroyed()
+
+        super().__init__(pointer, device.later(destroy))
+        self._decls, self._states = (*given.inputs, *given.outputs), given.states
+        self._args, self._numbers = _filled_args(self._decls)
+        self._places = range(_ADDRESS // _WORD, len(self._numbers), ctypes.sizeof(_c.wg_arg) // _WORD)
+        self.bound_states = [decl.pointer for decl in given.states]  # another list, once they were bound elsewhere
+        self.lock = threading.Lock()  # of arguments and states until they are launched
+        self._outcome = ctypes.c_int32()
+        self.enqueue, self.expect_ok = lib.unchecked("wg_call"), lib.expect_ok
+        self.is_capturing, self.enqueue_uncaptured = lib.unchecked("wg_stream_is_capturing"), lib.unchecked("wg_call_uncaptured")
+        self.handle, self._count = ctypes.c_void_p(pointer), ctypes.c_uint64(len(self._args))
+        self._raw_outcome = ctypes.byref(self._outcome)
+
+    def __call__(self, stream: int, pointers: Sequence[int], states: Sequence[int]) -> str:
+        """Enqueues it behind what is in the stream: inputs, then outputs, and the states where they are now."""
+        lib = library()
+        with self.lock:
+            if states != self.bound_states:
+                for state, pointer, before in zip(self._states, states, self.bound_states):
+                    if pointer != before:
+                        lib.wg_bind(self.pointer, state.name.encode(), memory(pointer, state.nbytes))
+                self.bound_states = list(states)
+            for place, pointer in zip(self._places, pointers):
+                self._numbers[place] = _less_flat(pointer)
+            self.launch(stream)
+            return OUTCOMES.get(self._outcome.value, "unknown")
+
+    def own_args(self) -> Any:
+        """Arguments for `launch` that another call does not write. Where they lie goes to address_place()."""
+        return type(self._args).from_buffer_copy(self._args)
+
+    def launch(self, stream: int, args: Any = None) -> None:
+        """With these arguments, or those that were placed last, under the lock."""
+        self.expect_open()
+        given = self._args if args is None else args
+        self.expect_ok(self.enqueue(self.handle, ctypes.c_void_p(stream), ctypes.byref(given), self._count, self._raw_outcome))
+
+    def report(self) -> Report:
+        return report_of(self.pointer)
+
+    def misses(self) -> str:
+        return library().text("wg_function_misses", self.pointer)

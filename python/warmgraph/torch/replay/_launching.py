@@ -1,0 +1,65 @@
+"""What PyTorch's current stream and generator give a replay."""
+from __future__ import annotations
+
+import threading
+from typing import Any, Callable
+
+import torch
+
+from warmgraph import errors
+from warmgraph.arrays._device import Device, stream_view
+from warmgraph.torch.replay import _pausing
+
+# After these nothing was enqueued: the function itself can still run. A forked child is no place for it, and says so.
+NOT_LAUNCHED = (errors.InvalidArgument, errors.NotRecordable, errors.CompileFailed, errors.Corrupt, errors.Stale, errors.NotFound,
+                errors.IoFailed, errors.NoSpace, errors.PermissionDenied, errors.DriverFailed, errors.OutOfMemory, errors.Internal,
+                errors.Untrusted)
+
+
+_devices: dict[int, Device] = {}
+_lock = threading.RLock()
+
+
+def device_of(index: int) -> Device:
+    with _lock:
+        if index not in _devices:
+            _devices[index] = Device(f"cuda:{index}")
+        return _devices[index]
+
+
+def current_device() -> Device:
+    return device_of(torch.cuda.current_device())
+
+
+native_stream: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", lambda index: 0)  # PyTorch's current one
+
+
+def view_of(device: Device, native: int) -> int:
+    """The library's handle for a stream of PyTorch's."""
+    return stream_view(device, native)
+
+
+def stream_of(device: Device, index: int) -> int:
+    """The library's handle for PyTorch's current stream on a CUDA device."""
+    return view_of(device, native_stream(index))
+
+
+def launched(entry: Any, device: torch.device, words: torch.Tensor | None, draws: int, launch: Callable[[int], Any]) -> None:
+    """`launch` enqueues in the current stream. `words`: seed and offset of a function that draws, whose generator is then as the function
+    would leave it, and as it was where nothing was launched."""
+    stream = stream_of(entry.device, device.index or 0)
+    _pausing.replayed()
+    if words is None:
+        launch(stream)
+        return
+    generator = torch.cuda.default_generators[device.index or 0]
+    offset, seed = generator.get_offset(), generator.initial_seed()
+    with torch.no_grad():
+        words[0, 0].fill_(seed - (1 << 64) if seed >= 1 << 63 else seed)
+        words[1, 0].fill_(offset)
+    generator.set_offset(offset + draws)
+    try:
+        launch(stream)
+    except errors.Error:
+        generator.set_offset(offset)
+        raise

@@ -1,0 +1,89 @@
+"""Results that are lent (`borrow=True`): memory that belongs to an entry and is written by each of its calls. What a call gave is stale as soon
+as the next one has overwritten it, and says so when it is used."""
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import Any, Iterable, Sequence
+
+import torch
+
+from warmgraph.torch.read import _tensors
+from warmgraph.torch.replay import _outputs
+
+_NEEDED = ("_construct_storage_from_data_pointer", "_set_storage_data_ptr_access_error_msg", "_storage_Use_Count")
+
+
+def is_possible() -> bool:
+    """This PyTorch can say of a storage that its memory is gone."""
+    return all(hasattr(torch._C, name) for name in _NEEDED)
+
+
+class Loan:
+    """The memory of one entry's results, from PyTorch's allocator, at the same addresses for all calls. Each call has tensors of its own over
+    it, in storages of their own that own nothing: the storage, and with it all views, says that it is stale. Take `lock` around a launch
+    and what it lends, or two threads' results are taken for each other's."""
+
+    def __init__(self, name: str, outputs: Sequence[_outputs.Output], device: torch.device) -> None:
+        self.lock = threading.Lock()
+        self._name, self._declared, self._device = name, outputs, device
+        self._memory: list[torch.Tensor] | None = None
+        self._making = threading.Lock()
+        self._places: list[tuple[int, int] | None] = []  # (pointer, bytes); None without elements
+        self._calls = 0
+        self._lent: list[Any] = []  # storages of the last call
+        self._streams: set[int] = set()
+
+    def memory(self) -> list[torch.Tensor]:
+        """Where a launch writes: the same for all threads."""
+        with self._making:
+            if self._memory is None:
+                made = [one.made(self._device) for one in self._declared]
+                self._places = [(one.data_ptr(), one.untyped_storage().nbytes()) if one.numel() else None for one in made]
+                self._memory = made
+            return self._memory
+
+    def ranges(self) -> list[tuple[int, int]]:
+        """(start, end) of each."""
+        return [(one.data_ptr(), one.data_ptr() + _tensors.extent(one)) for one in self.memory() if one.numel()]
+
+    def overlaps(self, ranges: Iterable[tuple[int, int]]) -> bool:
+        """A call that reads or writes there gets other memory: a graph must not write what it reads."""
+        own = self.ranges()
+        return any(start < end and first < end and start < last for start, end in ranges for first, last in own)
+
+    def lend(self) -> list[torch.Tensor]:
+        """Tensors of the call that was launched; those of the call before are stale."""
+        self._calls += 1
+        self._end(f"whose memory call {self._calls} has overwritten")
+        self._use_on_this_stream()
+        return [self._lent_one(one, place) for one, place in zip(self.memory(), self._places)]
+
+    def _lent_one(self, tensor: torch.Tensor, place: tuple[int, int] | None) -> torch.Tensor:
+        if place is None:
+            return tensor
+        storage = torch._C._construct_storage_from_data_pointer(place[0], self._device, place[1])
+        self._lent.append(storage)
+        return _tensors.view_of(storage, tensor.dtype, 0, tensor.size(), tensor.stride(), self._device)
+
+    def _end(self, why: str) -> None:
+        lent, self._lent = self._lent, []
+        for storage in lent:
+            if torch._C._storage_Use_Count(storage._cdata) > 1:  # somebody besides this list has it
+                torch._C._set_storage_data_ptr_access_error_msg(
+                    storage._cdata, f"this is a borrowed result of an earlier call of '{self._name}', {why}: clone() what is needed for longer, or "
+                    "leave out borrow=True")
+
+    def _use_on_this_stream(self) -> None:
+        """PyTorch's allocator gives memory that is freed to the next one of the stream where it was made: work in others must have ended."""
+        if self._device.type != "cuda":
+            return
+        raw = torch._C._cuda_getCurrentRawStream(self._device.index or 0)
+        if raw not in self._streams:
+            self._streams.add(raw)
+            for one in self.memory():
+                one.record_stream(torch.cuda.current_stream(self._device))
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # at the end of the process
+            self._end("which was dropped (reset(), or more variants than max_variants)")

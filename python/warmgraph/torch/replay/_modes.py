@@ -1,0 +1,341 @@
+"""What of PyTorch's own state decides which kernels a function launches."""
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import platform
+import sys
+from typing import Any, Callable, NamedTuple, Sequence
+
+import torch
+
+from warmgraph.calls._steady_calls import Tests
+from warmgraph.torch.read import _code, _symbols
+
+
+def _ask(question: Callable[[], Any]) -> Any:
+    try:
+        return question()
+    except (AttributeError, RuntimeError):  # another version, or old and new settings of precision mixed
+        return "unknown"
+
+
+def _c(name: str) -> Callable[..., Any]:
+    return getattr(torch._C, name, lambda *_: "unknown")
+
+
+_attention_order = _c("_get_sdp_priority_order")
+_QUESTIONS: dict[str, Callable[[], Any]] = {
+    "inference mode": torch.is_inference_mode_enabled,
+    "autocast": lambda: torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda"),
+    "autocast cache": torch.is_autocast_cache_enabled,
+    "default dtype": torch.get_default_dtype,
+    "matmul precision": torch._C._get_float32_matmul_precision,
+    "matmul tf32": torch._C._get_cublas_allow_tf32,
+    "matmul fp16 reduction": torch._C._get_cublas_allow_fp16_reduced_precision_reduction,
+    "matmul bf16 reduction": torch._C._get_cublas_allow_bf16_reduced_precision_reduction,
+    "cudnn": torch._C._get_cudnn_enabled,
+    "cudnn tf32": torch._C._get_cudnn_allow_tf32,
+    "cudnn benchmark": torch._C._get_cudnn_benchmark,
+    "cudnn deterministic": torch._C._get_cudnn_deterministic,
+    "deterministic": torch._C._get_deterministic_algorithms,
+    "deterministic fill": torch._C._get_deterministic_fill_uninitialized_memory,
+    "flash attention": torch._C._get_flash_sdp_enabled,
+    "efficient attention": torch._C._get_mem_efficient_sdp_enabled,
+    "math attention": torch._C._get_math_sdp_enabled,
+    "cudnn attention": _c("_get_cudnn_sdp_enabled"),
+    "attention order": lambda: tuple(_attention_order()),
+    "preferred blas": _c("_get_blas_preferred_backend"),
+    "preferred linalg": _c("_get_linalg_preferred_backend"),
+    "matmul fp16 accumulation": _c("_get_cublas_allow_fp16_accumulation"),
+    "deterministic warns": _c("_get_deterministic_algorithms_warn_only"),
+    "flash attention 3": _c("_get_fa3_sdp_enabled"),
+    "overrideable attention": _c("_get_overrideable_sdp_enabled"),
+    "math attention reduction": _c("_get_math_sdp_allow_fp16_bf16_reduction"),
+    "sm carveout": _c("_get_sm_carveout_experimental"),
+    "transformer fast path": torch.backends.mha.get_fastpath_enabled,
+    "default device": lambda: torch._C._len_torch_function_stack() and torch.get_default_device(),
+}
+# Of PyTorch 2.12 to 2.15: facts of versions that have none stay as they are.
+_LATER = {
+    "flash attention 4": "_get_fa4_sdp_enabled",
+    "matmul grouped": "_get_cublaslt_prefer_grouped_gemm",
+    "cudnn depthwise": "_get_cudnn_depthwise_kernel",
+    "native operators": "_get_native_aot_enabled",
+    "native operators masked": "_get_native_aot_unconditional_masked",
+    "layout of gradients": "_is_grad_layout_enforcement_enabled",
+}
+_QUESTIONS.update({name: getattr(torch._C, function) for name, function in _LATER.items() if hasattr(torch._C, function)})
+_FLASH = "flash attention's implementation"
+_registry = sys.modules.get("torch.nn.attention._registry")  # since 2.11
+if hasattr(_registry, "_FLASH_ATTENTION_ACTIVE"):  # kernels that are registered for PyTorch's operators
+    _QUESTIONS[_FLASH] = lambda: getattr(_registry, "_FLASH_ATTENTION_ACTIVE") and getattr(_registry, "_FLASH_ATTENTION_ACTIVE")[0]
+_PRECISIONS = (("generic", "all"), ("cuda", "all"), ("cuda", "matmul"), ("cuda", "conv"), ("cuda", "rnn"))
+_ENVIRONMENT = ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
+
+
+_CALLS = tuple(_QUESTIONS.values())
+# By (name, answer): what gives that answer where the question does, and only there, and is asked sooner, with its argument.
+_QUICKER: dict[tuple[str, Any], tuple[Any, ...]] = {
+    ("autocast", False): (torch.is_autocast_enabled,),  # of "cuda", where no other is named
+    ("default device", 0): (torch._C._len_torch_function_stack,),
+}
+
+
+@functools.cache
+def settle(index: int) -> None:
+    """PyTorch orders its attention kernels for the device when the first of them is chosen: the order would be another one in a process that
+    calls a function before, and in one that calls it after. Nothing is launched, and no memory is taken. Before the first modes() of a process."""
+    try:
+        one = torch.empty(1, 1, 0, 64, dtype=torch.float16, device=f"cuda:{index}")
+        torch._fused_sdp_choice(one, one, one)
+    except Exception:  # another version's
+        pass
+
+
+def changed(before: tuple[Any, ...]) -> str:
+    """Which of them are others now, in words; "" where none is."""
+    names = [*_QUESTIONS, "precisions"]
+    return ", ".join(f"{name} was {was!r} and is {now!r}" for name, was, now in zip(names, before, modes()) if was != now)
+
+
+def modes() -> tuple[Any, ...]:
+    """On every call."""
+    try:
+        return (*[question() for question in _CALLS], None)
+    except (AttributeError, RuntimeError):
+        found = [_ask(question) for question in _CALLS]
+    # The questions of precision fail where a program uses the newer settings.
+    return (*found, _ask(_precisions))
+
+
+def expect(tests: Tests, before: tuple[Any, ...]) -> list[tuple[Any, str]]:
+    """modes() gives `before`: each later call asks. Gives (object, name) of attributes that must stay."""
+    if len(before) != len(_CALLS) + 1 or before[-1] is not None:
+        tests.same(tests.answer(lambda: modes() == before), True)
+        return []
+    attributes = []
+    for name, question, answer in zip(_QUESTIONS, _CALLS, before):
+        is_own = question is _QUESTIONS[name]
+        code = _code_behind(name) if name in _CODE and is_own else None
+        if code is not None:
+            tests.code(*code, int(answer))
+        elif is_own and name == "default device" and answer == 0 and _expect_no_function_modes(tests):
+            pass
+        elif is_own and expect_code(tests, name, answer):
+            pass
+        elif name == "transformer fast path" and is_own and getattr(torch.backends.mha, "_is_fastpath_enabled", None) is answer:
+            attributes.append((torch.backends.mha, "_is_fastpath_enabled"))
+        elif name == _FLASH and is_own and question() == answer:
+            attributes.append((sys.modules["torch.nn.attention._registry"], "_FLASH_ATTENTION_ACTIVE"))
+        elif name == "attention order" and is_own:
+            if not _expect_order(tests, answer):
+                tests.equal(tests.answer(_attention_order), list(answer))
+        else:
+            _expect(tests, tests.answer(*_QUICKER.get((name, answer), (question,))), answer)
+    return attributes
+
+
+# PyTorch's own functions behind questions (of torch 2.11), which answer in a hundredth of the time that Python takes to ask, or in a thousandth where
+# the answer is an enumerator. None of them throws. Methods of at::Context say what Python says, as a number.
+_CODE = {
+    "cudnn": "userEnabledCuDNN", "cudnn benchmark": "benchmarkCuDNN", "cudnn deterministic": "deterministicCuDNN", "deterministic": "deterministicAlgorithms",
+    "deterministic warns": "deterministicAlgorithmsWarnOnly", "deterministic fill": "deterministicFillUninitializedMemory",
+    "flash attention": "userEnabledFlashSDP", "flash attention 3": "userEnabledFA3SDP", "efficient attention": "userEnabledMemEfficientSDP",
+    "math attention": "userEnabledMathSDP", "cudnn attention": "userEnabledCuDNNSDP", "overrideable attention": "userEnabledOverrideableSDP",
+    "math attention reduction": "allowFP16BF16ReductionMathSDP", "matmul fp16 accumulation": "allowFP16AccumulationCuBLAS",
+    "preferred blas": "blasPreferredBackend", "preferred linalg": "linalgPreferredBackend",
+}
+
+
+class _Function(NamedTuple):
+    """Of PyTorch's, whose answer now is expected later. `says`: "same": what Python says, as a number; "more": an enumerator that tells as much as
+    Python's answer or more. at: which byte of it."""
+
+    library: str
+    symbol: str
+    argument: int | None = 0  # None: at::globalContext()
+    says: str = "same"
+    at: int = 0
+
+
+_CUDA = 1  # c10::DeviceType
+_FUNCTIONS = {
+    "inference mode": _Function("libc10.so", "_ZN3c1013InferenceMode10is_enabledEv"),
+    "default dtype": _Function("libc10.so", "_ZN3c1031get_default_dtype_as_scalartypeEv", says="more"),
+    "autocast": _Function("libtorch_cpu.so", "_ZN2at8autocast19is_autocast_enabledEN3c1010DeviceTypeE", _CUDA),
+    "autocast cache": _Function("libtorch_cpu.so", "_ZN2at8autocast25is_autocast_cache_enabledEv"),
+    "matmul precision": _Function("libtorch_cpu.so", "_ZNK2at7Context22float32MatmulPrecisionEv", None, "more"),
+    "matmul tf32": _Function("libtorch_cpu.so", "_ZNK2at7Context15allowTF32CuBLASEv", None),
+    "matmul fp16 reduction": _Function("libtorch_cpu.so", "_ZNK2at7Context24allowFP16ReductionCuBLASEv", None, "more"),
+    "matmul bf16 reduction": _Function("libtorch_cpu.so", "_ZNK2at7Context24allowBF16ReductionCuBLASEv", None, "more"),
+    "cudnn tf32": _Function("libtorch_cpu.so", "_ZNK2at7Context14allowTF32CuDNNESt8optionalINS_9Float32OpEE", None),  # of no operator
+    "dispatch modes": _Function("libc10.so", "_ZN3c104impl20TorchDispatchModeTLS13any_modes_setEb"),  # PyTorch's own among them
+    "function modes": _Function("libtorch_cpu.so", "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv"),
+    "many function modes": _Function("libtorch_cpu.so", "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv", at=1),
+    "sm carveout": _Function("libtorch_cpu.so", "_ZNK2at7Context24_SMCarveout_EXPERIMENTALEv", None, at=4),  # std::optional<int>: whether there is one
+    "device": _Function("libc10_cuda.so", "_ZN3c104cuda14current_deviceEv"),
+}
+_TRACING = "libtorch_cpu.so", "_ZN5torch3jit6tracer15getTracingStateEv"  # a std::shared_ptr
+_INTERPRETERS = "libtorch_cpu.so", "_ZN2at9functorch20getDynamicLayerStackEv"  # a std::vector
+
+
+@functools.cache
+def _context() -> tuple[ctypes.CDLL, int]:
+    """(the library of PyTorch's settings, where they are: at::globalContext())."""
+    library = _symbols.library("libtorch_cpu.so")
+    get = library["_ZN2at13globalContextEv"]
+    get.restype = ctypes.c_void_p
+    return library, get()
+
+
+@functools.cache
+def _code_behind(name: str) -> tuple[int, int] | None:
+    """(a function of a pointer, the pointer) that gives the number of the answer, as a byte. None where this PyTorch has none that answers as it
+    is answered in Python."""
+    try:
+        library, at = _context()
+        method = f"2at7Context{len(_CODE[name])}{_CODE[name]}Ev"
+        function = next(library[symbol] for symbol in (f"_ZNK{method}", f"_ZN{method}") if hasattr(library, symbol))
+        function.restype, function.argtypes = ctypes.c_uint8, [ctypes.c_void_p]
+        is_it = function(at) == int(_QUESTIONS[name]())
+        return (ctypes.cast(function, ctypes.c_void_p).value or 0, at) if is_it else None
+    except (AttributeError, KeyError, OSError, StopIteration, TypeError, ValueError):
+        return None
+
+
+def expect_code(tests: Tests, name: str, answer: Any) -> bool:
+    """That PyTorch's function behind the question says what it says now. False where there is none, or where it says less than Python's answer."""
+    one = _FUNCTIONS.get(name)
+    function = _function(one.library, one.symbol) if one is not None else None
+    if one is None or function is None or name == "autocast" and answer or name == "sm carveout" and answer is not None:
+        return False
+    try:
+        argument = _context()[1] if one.argument is None else one.argument
+    except (AttributeError, KeyError, OSError):
+        return False
+    now = function(argument, None) >> 8 * one.at & 0xFF
+    if one.says == "same" and now != int(answer or 0):
+        return False
+    tests.code(ctypes.cast(function, ctypes.c_void_p).value or 0, argument, now, one.at)
+    return True
+
+
+_NO_NUMBER = 0xDEADBEEF  # is none of an enumerator
+_ORDER = "_ZN2at7Context16sDPPriorityOrderEv"  # a std::array of enumerators
+_MOST_NUMBERS, _ROOM = 8, 1024  # that a test compares; for a function that takes what it fills for PyTorch's settings, in a PyTorch of another kind
+
+
+def _expect_order(tests: Tests, order: Sequence[int]) -> bool:
+    """That PyTorch's function behind `_attention_order` gives these numbers. False where it does not now, in this PyTorch."""
+    function = _function("libtorch_cpu.so", _ORDER)
+    if platform.machine() != "x86_64":  # elsewhere the place of a large result is no argument
+        return False
+    if function is None or len(order) > _MOST_NUMBERS or not all(0 <= one < 256 for one in order):
+        return False
+    try:
+        at = _context()[1]
+    except (AttributeError, KeyError, OSError):
+        return False
+    found = (ctypes.c_uint32 * _ROOM)(*[_NO_NUMBER] * _ROOM)
+    function(ctypes.addressof(found), at)
+    if list(found) != [*order, *[_NO_NUMBER] * (_ROOM - len(order))]:
+        return False
+    tests.code_numbers(ctypes.cast(function, ctypes.c_void_p).value or 0, at, order)
+    return True
+
+
+@functools.cache
+def _function(library: str, symbol: str) -> Any:
+    """None where this PyTorch has none of this name."""
+    try:
+        found = _symbols.library(library)[symbol]
+    except (AttributeError, OSError):
+        return None
+    found.restype, found.argtypes = ctypes.c_uint64, [ctypes.c_void_p, ctypes.c_void_p]
+    return found
+
+
+def _address(where: tuple[str, str]) -> int:
+    """0 where this PyTorch has none."""
+    function = _function(*where)
+    return (ctypes.cast(function, ctypes.c_void_p).value or 0) if function is not None else 0
+
+
+def _expect(tests: Tests, register: int, answer: Any) -> None:
+    if answer is None or isinstance(answer, (bool, torch.dtype)):
+        tests.same(register, answer)
+    elif type(answer).__module__ == "torch._C" and hasattr(type(answer), "__members__"):
+        tests.number(register, int(answer))  # enumerators of PyTorch's C++ are new objects each time, and quicker as numbers
+    else:
+        tests.equal(register, answer)
+
+
+def _precisions() -> str:
+    return " ".join(torch._C._get_fp32_precision_getter(*one) for one in _PRECISIONS)
+
+
+_hooks, _forward_ad = torch.nn.modules.module, torch.autograd.forward_ad
+_dispatch_modes, _function_modes = torch._C._len_torch_dispatch_stack, torch._C._len_torch_function_stack
+_is_tracing, _interpreters = torch._C._is_tracing, torch._C._functorch.peek_interpreter_stack
+
+
+def is_inside() -> bool:
+    """The caller's own modes, tracers and global hooks see each operator: a replay would have none."""
+    return bool(_dispatch_modes() or _hooks._global_forward_hooks or _hooks._global_forward_pre_hooks or _is_tracing()
+                or _interpreters() is not None  # vmap, grad
+                or _forward_ad._current_level >= 0  # tensors may have tangents
+                or (_function_modes() and _has_own_function_mode()))
+
+
+def expect_outside(tests: Tests) -> list[tuple[Any, str]]:
+    """not is_inside(). Gives (object, name) of attributes that must stay."""
+    if not expect_code(tests, "dispatch modes", False):
+        tests.number(tests.answer(_dispatch_modes), 0)
+    tests.empty(_hooks._global_forward_hooks)
+    tests.empty(_hooks._global_forward_pre_hooks)
+    tracing, interpreters = _address(_TRACING), _address(_INTERPRETERS)
+    if tracing:
+        tests.code_is_null(tracing)
+    else:
+        tests.same(tests.answer(_is_tracing), False)
+    if interpreters:
+        tests.code_is_empty(interpreters)
+    else:
+        tests.same(tests.answer(_interpreters), None)
+    if _function_modes():  # whose number is a mode
+        tests.same(tests.answer(_has_own_function_mode), False)
+    return [(_hooks, "_global_forward_hooks"), (_hooks, "_global_forward_pre_hooks"), (_forward_ad, "_current_level")]
+
+
+def _expect_no_function_modes(tests: Tests) -> bool:
+    """There are fewer than 65,536 of them in any case."""
+    return expect_code(tests, "function modes", 0) and expect_code(tests, "many function modes", 0)
+
+
+def _has_own_function_mode() -> bool:
+    return any(not isinstance(torch._C._get_function_stack_at(i), torch.utils._device.DeviceContext)
+               for i in range(torch._C._len_torch_function_stack()))
+
+
+@functools.cache
+def _cudnn_version() -> str:
+    return str(_ask(torch.backends.cudnn.version))
+
+
+def facts(now: tuple[Any, ...], packages: Any, how: str) -> dict[str, str]:
+    """Guards. `now`: what modes() gave. `how` it is compiled, "" where it is not."""
+    found = {f"torch.{name}": str(value) for name, value in zip((*_QUESTIONS, "precisions"), now)}
+    found["torch.version"] = torch.__version__
+    found["torch.git"] = str(torch.version.git_version)
+    found["torch.cuda"] = str(torch.version.cuda)
+    found["torch.cudnn"] = _cudnn_version()
+    found["torch.compiled"] = how or "False"
+    found["python"] = _code.python_version()
+    for name in _ENVIRONMENT:
+        found[f"torch.env.{name}"] = os.environ.get(name, "(unset)")
+    for package in sorted(packages) + (["triton"] if how else []):
+        if package != "torch":
+            found[f"package.{package}"] = _code.version_of(package)
+    return found

@@ -1,0 +1,277 @@
+"""What a function gave back, as an entry can say it: tensors that a replay writes, views of what it was given, the very objects of the
+call, and plain values."""
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import sys
+from typing import Any, Callable, Iterator, Mapping, Sequence
+
+import torch
+
+from warmgraph import errors
+from warmgraph.core.serving._stored import VERSION
+from warmgraph.torch.read import _tensors
+from warmgraph.torch.replay import _carried
+from warmgraph.torch.replay._regions import Region, storage_key
+
+ALIGNMENT = 256  # bytes, of what cudaMalloc gives at least (CUDA C Programming Guide, Device Memory Accesses); guards count no more
+_PLAIN = (bool, int, float, str, type(None))
+
+
+@dataclasses.dataclass(frozen=True)
+class Output:
+    """A tensor that the graph writes."""
+
+    name: str
+    dtype: str  # PyTorch's name
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def made(self, device: torch.device) -> torch.Tensor:
+        return torch.empty_strided(self.sizes, self.strides, dtype=_tensors.dtype_of(self.dtype), device=device)
+
+
+@dataclasses.dataclass
+class Described:
+    """The structure of a result. `fresh`: its tensors for which there are `outputs`, in their order."""
+
+    tree: Any
+    outputs: list[Output]
+    fresh: list[torch.Tensor]
+
+
+class _Describer:
+    def __init__(self, objects: dict[str, Any], regions: Sequence[Region], takes_parts: bool) -> None:
+        self._takes_parts = takes_parts
+        self._paths = {id(value): path for path, value in reversed(objects.items()) if not isinstance(value, (*_PLAIN, type, tuple))}
+        self._regions = {int(region.storage.data_ptr()): region for region in regions}
+        self.outputs: list[Output] = []
+        self.fresh: list[torch.Tensor] = []
+        self._seen: dict[int, int] = {}
+        self._places: list[tuple[str, torch.Tensor]] = []  # of `fresh`
+
+    def tree(self, path: str, value: Any) -> Any:
+        if isinstance(value, _PLAIN) and type(value) in _PLAIN:
+            return {"plain": repr(value) if isinstance(value, float) and not math.isfinite(value) else value,
+                    **({"type": "float"} if isinstance(value, float) else {})}
+        if id(value) in self._paths:
+            return {"same": self._paths[id(value)]}
+        if isinstance(value, torch.Tensor):
+            return self._tensor(path, value)
+        self._expect_no_more(path, value)
+        if isinstance(value, dict) and not dataclasses.is_dataclass(value):
+            return {"dict": _class_name(path, value), "items": [[self._key(path, key), self.tree(f"{path}[{key!r}]", one)]
+                                                               for key, one in value.items()]}
+        if isinstance(value, (list, tuple)):
+            fields = getattr(value, "_fields", None)
+            return {"sequence": _class_name(path, value), "named": fields is not None,
+                    "of": [self.tree(f"{path}[{i}]", one) for i, one in enumerate(value)]}
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return {"data": _class_name(path, value), "fields": [[field.name, self.tree(f"{path}.{field.name}", getattr(value, field.name))]
+                                                                 for field in dataclasses.fields(value)]}
+        raise errors.NotRecordable(f"{path} is a {type(value).__module__}.{type(value).__qualname__}, which a replay cannot make: return "
+                                   "tensors, plain values, and lists, tuples, dicts and data classes of them")
+
+    def _expect_no_more(self, path: str, value: Any) -> None:
+        fields = {field.name for field in dataclasses.fields(value)} if dataclasses.is_dataclass(value) else set()
+        more = sorted(set(getattr(value, "__dict__", ())) - fields)
+        if more and isinstance(value, (dict, list, tuple)) or more and fields:
+            raise errors.NotRecordable(f"{path} has the attribute {more[0]!r}, which a replay cannot make: keep it in an item or a field")
+
+    def _expect_apart(self, path: str, tensor: torch.Tensor) -> None:
+        for other_path, other in self._places:
+            if storage_key(tensor) == storage_key(other) and _tensors.overlap(tensor, other):
+                raise errors.NotRecordable(f"{path} shares memory with {other_path}, and a replay gives each its own: return the whole before its "
+                                           "parts, one of them, or a clone()")
+        self._places.append((path, tensor))
+
+    def _whole_of(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """A result before it that holds all of it, and lies in a replay's memory as it lies here."""
+        for _, other in self._places:
+            if storage_key(tensor) == storage_key(other):
+                start = _tensors.start_in_storage(tensor) - _tensors.start_in_storage(other)
+                is_within = 0 <= start <= _tensors.extent(other) - _tensors.extent(tensor) and start % tensor.element_size() == 0
+                if is_within and _is_dense(other):
+                    return other
+        return None
+
+    def _key(self, path: str, key: Any) -> Any:
+        if type(key) not in (str, int, bool):
+            raise errors.NotRecordable(f"{path} has the key {key!r} of type {type(key).__qualname__}: return dicts with texts or numbers")
+        return key
+
+    def _tensor(self, path: str, tensor: torch.Tensor) -> Any:
+        why = _tensors.why_unusable(tensor)
+        if why:
+            raise errors.NotRecordable(f"{path} {why}")
+        if id(tensor) in self._seen:
+            return {"output": self._seen[id(tensor)]}
+        region = self._regions.get(storage_key(tensor)) if tensor.numel() else None
+        if region is not None:  # a view of what it was given
+            first = region.places[0]
+            return {"view": first.path, **_seen_from(first.tensor, tensor)}
+        whole = self._whole_of(tensor) if self._takes_parts and tensor.numel() else None
+        if whole is not None:
+            return {"part": self._seen[id(whole)], **_seen_from(whole, tensor)}
+        self._expect_apart(path, tensor)
+        like = torch.empty_like(tensor, device="meta")  # dense, in the same order of dimensions
+        self._seen[id(tensor)] = len(self.outputs)
+        self.outputs.append(Output(f"result{len(self.outputs)}", _tensors.text_of(tensor.dtype), tuple(tensor.size()), tuple(like.stride())))
+        self.fresh.append(tensor)
+        return {"output": self._seen[id(tensor)]}
+
+
+def _seen_from(base: torch.Tensor, tensor: torch.Tensor) -> dict[str, Any]:
+    return {"start": _tensors.start_in_storage(tensor) - _tensors.start_in_storage(base), "dtype": _tensors.text_of(tensor.dtype), "sizes": list(tensor.size()),
+            "strides": list(tensor.stride())}
+
+
+def _seen(tree: Any, base: torch.Tensor) -> torch.Tensor:
+    start = _tensors.start_in_storage(base) + tree["start"]
+    return _tensors.view_of(base.untyped_storage(), _tensors.dtype_of(tree["dtype"]), start, tree["sizes"], tree["strides"], base.device)
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    """A tensor that is made like it has the same strides, and no byte between its elements."""
+    like = torch.empty_like(tensor, device="meta")
+    return like.stride() == tensor.stride() and _tensors.extent(tensor) == tensor.numel() * tensor.element_size()
+
+
+def _class_name(path: str, value: Any) -> str:
+    kind = type(value)
+    if "<locals>" in kind.__qualname__:
+        raise errors.NotRecordable(f"{path} is a {kind.__module__}.{kind.__qualname__}, which another process cannot find: define the "
+                                   "class at the top of its module")
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def described(value: Any, objects: dict[str, Any], regions: Sequence[Region], takes_parts: bool = False) -> Described:
+    """NotRecordable names what a replay cannot give. takes_parts: a result may be a view of one before it, which has no output of its own."""
+    describer = _Describer(objects, regions, takes_parts)
+    tree = describer.tree("result", value)
+    return Described(tree, describer.outputs, describer.fresh)
+
+
+# --- metadata
+
+
+def to_text(described: Described, regions: Sequence[Region], draws: int, objects: Mapping[str, Any]) -> str:
+    """What an entry carries. `objects`: what the paths name that surround the call. Aliases and contents are for processes
+    without PyTorch (core/serving/_stored.py). Older entries lack these, or have "met", which nothing reads."""
+    return json.dumps({
+        "warmgraph.torch": VERSION, "result": described.tree, "draws": draws,
+        "outputs": [[one.name, one.dtype, list(one.sizes), list(one.strides)] for one in described.outputs],
+        "written": [region.name for region in regions if region.is_state and region.is_written],
+        "aligned": {region.name: alignment_of(region.pointer) for region in regions if not region.is_state and not region.is_written},
+        "aliases": _carried.aliases(regions, objects), "contents": _carried.contents(regions, objects),
+    }, separators=(",", ":"))
+
+
+def alignment_of(pointer: int) -> int:
+    return min(pointer & -pointer, ALIGNMENT) or ALIGNMENT
+
+
+@dataclasses.dataclass(frozen=True)
+class Metadata:
+    tree: Any
+    outputs: tuple[Output, ...]
+    written: frozenset[str]  # states
+    draws: int  # by how much the generator's offset grows
+    aligned: Mapping[str, int]  # bytes, of the inputs that are not written: what the recording's were aligned to
+    pair: Any = None  # of a forward half: what _pair_metadata reads
+
+
+def from_text(text: str) -> Metadata:
+    """Corrupt for anything that to_text does not write."""
+    try:
+        found = json.loads(text)
+        if found["warmgraph.torch"] != VERSION:
+            raise errors.Stale(f"metadata of version {found['warmgraph.torch']}, expected {VERSION}")
+        outputs = tuple(Output(str(name), str(dtype), tuple(map(int, sizes)), tuple(map(int, strides)))
+                        for name, dtype, sizes, strides in found["outputs"])
+        return Metadata(found["result"], outputs, frozenset(map(str, found["written"])), int(found["draws"]),
+                        {str(name): max(1, int(alignment)) for name, alignment in found["aligned"].items()}, found.get("pair"))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise errors.Corrupt(f"the entry's metadata cannot be read: {error}") from None
+
+
+# --- back
+
+
+def rebuilt(tree: Any, outputs: Sequence[torch.Tensor], objects: Callable[[str], Any]) -> Any:
+    """The result of a replay. `objects(path)`: what the call has there."""
+    if "plain" in tree:
+        return float(tree["plain"]) if tree.get("type") == "float" else tree["plain"]
+    if "same" in tree:
+        return objects(tree["same"])
+    if "output" in tree:
+        return outputs[tree["output"]]
+    if "view" in tree:
+        return _seen(tree, objects(tree["view"]))
+    if "part" in tree:
+        return _seen(tree, outputs[tree["part"]])
+    if "sequence" in tree:
+        kind, items = _class(tree["sequence"]), [rebuilt(one, outputs, objects) for one in tree["of"]]
+        return kind(*items) if tree["named"] else kind(items)
+    if "dict" in tree:
+        pairs = {key: rebuilt(one, outputs, objects) for key, one in tree["items"]}
+        kind = _class(tree["dict"])
+        return pairs if kind is dict else kind(pairs)
+    return _data(_class(tree["data"]), {name: rebuilt(one, outputs, objects) for name, one in tree["fields"]})
+
+
+def _data(kind: Any, fields: dict[str, Any]) -> Any:
+    if issubclass(kind, dict):  # transformers' outputs fill themselves
+        return kind(**{name: value for name, value in fields.items() if value is not None})
+    made = object.__new__(kind)
+    for name, value in fields.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+def _class(name: str) -> Any:
+    """Never imported: a module that nobody loaded is NotFound."""
+    module, _, path = name.partition(":")
+    found: Any = sys.modules.get(module)
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    if not isinstance(found, type):
+        raise errors.NotFound(f"the result is a {path} of {module}, which is not imported: import it before the call")
+    return found
+
+
+def paths_in(tree: Any) -> Iterator[str]:
+    """What `rebuilt` will ask for."""
+    if isinstance(tree, dict):
+        yield from (tree[kind] for kind in ("same", "view") if isinstance(tree.get(kind), str))
+        for one in tree.values():
+            yield from paths_in(one)
+    elif isinstance(tree, list):
+        for one in tree:
+            yield from paths_in(one)
+
+
+def why_not_rebuilt(metadata: Metadata, objects: Callable[[str], Any]) -> str:
+    """Why `rebuilt` would fail, which must not be found out after a launch, or ""."""
+    try:
+        rebuilt(metadata.tree, [one.made(torch.device("meta")) for one in metadata.outputs], objects)
+    except Exception as error:
+        return f"the result cannot be made again ({type(error).__name__}: {error}): return lists, tuples, dicts or data classes"
+    return ""
+
+
+def missing_class(tree: Any) -> str:
+    """Why `rebuilt` would fail, or ""."""
+    if isinstance(tree, dict):
+        for kind in ("sequence", "dict", "data"):
+            if kind in tree:
+                try:
+                    _class(tree[kind])
+                except errors.NotFound as error:
+                    return str(error)
+        return next(filter(None, map(missing_class, tree.values())), "")
+    if isinstance(tree, list):
+        return next(filter(None, map(missing_class, tree)), "")
+    return ""

@@ -1,0 +1,81 @@
+"""Whether a call is a part of what somebody else runs, captures, compiles or watches."""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import operator
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any, Callable
+
+import torch
+
+from warmgraph.arrays import _current_run
+from warmgraph.calls._steady_calls import Tests
+from warmgraph.torch.read import _symbols
+from warmgraph.torch.replay import _modes
+
+_RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED (cuda.h)
+
+
+class _Running(threading.local):
+    """Of functions that run in this thread."""
+
+    depth = 0
+
+    def __enter__(self) -> None:
+        self.depth += 1
+        _current_run.threads.append(threading.get_ident())
+
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1
+        _current_run.threads.remove(threading.get_ident())
+
+
+running = _Running()
+_is_stream_capturing: Callable[[], bool] = getattr(torch._C, "_cuda_isCurrentStreamCapturing", torch.cuda.is_current_stream_capturing)
+
+
+def is_inside() -> bool:
+    """A part of what somebody else runs, captures, compiles or watches."""
+    return running.depth > 0 or torch.compiler.is_compiling() or is_captured() or _modes.is_inside()
+
+
+def expect_outside(tests: Tests, asks_stream: bool) -> list[tuple[Any, str]]:
+    """not is_inside(), but for the modes. Gives (object, name) of attributes that must stay. asks_stream: the launch asks its stream itself whether it
+    captures, in a third of the time."""
+    if _current_run.threads:  # others': they may run on for long
+        tests.number(tests.answer(operator.attrgetter("depth"), running), 0)
+        tests.items(tests.answer(operator.attrgetter("runs"), _current_run.state), 0)
+    else:
+        tests.empty(_current_run.threads)
+    if not asks_stream:
+        tests.same(tests.answer(_is_stream_capturing if torch.cuda.is_initialized() else is_captured), False)
+    if vars(torch.compiler).get("_is_compiling_flag") is False:
+        return [(torch.compiler, "_is_compiling_flag")]
+    tests.same(tests.answer(torch.compiler.is_compiling), False)
+    return []
+
+
+def is_captured() -> bool:
+    return torch.cuda.is_initialized() and _is_stream_capturing()
+
+
+def first_run_allowed() -> contextlib.AbstractContextManager[None]:
+    """For a call in the caller's own capture. His calls before may all have been replays, so that this is the function's first run in the process:
+    it may allocate, load code and make a library's handle, and what is not compiled yet runs uncompiled, for Dynamo cannot compile in a capture."""
+    return _first_run() if running.depth == 0 and is_captured() else contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _first_run() -> Iterator[None]:
+    mode = ctypes.c_int(_RELAXED)
+    exchange = _symbols.driver().cuThreadExchangeStreamCaptureMode
+    exchange(ctypes.byref(mode))
+    try:
+        # Before Dynamo was imported nothing is compiled, and to import it takes seconds.
+        with torch.compiler.set_stance("eager_on_recompile") if "torch._dynamo" in sys.modules else contextlib.nullcontext():
+            yield
+    finally:
+        exchange(ctypes.byref(mode))

@@ -1,0 +1,177 @@
+"""A call that is like one that was replayed: looked at natively, and launched."""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import inspect
+import itertools
+import logging
+from typing import Any, Callable, Mapping, Sequence
+
+import torch
+
+from warmgraph import errors
+from warmgraph.calls import _steady_calls
+from warmgraph.calls._steady_calls import OTHERWISE, Tests
+from warmgraph.core.binding import _fork
+from warmgraph.reading import _objects
+from warmgraph.torch.read import _structure, _tensor_reader, _tensors
+from warmgraph.torch.replay import _entry, _gate, _launching, _modes, _outputs, _pausing
+from warmgraph.torch.replay._bound import Bound
+from warmgraph.torch.replay._call import Call, NotSteady
+
+_log = logging.getLogger("warmgraph")
+
+
+class Steady:
+    """Made of a call that was replayed. `call` replays one that is like it, or gives OTHERWISE. Thread-safe."""
+
+    def __init__(self, bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature, outside: Outside) -> None:
+        call, variant = bound.call, bound.variant
+        framework = _tensor_reader.framework()
+        if framework is None or bound._staged or bound.loan is not variant.loan or not _defaults_are_fixed(args, kwargs, signature):
+            raise NotSteady
+        self._device, self._entry = call.device, variant.function
+        self._words, self._draws, self._loan = variant.words, variant.metadata.draws, bound.loan
+        bound_states = self._entry.bound_states
+        if bound_states != bound.states:  # another thread bound the entry to another object's memory since
+            raise NotSteady
+        self._args = self._entry.own_args()
+        tests, is_plain = Tests(), self._words is None and self._loan is None
+        self._asks_stream = is_plain and torch.cuda.is_initialized()
+        attributes = [*outside(tests, self._asks_stream), *_modes.expect_outside(tests), *_modes.expect(tests, call.modes), (_fork, "_generation"),
+                      (self._entry, "_pointer"), (self._entry, "bound_states")]
+        makers = self._makers(bound, tests)
+        given = _structure.expect(tests, args, kwargs, call.around.reached)
+        values = [value for _, value in given.values]
+        if any(id(value) in call.around.ids and not (type(value) is tuple and not value) for value in values):  # there is one empty tuple
+            raise NotSteady  # given and held: of a call that is given another one, nothing is known
+        always = _objects.Snapshot(given.classes, [(vars(one), name) for one, name in attributes])
+        self._result, self._output = _result_of(variant.metadata.tree, call, values)
+        result = _steady_calls.Result(self._result, self._output, [register for register, _ in given.values], OTHERWISE)
+        lent = self._loan.ranges() if self._loan is not None else []
+        states = [*((region.pointer, region.pointer + region.nbytes) for region in call.states), *lent]
+        self._look = _steady_calls.made(tests, call.around.ids, call.around.looks(always, _addresses(call, bound.states)), self._inputs(bound, given), states, makers, self._args,
+                                        _entry.FLAT, framework, self._launch() if is_plain else None, result, _gate.moves,
+                                        _tensor_reader.telling_bytes())
+        self.call = self._look if is_plain else self._called
+
+    def _launch(self) -> _steady_calls.Launch:
+        entry, index = self._entry, self._device.index or 0
+        enqueue, is_capturing = (entry.enqueue_uncaptured, entry.is_capturing) if self._asks_stream else (entry.enqueue, None)
+        return _steady_calls.Launch(entry.lock, _launching.native_stream, index, functools.partial(_launching.view_of, entry.device), _pausing.replays,
+                                    _pausing.OFTEN, _pausing.replayed_often, enqueue, entry.handle, functools.partial(_failed, entry.expect_ok), is_capturing)
+
+    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Draws random numbers, or lends its results."""
+        with _gate.using, self._loan.lock if self._loan is not None else contextlib.nullcontext(), self._entry.lock:
+            found = self._look(args, kwargs)
+            if found is OTHERWISE:
+                return OTHERWISE
+            outputs, values = found
+            try:
+                _launching.launched(self._entry, self._device, self._words, self._draws, functools.partial(self._entry.launch, args=self._args))
+            except (errors.MissForbidden, *_launching.NOT_LAUNCHED):
+                return OTHERWISE
+            if self._loan is not None:
+                outputs = self._loan.lend()
+        return outputs[self._output] if self._result is None else self._result(outputs, values)
+
+    def _inputs(self, bound: Bound, given: _structure.Arguments) -> list[_steady_calls.Input]:
+        """The tensors of the arguments. NotSteady where one is not by itself what the graph reads."""
+        aligned = bound.variant.metadata.aligned
+        tensors = {id(value): (register, value) for register, value in given.values if isinstance(value, torch.Tensor)}
+        found = []
+        for number, region in enumerate(bound.call.inputs):
+            register, tensor = tensors.pop(id(region.places[0].tensor), (0, None))
+            if tensor is None or len(region.places) != 1:
+                raise NotSteady
+            found.append(_steady_calls.Input(register, tensor, region.nbytes, aligned.get(region.name, 0), _entry.address_place(self._args, number)))
+        if any(tensor.numel() for _, tensor in tensors.values()):
+            raise NotSteady
+        return found + [_steady_calls.Input(register, tensor, 0, 0, None) for register, tensor in tensors.values()]
+
+    def _makers(self, bound: Bound, tests: Tests) -> list[_steady_calls.Maker]:
+        """Of the outputs: those that have elements have an address."""
+        places = itertools.count(len(bound.call.inputs))
+        at = [_entry.address_place(self._args, next(places)) if one.numel() else None for one in bound.outputs]
+        if self._loan is None:
+            makers = _makers_of(bound.variant.metadata.outputs, self._device, tests)
+            return [_steady_calls.Maker(make, arguments, place) for (make, arguments), place in zip(makers, at)]
+        for one, place in zip(self._loan.memory(), at):
+            if place is not None:
+                ctypes.c_uint64.from_address(place).value = one.data_ptr() - _entry.FLAT
+        return []
+
+
+# That a call is no part of what somebody else runs, but for a capture of the stream where that is asked: attributes that must stay.
+Outside = Callable[[Tests, bool], "list[tuple[Any, str]]"]
+
+
+def _addresses(call: Call, pointers: Sequence[int]) -> dict[int, int]:
+    """Where the tensors of the states lay at the launch, by id. Another thread may have moved them since."""
+    return {id(place.tensor): pointer + _tensors.start_in_storage(place.tensor) - region.start
+            for region, pointer in zip(call.states, pointers) for place in region.places}
+
+
+def _failed(expect_ok: Callable[[int], Any], status: int) -> Any:
+    """Where nothing was launched it is another call."""
+    try:
+        expect_ok(status)
+    except (errors.MissForbidden, *_launching.NOT_LAUNCHED):
+        return OTHERWISE
+
+
+def _makers_of(outputs: Sequence[_outputs.Output], device: torch.device, tests: Tests) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
+    """(what gives memory for an output, its arguments): what Inductor's code calls, where that serves the device, in a third of the time."""
+    rows = [(tuple(one.sizes), tuple(one.strides), _tensors.dtype_of(one.dtype)) for one in outputs]
+    quick = getattr(getattr(getattr(torch._C, "_dynamo", None), "guards", None), f"_empty_strided_{device.type}", None)
+    if quick is not None and device.type != "cpu":  # it makes it on the current device
+        current, index = torch._C._cuda_getDevice, device.index or 0
+        if current() != index:
+            quick = None
+        elif not _modes.expect_code(tests, "device", index):
+            tests.number(tests.answer(current), index)
+    if quick is not None:
+        return [(quick, row) for row in rows]
+    return [(functools.partial(torch.empty_strided, dtype=dtype, device=device), (sizes, strides)) for sizes, strides, dtype in rows]
+
+
+def _defaults_are_fixed(args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature) -> bool:
+    """Those of parameters that the call leaves out."""
+    given = signature.bind(*args, **kwargs).arguments
+    return all(_structure.is_fixed(one.default) for name, one in signature.parameters.items()
+               if name not in given and one.default is not one.empty)
+
+
+def _result_of(tree: Any, call: Call, values: Sequence[Any]) -> tuple[Callable[[Sequence[Any], tuple[Any, ...]], Any] | None, int]:
+    """(what gives a result of outputs and of what was read of the arguments, 0), or (None, the number of the output that it is)."""
+    if tree.keys() == {"output"}:
+        return None, tree["output"]
+    index = {id(one): i for i, one in enumerate(values)}
+    of_arguments, others = {}, {}
+    for path in _outputs.paths_in(tree):
+        value = call.object(path)
+        if id(value) in index:
+            of_arguments[path] = index[id(value)]
+        elif id(value) in call.around.ids:
+            others[path] = value
+        else:
+            raise NotSteady
+
+    def rebuilt(outputs: Sequence[Any], found: tuple[Any, ...]) -> Any:
+        return _outputs.rebuilt(tree, outputs, lambda path: found[of_arguments[path]] if path in of_arguments else others[path])
+
+    return rebuilt, 0
+
+
+def steady_of(bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature, outside: Outside) -> Steady | None:
+    """None where each such call must be read."""
+    try:
+        return Steady(bound, args, kwargs, signature, outside)
+    except (NotSteady, _steady_calls.Moved, _structure.NoTests):
+        return None
+    except Exception:  # the call that it was made of has its result
+        _log.debug("later calls are read at length", exc_info=True)
+        return None
