@@ -11,10 +11,10 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
-from warmgraph.reading import _objects  # noqa: E402
-from warmgraph.torch.calls import _function  # noqa: E402
+from warmgraph.reading import _native_snapshots  # noqa: E402
+from warmgraph.torch.calls import _torch_function  # noqa: E402
 
-if _objects.exchange_of(torch.Tensor) is None:
+if _native_snapshots.exchange_of(torch.Tensor) is None:
     pytest.skip("this PyTorch or Python has no table of DLPack's", allow_module_level=True)
 
 FACTOR = 2.0
@@ -79,13 +79,13 @@ class Reads:
     """How often a call was read at length."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.count, read = 0, _function.TorchFunction._read
+        self.count, read = 0, _torch_function.TorchFunction._read
 
         def counted(function: Any, *given: Any) -> Any:
             self.count += 1
             return read(function, *given)
 
-        monkeypatch.setattr(_function.TorchFunction, "_read", counted)
+        monkeypatch.setattr(_torch_function.TorchFunction, "_read", counted)
 
     def of(self, call: Callable[[], Any]) -> int:
         before = self.count

@@ -17,8 +17,8 @@ from typing import Any, Callable, Iterator
 import numpy
 import torch
 
-from warmgraph.reading import _code as _plain_code, _walk
-from warmgraph.torch.read import _code, _sharing, _tensors, _walking
+from warmgraph.reading import _reached_code, _walker
+from warmgraph.torch.read import _installed_code, _shared_modules, _tensors, _torch_walker
 from warmgraph.torch.replay import _regions
 
 KEPT = pathlib.Path(__file__).with_name("kept_facts.txt")
@@ -183,19 +183,19 @@ def models() -> Iterator[tuple[str, Any, dict[str, Any]]]:
     yield "function", closing(), {"x": torch.zeros(3), "factor": 0.25, "more": (1, "a"), "named": {"b": torch.ones(1)}}
 
 
-def _lines(walker: _walking.Walker) -> Iterator[str]:
+def _lines(walker: _torch_walker.Walker) -> Iterator[str]:
     yield from (f"{path} = {text}" for path, text in walker.found.facts.items())
     yield from (f"tensor {place.path} of {place.via}" for place in walker.places)
     yield from (f"{path} = {text}" for path, text in _regions.facts_of(_regions.regions_of_walk(walker), walker.parts).items())
     yield f"objects {' '.join(walker.objects)}"
-    yield f"classes {' '.join(f'{_plain_code.name_of_class(kind)}:{int(made)}' for kind, made in walker.classes.items())}"
+    yield f"classes {' '.join(f'{_reached_code.name_of_class(kind)}:{int(made)}' for kind, made in walker.classes.items())}"
     yield f"functions {' '.join(one.__qualname__ for one in walker.functions.values())}"
     yield f"watched {len(walker.watched)} compiled {' '.join(sorted(walker.compiled_via))}"
 
 
-def _read(model: Any, arguments: dict[str, Any], known: _sharing.Known | None = None) -> _walking.Walker:
+def _read(model: Any, arguments: dict[str, Any], known: _shared_modules.Known | None = None) -> _torch_walker.Walker:
     function, owner = (run_module, model) if isinstance(model, torch.nn.Module) else (model, None)
-    return _walking.read(_code.Reached(function), arguments, owner, known=known)[0]
+    return _torch_walker.read(_installed_code.Reached(function), arguments, owner, known=known)[0]
 
 
 def _without_torch() -> Iterator[str]:
@@ -213,7 +213,7 @@ def _without_torch() -> Iterator[str]:
 
     holder = Holder()
     one = numpy.zeros((2, 3), numpy.float32)
-    found = _walk.read(_plain_code.Reached(holder.run), {"x": one, "y": {"again": one, "of": [Settings(), scaled, Mode.fast]}}, holder)
+    found = _walker.read(_reached_code.Reached(holder.run), {"x": one, "y": {"again": one, "of": [Settings(), scaled, Mode.fast]}}, holder)
     yield from (f"{path} = {text}" for path, text in found.facts.items())
     yield f"arrays {' '.join(path for path, _ in found.leaves())}"
 
@@ -237,7 +237,7 @@ def facts(has_digests: bool = False) -> str:
         written = [f"PyTorch {torch.__version__.partition('+')[0]}"]
         for name, model, arguments in models():
             written += ["", f"--- {name}", *_lines(_read(model, arguments))]
-            shared = list(_lines(_read(model, arguments, _sharing.Known())))
+            shared = list(_lines(_read(model, arguments, _shared_modules.Known())))
             written += ["as a part: the same"] if sorted(shared) == sorted(written[-len(shared):]) else ["as a part:", *shared]
         written += ["", "--- tensors on the host", *_on_another_device(), "", "--- without PyTorch", *_without_torch()]
     finally:

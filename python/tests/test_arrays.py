@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 import warmgraph
 from warmgraph import InvalidArgument, dtypes
-from warmgraph.arrays import _foreign
+from warmgraph.arrays import _foreign_arrays
 from warmgraph.core.binding import _library
 
 
@@ -88,8 +88,8 @@ def test_memory_is_given_back(device, monkeypatch):
 @pytest.mark.parametrize("view", [lambda x: x, lambda x: x[1:, ::2], lambda x: x.T])
 def test_dlpack_says_where_memory_is(dtype, view):
     values = view(numpy.zeros((4, 6), dtype))
-    found = _foreign.of_dlpack(values)
-    assert (found.device, found.pointer, found.shape) == (_foreign.HOST, values.ctypes.data, values.shape)
+    found = _foreign_arrays.of_dlpack(values)
+    assert (found.device, found.pointer, found.shape) == (_foreign_arrays.HOST, values.ctypes.data, values.shape)
     assert found.dtype == dtypes.canonical(dtype)
     strides = found.strides or tuple(stride // values.itemsize for stride in values.strides)
     assert strides == tuple(stride // values.itemsize for stride in values.strides)
@@ -105,11 +105,11 @@ class OnCuda:
 
 
 def test_cuda_array_interface_says_where_memory_is():
-    found = _foreign.of_cuda_array_interface(OnCuda(strides=(4, 8)))
+    found = _foreign_arrays.of_cuda_array_interface(OnCuda(strides=(4, 8)))
     assert (found.pointer, found.shape, found.dtype, found.strides) == (0x7F0000001000, (2, 3), "f32", (1, 2))
-    assert _foreign.of_cuda_array_interface(OnCuda()).strides is None
+    assert _foreign_arrays.of_cuda_array_interface(OnCuda()).strides is None
     with pytest.raises(InvalidArgument, match="no multiples of 4 bytes"):
-        _foreign.of_cuda_array_interface(OnCuda(strides=(6, 2)))
+        _foreign_arrays.of_cuda_array_interface(OnCuda(strides=(6, 2)))
 
 
 def test_memory_of_another_device_is_refused(device):

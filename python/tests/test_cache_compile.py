@@ -16,7 +16,7 @@ import pytest
 import warmgraph
 from conftest import COUNT, REPOSITORY
 from warmgraph import Config, InvalidArgument, MissForbidden, Scalar, Tensor, cache_compile, like
-from warmgraph.arrays._leaves import expect_apart
+from warmgraph.arrays._array_arguments import expect_apart
 
 GRID, BLOCK = COUNT // 16, 16
 

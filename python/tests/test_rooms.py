@@ -15,7 +15,7 @@ PACKAGE = REPOSITORY / "python/warmgraph"
 ROOMS = ["core/binding", "arrays", "core/cache", "core/serving", "reading", "calls",
          "torch/read", "torch/replay", "torch/record", "torch/calls", "torch/pairs", "torch/engines", "torch"]
 PUBLIC = {"errors": "core/binding", "dtypes": "core/binding", "config": "core/binding", "safetensors": "core/serving", "__init__": "calls"}
-NAMES_OF_HALVES = {"core/binding/_frameworks.py", "core/serving/_stored.py"}  # where halves are imported; a key of an entry's metadata
+NAMES_OF_HALVES = {"core/binding/_frameworks.py", "core/serving/_entry_metadata.py"}  # where halves are imported; a key of an entry's metadata
 
 
 def size() -> Any:

@@ -15,10 +15,10 @@ from warmgraph import errors
 from warmgraph.calls import _steady_calls
 from warmgraph.calls._steady_calls import Input, Launch, Looks, Maker, Result, Weight
 from warmgraph.core.binding import _c
-from warmgraph.reading import _objects
+from warmgraph.reading import _native_snapshots
 from warmgraph.calls._steady_calls import Tests as Expected  # a name that pytest does not take for a class of tests
 
-pytestmark = pytest.mark.skipif(not _objects.is_possible(), reason="this Python's objects are not looked at natively")
+pytestmark = pytest.mark.skipif(not _native_snapshots.is_possible(), reason="this Python's objects are not looked at natively")
 
 OTHERWISE = object()
 BASE = 256
@@ -35,13 +35,13 @@ def _described(tensor: Any, to: Any) -> int:
     return 0
 
 
-_API = _objects._Api(_objects._Header(1, 0, None), None, None, None, ctypes.cast(_described, ctypes.c_void_p).value, None)
+_API = _native_snapshots._Api(_native_snapshots._Header(1, 0, None), None, None, None, ctypes.cast(_described, ctypes.c_void_p).value, None)
 
 
 def _capsule() -> Any:
     make = ctypes.pythonapi.PyCapsule_New
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    return make(ctypes.addressof(_API), _objects._CAPSULE, None)
+    return make(ctypes.addressof(_API), _native_snapshots._CAPSULE, None)
 
 
 class Tensor:
@@ -84,7 +84,7 @@ class Function:
         return OTHERWISE
 
 
-FRAMEWORK = _steady_calls.Framework(Tensor, _objects.exchange_of(Tensor) or 0, False)
+FRAMEWORK = _steady_calls.Framework(Tensor, _native_snapshots.exchange_of(Tensor) or 0, False)
 
 
 class Known:
@@ -101,7 +101,7 @@ class Known:
             self.tests.tensor(one.register)
         self.outputs = 1
         self.weights: list[Weight] = []
-        self.surroundings, self.always, self.rest = _objects.Snapshot(), _objects.Snapshot(), []  # type: ignore[var-annotated]
+        self.surroundings, self.always, self.rest = _native_snapshots.Snapshot(), _native_snapshots.Snapshot(), []  # type: ignore[var-annotated]
         self.around: list[int] = []
         self.states: list[tuple[int, int]] = []
         self.frozen, self.replays, self.moves = ctypes.c_int32(), ctypes.c_uint64(), ctypes.c_uint64()
@@ -406,7 +406,7 @@ def test_weights_are_looked_at_until_they_are_frozen(change, is_frozen, monkeypa
 
 def test_what_is_around_is_looked_at_until_it_is_frozen():
     known, held, always, is_same = Known(), {"a": 1}, {"a": 1}, [True]
-    known.surroundings, known.always, known.rest = _objects.Snapshot([held]), _objects.Snapshot([always]), [lambda: is_same[0]]
+    known.surroundings, known.always, known.rest = _native_snapshots.Snapshot([held]), _native_snapshots.Snapshot([always]), [lambda: is_same[0]]
     call = known.made()
     assert call((), {}) is not OTHERWISE
     is_same[0] = False
@@ -542,6 +542,6 @@ def test_threads_call_at_once_and_each_is_launched_with_its_own():
 
 def test_a_struct_of_another_version_is_refused():
     made = ctypes.c_void_p()
-    status = _objects._native().wg_steady_call_create(ctypes.c_uint64(8), ctypes.byref(_c.wg_steady_call()), ctypes.byref(made))
+    status = _native_snapshots._native().wg_steady_call_create(ctypes.c_uint64(8), ctypes.byref(_c.wg_steady_call()), ctypes.byref(made))
     with pytest.raises(errors.Unsupported, match="another version's"):
-        _objects.library().expect_ok(status)
+        _native_snapshots.library().expect_ok(status)

@@ -12,7 +12,7 @@ import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import errors  # noqa: E402
 from warmgraph.torch import GraphCache  # noqa: E402
-from warmgraph.torch.calls._function import TorchFunction  # noqa: E402
+from warmgraph.torch.calls._torch_function import TorchFunction  # noqa: E402
 from warmgraph.torch.record import _answers, _operators  # noqa: E402
 
 OTHERWISE = "the function behaves differently under capture: "
@@ -432,7 +432,7 @@ def test_what_a_library_enqueues_in_another_stream_is_refused(monkeypatch):
         yield
         raise errors.NotRecordable("it enqueues cuLaunchKernel in the legacy default stream, which is not captured with it: ...")
 
-    monkeypatch.setattr(host._strays, "refused", refused)
+    monkeypatch.setattr(host._stray_work, "refused", refused)
     cached = wrap(lambda x: x * 2)
     assert torch.equal(cached(X), X * 2) and "cuLaunchKernel in the legacy default stream" in refusal(cached) and not host.entries
 

@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import dtypes, errors  # noqa: E402
-from warmgraph.core.serving._stored import each_fact  # noqa: E402
+from warmgraph.core.serving._entry_metadata import each_fact  # noqa: E402
 
 SCALE = torch.arange(4.0)
 
@@ -445,7 +445,7 @@ def test_a_hash_that_a_librarys_object_keeps_is_no_guard():
 
 
 def test_a_submodules_forward_is_code_that_counts():
-    from warmgraph.torch.read import _code
+    from warmgraph.torch.read import _installed_code
 
     class Inner(torch.nn.Module):
         def forward(self, x: Any) -> Any:
@@ -458,7 +458,7 @@ def test_a_submodules_forward_is_code_that_counts():
     def work(x: Any) -> Any:
         return x
 
-    inner, other = (_code.Reached(work, {kind: False}).digest() for kind in (Inner, Other))
+    inner, other = (_installed_code.Reached(work, {kind: False}).digest() for kind in (Inner, Other))
     assert inner != other
 
 
@@ -478,11 +478,11 @@ def test_a_tensor_that_the_function_closes_over_may_be_its_result():
 @pytest.mark.parametrize("natively", [True, False])
 def test_rows_of_the_c_interface_are_packed_as_the_compiler_lays_them_out(natively: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     from warmgraph.core.binding import _c
-    from warmgraph.reading import _objects
+    from warmgraph.reading import _native_snapshots
     from warmgraph.torch.replay import _entry
 
     if not natively:
-        monkeypatch.setattr(_objects, "is_possible", lambda: False)
+        monkeypatch.setattr(_native_snapshots, "is_possible", lambda: False)
 
     for members, kind in ((_entry._TENSOR, _c.wg_tensor_decl), (_entry._STATE, _c.wg_state_decl), (_entry._LAYOUT, _c.wg_layout), (_entry._ARG, _c.wg_arg), ("PP", _c.wg_key_value)):
         assert [struct.calcsize(f"@{members * count}0P") for count in (1, 3)] == [ctypes.sizeof(kind), 3 * ctypes.sizeof(kind)]
@@ -523,12 +523,12 @@ def test_outputs_are_declared_as_they_lie() -> None:
 
 
 def test_a_weight_that_is_not_its_storage_is_declared_as_bytes_of_it() -> None:
-    from warmgraph.torch.read import _walking
+    from warmgraph.torch.read import _torch_walker
     from warmgraph.torch.replay import _regions
 
     memory = torch.zeros(6, 4)
     whole, part, turned = torch.zeros(2, 3), memory[2:4], torch.zeros(4, 5).t()
-    places = [_walking.Place(f"self.{name}", one, "self") for name, one in (("whole", whole), ("part", part), ("turned", turned))]
+    places = [_torch_walker.Place(f"self.{name}", one, "self") for name, one in (("whole", whole), ("part", part), ("turned", turned))]
     found = _regions.regions_of(places)
     assert [(one.name, one.sizes, one.nbytes, one.pointer) for one in found] == [
         ("whole", (2, 3), 24, whole.data_ptr()), ("part", (24,), 96, memory.data_ptr()), ("turned", (20,), 80, turned.data_ptr())]

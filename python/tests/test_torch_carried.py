@@ -13,8 +13,8 @@ import numpy as np  # noqa: E402
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
-from warmgraph.core.serving import _stored  # noqa: E402
-from warmgraph.torch.replay import _carried  # noqa: E402
+from warmgraph.core.serving import _entry_metadata  # noqa: E402
+from warmgraph.torch.replay import _state_contents  # noqa: E402
 
 TABLE = torch.arange(6.0)
 
@@ -110,8 +110,8 @@ def test_numbers_that_the_library_has_no_type_for_are_their_parts():
 
 
 def test_what_is_too_large_is_left_out(monkeypatch):
-    monkeypatch.setattr(_carried, "MOST_OF_ONE", 64)
-    monkeypatch.setattr(_carried, "MOST_OF_ALL", 100)
+    monkeypatch.setattr(_state_contents, "MOST_OF_ONE", 64)
+    monkeypatch.setattr(_state_contents, "MOST_OF_ALL", 100)
     first, large, second, third = torch.ones(16), torch.ones(17), torch.ones(10), torch.ones(9)
 
     def work(x: Any) -> Any:
@@ -154,7 +154,7 @@ def test_a_server_reads_what_is_written():
     (entry,) = host.entries
     states = [{"name": one.name, "dtype": one.dtype, "sizes": list(one.sizes), "strides": [4, 1] if len(one.sizes) == 2 else [1],
                "bytes": one.nbytes, "read_only": not one.is_written} for one in entry.given.states]
-    stored = _stored.stored_entry({"digest": "0", "recorded": "", "misfit": "", "inputs": [], "outputs": [], "states": states, "scalars": [],
+    stored = _entry_metadata.stored_entry({"digest": "0", "recorded": "", "misfit": "", "inputs": [], "outputs": [], "states": states, "scalars": [],
                                    "values": [], "config": {}, "recorded_code": {}, "environment": [], "metadata": entry.given.metadata})
     states_by_name = {state.name: state for state in stored.states}
     assert [part.name for part in states_by_name["embed.weight"].names()] == ["embed.weight", "head.weight"]

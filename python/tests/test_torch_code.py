@@ -12,8 +12,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
-from warmgraph.reading import _code as _plain_code  # noqa: E402
-from warmgraph.torch.read import _code  # noqa: E402
+from warmgraph.reading import _reached_code  # noqa: E402
+from warmgraph.torch.read import _installed_code  # noqa: E402
 
 SITE, STDLIB = (sysconfig.get_paths()[name] for name in ("purelib", "stdlib"))
 
@@ -30,7 +30,7 @@ SITE, STDLIB = (sysconfig.get_paths()[name] for name in ("purelib", "stdlib"))
     ("program", f"{SITE}/torch/utils/_contextlib.py", "torch"),
 ])
 def test_code_is_of_the_package_that_has_its_file(module: str | None, file: str | None, found: str) -> None:
-    assert _code.package_of(module, file) == found
+    assert _installed_code.package_of(module, file) == found
 
 
 @dataclasses.dataclass
@@ -57,12 +57,12 @@ def test_a_functions_own_module_is_no_installed_package(monkeypatch: pytest.Monk
         raise AssertionError(f"the version of '{name}' is looked for among all packages, which takes milliseconds")
 
     monkeypatch.setattr(importlib.metadata, "version", asked)
-    reached = _code.Reached(step, {Shape: True})
+    reached = _installed_code.Reached(step, {Shape: True})
     assert Shape in reached._classes and reached.packages == {}
 
 
 def test_code_that_is_met_again_is_followed_once() -> None:
-    reached = _code.Reached(step, {Shape: True})
+    reached = _installed_code.Reached(step, {Shape: True})
     before = len(reached._references), reached.digest()
     reached.add_class(Shape, is_constructed=True)
     assert (len(reached._references), reached.digest()) == before
@@ -72,20 +72,20 @@ def test_code_that_is_met_again_is_followed_once() -> None:
 def test_installed_classes_are_read_once_and_anew_where_they_changed(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "wg_installed.py").write_text("import torch\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(_plain_code, "_INSTALLED", (*_plain_code._INSTALLED, str(tmp_path)))
+    monkeypatch.setattr(_reached_code, "_INSTALLED", (*_reached_code._INSTALLED, str(tmp_path)))
     import wg_installed  # type: ignore[import-not-found]
 
-    kind, anew = wg_installed.Net, _code._digests_anew
+    kind, anew = wg_installed.Net, _installed_code._digests_anew
     read: list[type] = []
-    monkeypatch.setattr(_code, "_digests_anew", lambda kind, functions: (read.append(kind), anew(kind, functions))[1])
-    assert _code.Reached(step, {kind: False}).packages == {"wg_installed": None} and read == [kind]
-    before = _code._digests_of(kind)
+    monkeypatch.setattr(_installed_code, "_digests_anew", lambda kind, functions: (read.append(kind), anew(kind, functions))[1])
+    assert _installed_code.Reached(step, {kind: False}).packages == {"wg_installed": None} and read == [kind]
+    before = _installed_code._digests_of(kind)
     assert read == [kind]
     kind.forward.__code__ = (lambda self, x: x + 1).__code__
-    assert _code._digests_of(kind) != before and read == [kind] * 2
-    changed = _code._digests_of(kind)
+    assert _installed_code._digests_of(kind) != before and read == [kind] * 2
+    changed = _installed_code._digests_of(kind)
     kind.forward = lambda self, x: x + 2
-    assert _code._digests_of(kind) not in (before, changed) and read == [kind] * 3
+    assert _installed_code._digests_of(kind) not in (before, changed) and read == [kind] * 3
     kind.more = lambda self: None
-    _code._digests_of(kind)
+    _installed_code._digests_of(kind)
     assert read == [kind] * 4

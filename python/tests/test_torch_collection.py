@@ -10,8 +10,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
-from warmgraph.torch.calls import _function  # noqa: E402
-from warmgraph.torch.replay import _collection  # noqa: E402
+from warmgraph.torch.calls import _torch_function  # noqa: E402
+from warmgraph.torch.replay import _garbage_collection  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -36,13 +36,13 @@ def wrapped() -> Any:
 
 
 def test_it_is_on_in_the_function_and_after_the_call(monkeypatch):
-    reading, read = [], _function.TorchFunction._read
+    reading, read = [], _torch_function.TorchFunction._read
 
     def watched(function: Any, *given: Any) -> Any:
         reading.append(gc.isenabled())
         return read(function, *given)
 
-    monkeypatch.setattr(_function.TorchFunction, "_read", watched)
+    monkeypatch.setattr(_torch_function.TorchFunction, "_read", watched)
     cached = wrapped()
     cached(torch.zeros(4))
     assert reading == [False] and SEEN and all(SEEN) and gc.isenabled()
@@ -68,7 +68,7 @@ def test_it_is_on_after_a_failure():
 def test_it_is_on_in_a_child_that_was_forked_meanwhile():
     import os
 
-    with _collection.later:
+    with _garbage_collection.later:
         child = os.fork()
         if child == 0:
             os._exit(0 if gc.isenabled() else 1)

@@ -14,11 +14,11 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import errors  # noqa: E402
-from warmgraph.core.cache import _native  # noqa: E402
+from warmgraph.core.cache import _cache  # noqa: E402
 from warmgraph.torch import GraphCache  # noqa: E402
 from warmgraph.torch.engines import _engines  # noqa: E402
-from warmgraph.torch.read import _sharing, _walking  # noqa: E402
-from warmgraph.torch.replay import _outside, _preload  # noqa: E402
+from warmgraph.torch.read import _shared_modules, _torch_walker  # noqa: E402
+from warmgraph.torch.replay import _preload, _surrounding_work  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -236,11 +236,11 @@ def test_a_restored_graph_keeps_nothing_of_its_reading_but_what_the_table_shares
         gc.collect()
         return [one for one in gc.get_objects() if type(one) is kind]
 
-    others, runner = [*living(_walking.Walker), *living(_sharing.Part)], Runner()  # of other tests
+    others, runner = [*living(_torch_walker.Walker), *living(_shared_modules.Part)], Runner()  # of other tests
     graphs = [runner.capture(2) for _ in range(3)]
     assert [graph.outcome for graph, _ in graphs] == ["recorded", "replayed", "replayed"]
-    new = [one for one in (*living(_walking.Walker), *living(_sharing.Part)) if all(one is not other for other in others)]
-    assert [type(one) for one in new] == [_sharing.Part], "hundreds of objects for each graph bring a collection of all that there is"
+    new = [one for one in (*living(_torch_walker.Walker), *living(_shared_modules.Part)) if all(one is not other for other in others)]
+    assert [type(one) for one in new] == [_shared_modules.Part], "hundreds of objects for each graph bring a collection of all that there is"
 
 
 def test_what_the_first_answer_makes_is_recorded_at_once():
@@ -325,7 +325,7 @@ def test_device_code_is_loaded_and_no_garbage_collected_while_the_model_is_read(
 
     monkeypatch.setattr(_engines.EngineFunction, "_read_all", watched)
     monkeypatch.setattr(_preload, "begin", lambda wrapped, index, name="": seen.append(name or wrapped._name()))
-    monkeypatch.setattr(_outside, "is_captured", lambda: False)
+    monkeypatch.setattr(_surrounding_work, "is_captured", lambda: False)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     runner = Runner()
@@ -343,7 +343,7 @@ def test_a_table_that_is_expected_is_restored_before_its_first_graph_is_asked_fo
     _preload._waiting.clear()  # of modules of other tests
     monkeypatch.setattr(_preload, "begin", lambda wrapped, index, name="": begun.append((name or wrapped._name(), wrapped._where().model, index)))
     monkeypatch.setattr(_preload, "_device_in_use", lambda: device)
-    monkeypatch.setattr(_outside, "is_captured", lambda: False)
+    monkeypatch.setattr(_surrounding_work, "is_captured", lambda: False)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     runner = Runner()

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 import warmgraph as wg
 from warmgraph.calls import _steady_calls
-from warmgraph.reading import _objects
-from warmgraph.torch.read import _tensor_reader
+from warmgraph.reading import _native_snapshots
+from warmgraph.torch.read import _native_tensors
 from warmgraph.torch.replay import _entry
 
 device = wg.Device("cuda")
@@ -52,21 +52,21 @@ print(result.numpy()[:2].tolist())
 entry.launch(device.stream, own)
 print(result.numpy()[:2].tolist())
 
-framework = _tensor_reader.framework()
+framework = _native_tensors.framework()
 if framework is None:  # later calls are read in Python
     print("[100.0, 101.0]", True)
 else:
     def seen(array):  # as PyTorch has the driver's memory, which is the host's
         return torch.frombuffer((ctypes.c_float * 64).from_address(pointer(array)), dtype=torch.float32)
 
-    args, tests, nothing = entry.own_args(), _steady_calls.Tests(), _objects.Snapshot()
+    args, tests, nothing = entry.own_args(), _steady_calls.Tests(), _native_snapshots.Snapshot()
     register = tests.items(0, 1)
     tests.named(1, ())
     tests.kind(register, torch.Tensor)
     tests.tensor(register)
     launch = _steady_calls.Launch(entry.lock, lambda index: 0, 0, lambda native: device.stream, ctypes.c_uint64(), 1000, None,
                                   entry.enqueue_uncaptured, entry.handle, entry.expect_ok, entry.is_capturing)
-    again = _steady_calls.made(tests, (), _steady_calls.Looks(nothing, ctypes.c_int32(), _objects.Snapshot(), (), ()),
+    again = _steady_calls.made(tests, (), _steady_calls.Looks(nothing, ctypes.c_int32(), _native_snapshots.Snapshot(), (), ()),
                                [_steady_calls.Input(register, seen(x), 256, 0, _entry.address_place(args, 0))], (),
                                [_steady_calls.Maker(seen, (result,), _entry.address_place(args, 1))], args, _entry.FLAT, framework, launch,
                                _steady_calls.Result(None, 0, (), "another call"), ctypes.c_uint64())

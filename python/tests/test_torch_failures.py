@@ -22,11 +22,11 @@ import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from hostile_calls import X, Net, refusal, replays, wrap  # noqa: E402
 from warmgraph import errors  # noqa: E402
-from warmgraph.reading import _objects  # noqa: E402
+from warmgraph.reading import _native_snapshots  # noqa: E402
 from warmgraph.torch import GraphCache  # noqa: E402
-from warmgraph.torch.read import _symbols, _modules, _walking  # noqa: E402
+from warmgraph.torch.read import _libraries, _modules, _torch_walker  # noqa: E402
 from warmgraph.torch.record import _answers, _copies, _recording  # noqa: E402
-from warmgraph.torch.replay import _launching, _outside  # noqa: E402
+from warmgraph.torch.replay import _launching, _surrounding_work  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -236,12 +236,12 @@ def test_a_backend_that_is_a_function_counts_by_its_name():
 
 
 PARTS = {
-    "reading": ("warmgraph.torch.read._walking.read", 0), "modes": ("warmgraph.torch.replay._modes.modes", 0), "facts": ("warmgraph.torch.replay._modes.facts", 0),
+    "reading": ("warmgraph.torch.read._torch_walker.read", 0), "modes": ("warmgraph.torch.replay._modes.modes", 0), "facts": ("warmgraph.torch.replay._modes.facts", 0),
     "look-up": ("warmgraph.torch.replay._entry.found", 0), "regions": ("warmgraph.torch.replay._regions.regions_of", 0),
     "generator": ("warmgraph.torch.record._capture.generator_of", 0), "capture": ("warmgraph.torch.record._capture.captured", 0),
     "shadows": ("warmgraph.torch.record._recording.Shadows", 0), "copy": ("warmgraph.torch.record._copies.copied", 0),
     "adoption": ("warmgraph.torch.replay._entry.Entry", 0), "results": ("warmgraph.torch.replay._outputs.described", 0),
-    "quick key": ("warmgraph.torch.calls._function.TorchFunction._quick_key", 0), "versions": ("warmgraph.torch.record._recording.version_of", 0),
+    "quick key": ("warmgraph.torch.calls._torch_function.TorchFunction._quick_key", 0), "versions": ("warmgraph.torch.record._recording.version_of", 0),
     "versions after the answer": ("warmgraph.torch.record._recording.version_of", 3),
 }
 
@@ -337,10 +337,10 @@ def test_a_call_inside_somebodys_capture_is_the_functions_own(monkeypatch, is_kn
     """The library launches nothing, and no memory is taken for a result. The function may do there what only a first run does."""
     captures = [False]
     driver = CaptureMode()
-    monkeypatch.setattr(_symbols, "driver", lambda: driver)
+    monkeypatch.setattr(_libraries, "driver", lambda: driver)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
-    monkeypatch.setattr(_outside, "_is_stream_capturing", lambda: captures[0])
+    monkeypatch.setattr(_surrounding_work, "_is_stream_capturing", lambda: captures[0])
     cached = wrap(lambda x: x + 1, borrow=borrows)
     for _ in range(4):
         cached(X)
@@ -353,12 +353,12 @@ def test_a_call_inside_somebodys_capture_is_the_functions_own(monkeypatch, is_kn
         raise AssertionError("it reached the library")
 
     monkeypatch.setattr(host.FakeEntry, "launch", met)
-    is_looked_at = is_known_by_heart and _objects.exchange_of(torch.Tensor) is not None
+    is_looked_at = is_known_by_heart and _native_snapshots.exchange_of(torch.Tensor) is not None
     assert is_looked_at == bool(cached._shared.torchs.steady)
     if not is_looked_at or borrows:  # else the launch asks the stream
         monkeypatch.setattr(_launching, "view_of", met)
     assert torch.equal(cached(X), X + 1) and replays() == before
-    assert driver.modes == [0, _outside._RELAXED, 0]
+    assert driver.modes == [0, _surrounding_work._RELAXED, 0]
 
 
 def test_what_the_library_does_not_support_is_an_error_of_a_later_call(monkeypatch):
@@ -505,7 +505,7 @@ def test_pytorchs_state_and_the_callers_tensors_are_as_they_were(fails, monkeypa
 def test_one_tensor_that_cannot_be_put_back_leaves_the_others_where_they_were():
     a, b = torch.ones(4), torch.ones(4)
     storages = {one.untyped_storage().data_ptr(): torch.zeros(4).untyped_storage() for one in (a, b)}
-    moved = _copies.Moved([_walking.Place("a", a, "elsewhere"), _walking.Place("b", b, "elsewhere")], storages)
+    moved = _copies.Moved([_torch_walker.Place("a", a, "elsewhere"), _torch_walker.Place("b", b, "elsewhere")], storages)
     before = a.data_ptr()
 
     class Stubborn:

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 from warmgraph import errors  # noqa: E402
-from warmgraph.torch.replay import _gate  # noqa: E402
+from warmgraph.torch.replay import _moved_tensors  # noqa: E402
 
 
 def in_thread(work: Callable[[], Any]) -> threading.Thread:
@@ -23,10 +23,10 @@ def test_a_call_waits_until_the_tensors_are_back():
     order: list[str] = []
 
     def call() -> None:
-        with _gate.using:
+        with _moved_tensors.using:
             order.append("called")
 
-    with _gate.moving():
+    with _moved_tensors.moving():
         other = in_thread(call)
         time.sleep(0.05)
         order.append("back")
@@ -38,7 +38,7 @@ def test_tensors_are_moved_when_no_other_call_runs():
     inside, may_end, order, started = threading.Event(), threading.Event(), [], time.monotonic()
 
     def call() -> None:
-        with _gate.using:
+        with _moved_tensors.using:
             inside.set()
             may_end.wait(5)
             order.append("ended")
@@ -46,7 +46,7 @@ def test_tensors_are_moved_when_no_other_call_runs():
     other = in_thread(call)
     inside.wait(5)
     threading.Timer(0.05, may_end.set).start()
-    with _gate.using, _gate.moving():  # its own call is none that it waits for
+    with _moved_tensors.using, _moved_tensors.moving():  # its own call is none that it waits for
         order.append("moved")
     other.join(5)
     assert order == ["ended", "moved"] and time.monotonic() - started < 5
@@ -56,7 +56,7 @@ def test_calls_run_beside_one_another():
     both = threading.Barrier(2, timeout=5)
 
     def call() -> None:
-        with _gate.using:
+        with _moved_tensors.using:
             both.wait()
 
     threads = [in_thread(call) for _ in range(2)]
@@ -69,32 +69,32 @@ def test_a_paused_call_is_not_waited_for():
     paused, may_end = threading.Event(), threading.Event()
 
     def call() -> None:
-        with _gate.using, _gate.paused():
+        with _moved_tensors.using, _moved_tensors.paused():
             paused.set()
             may_end.wait(5)
 
     other = in_thread(call)
     paused.wait(5)
-    with _gate.moving():
+    with _moved_tensors.moving():
         may_end.set()
     other.join(5)
     assert not other.is_alive()
 
 
 def test_calls_that_never_end_are_a_refusal(monkeypatch):
-    monkeypatch.setattr(_gate, "_LONGEST_S", 0.05)
+    monkeypatch.setattr(_moved_tensors, "_LONGEST_S", 0.05)
     inside, may_end = threading.Event(), threading.Event()
 
     def call() -> None:
-        with _gate.using:
+        with _moved_tensors.using:
             inside.set()
             may_end.wait(5)
 
     other = in_thread(call)
     inside.wait(5)
-    with pytest.raises(errors.NotRecordable, match="other threads"), _gate.moving():
+    with pytest.raises(errors.NotRecordable, match="other threads"), _moved_tensors.moving():
         pass
     may_end.set()
     other.join(5)
-    with _gate.moving():
+    with _moved_tensors.moving():
         pass

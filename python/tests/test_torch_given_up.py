@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
-from warmgraph.torch.calls._function import TorchFunction  # noqa: E402
+from warmgraph.torch.calls._torch_function import TorchFunction  # noqa: E402
 from warmgraph.torch.record import _operators  # noqa: E402
 
 X = torch.arange(8.0)

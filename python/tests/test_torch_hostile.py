@@ -15,8 +15,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 from hostile_calls import X, Settings, refusal, replays, wrap  # noqa: E402
 from warmgraph import errors  # noqa: E402
-from warmgraph.torch.read import _walking  # noqa: E402
-from warmgraph.torch.replay import _call  # noqa: E402
+from warmgraph.torch.read import _torch_walker  # noqa: E402
+from warmgraph.torch.replay import _torch_call  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -241,9 +241,9 @@ def test_what_cannot_be_followed_is_refused_and_the_result_is_the_functions(make
 
 
 def test_tensors_of_two_devices_are_refused_by_name():
-    on = [_walking.Place(path, types.SimpleNamespace(device=torch.device("cuda", i)), "argument") for i, path in enumerate("ab")]
+    on = [_torch_walker.Place(path, types.SimpleNamespace(device=torch.device("cuda", i)), "argument") for i, path in enumerate("ab")]
     with pytest.raises(errors.NotRecordable, match="b lies on cuda:1, a on cuda:0"):
-        _call.common_device(on)
+        _torch_call.common_device(on)
 
 
 class Hostile:

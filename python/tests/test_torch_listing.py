@@ -8,8 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
-from warmgraph.reading import _objects  # noqa: E402
-from warmgraph.torch.replay import _folding, _listing  # noqa: E402
+from warmgraph.reading import _native_snapshots  # noqa: E402
+from warmgraph.torch.replay import _fact_lists, _long_facts  # noqa: E402
 
 
 def walker_of(facts: dict[str, str], *parts: Any) -> Any:
@@ -38,42 +38,42 @@ MODES = {"torch.version": "2", "python": "3"}
 def test_what_was_walked_is_one_list_by_name():
     walked = {"model.b": "2", "model.a": "with a\ttab", "x": ""}
     facts = {**MODES, **walked, "memory.x": "at 0"}
-    found = _listing.listed(facts, walker_of(walked))
+    found = _fact_lists.listed(facts, walker_of(walked))
     assert found == {**MODES, "values *": "memory.x\tat 0\nmodel.a\twith a\ttab\nmodel.b\t2\nx\t"}
     assert each(found) == facts
-    assert _listing.listed(dict(reversed(facts.items())), walker_of(walked)) == found
+    assert _fact_lists.listed(dict(reversed(facts.items())), walker_of(walked)) == found
 
 
 def test_each_part_has_a_list_which_is_made_once():
     part = part_of("model", {"model": "M", "model.a": "1"}, weights={"memory.model.w": "at 0"})
     walked = {**part.facts, "x": "3"}
     facts = {**MODES, **walked, "memory.model.w": "at 0"}
-    found = _listing.listed(facts, walker_of(walked, part))
+    found = _fact_lists.listed(facts, walker_of(walked, part))
     assert found == {**MODES, "model *": "memory.model.w\tat 0\nmodel\tM\nmodel.a\t1", "values *": "x\t3"}
-    again = _listing.listed(facts, walker_of(walked, part))
+    again = _fact_lists.listed(facts, walker_of(walked, part))
     assert again == found and again["model *"] is found["model *"]
     part.regions, part.listed = ((), [types.SimpleNamespace(facts=lambda: {"memory.model.w": "at 8"})], frozenset()), None
     facts["memory.model.w"] = "at 8"
-    assert "memory.model.w\tat 8" in _listing.listed(facts, walker_of(walked, part))["model *"]
+    assert "memory.model.w\tat 8" in _fact_lists.listed(facts, walker_of(walked, part))["model *"]
 
 
 def test_a_part_that_the_call_sees_otherwise_is_not_taken_as_it_is():
     part = part_of("model", {"model": "M", "model.a": "1"})
     walked = {**part.facts, "model.a": "2"}
-    found = _listing.listed(walked, walker_of(walked, part))
+    found = _fact_lists.listed(walked, walker_of(walked, part))
     assert found == {"values *": "model\tM\nmodel.a\t2"}
 
 
 @pytest.mark.parametrize("facts", [{"a": "line\nline"}, {"a\tb": "1"}, {"a\nb\tc": "1"}, {"values *": "1", "a": "2"}, {}])
 def test_what_would_be_read_otherwise_stays_as_it_is(facts):
-    assert _listing.listed(facts, walker_of(facts)) == facts
+    assert _fact_lists.listed(facts, walker_of(facts)) == facts
 
 
 def test_too_many_are_folded(monkeypatch):
-    monkeypatch.setattr(_folding, "_MOST", 64)
+    monkeypatch.setattr(_long_facts, "_MOST", 64)
     facts = {f"model.layers[{i}].a": "x" * 20 for i in range(10)}
-    assert each(_listing.listed({**MODES, **facts}, walker_of(facts))) == _folding.folded({**MODES, **facts}) != facts
-    assert set(_listing.listed({**MODES, **facts}, walker_of(facts))) == {"python", "values *"}
+    assert each(_fact_lists.listed({**MODES, **facts}, walker_of(facts))) == _long_facts.folded({**MODES, **facts}) != facts
+    assert set(_fact_lists.listed({**MODES, **facts}, walker_of(facts))) == {"python", "values *"}
 
 
 @pytest.mark.parametrize(("facts", "known"), [
@@ -83,10 +83,10 @@ def test_too_many_are_folded(monkeypatch):
 ])
 def test_the_library_lists_as_python_does(facts: dict[str, str], known: set[str]) -> None:
     for held in (known, dict.fromkeys(known), dict.fromkeys(known).keys()):
-        assert _objects.listed_facts(facts, held, "memory.") == _listing._listed(facts, held, "memory.")
+        assert _native_snapshots.listed_facts(facts, held, "memory.") == _fact_lists._listed(facts, held, "memory.")
 
 
 def test_what_is_no_text_of_utf8_is_an_error_of_pythons() -> None:
     for facts in ({"a": "\ud800"}, {"\ud800": "a"}):
         with pytest.raises(UnicodeEncodeError):
-            _objects.listed_facts(facts, dict.fromkeys(facts), "memory.")
+            _native_snapshots.listed_facts(facts, dict.fromkeys(facts), "memory.")

@@ -15,10 +15,10 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import errors  # noqa: E402
-from warmgraph.reading import _objects  # noqa: E402
-from warmgraph.torch.replay import _call, _gate, _loans, _outputs, _steady  # noqa: E402
+from warmgraph.reading import _native_snapshots  # noqa: E402
+from warmgraph.torch.replay import _borrowed_results, _moved_tensors, _outputs, _steady_torch_call, _torch_call  # noqa: E402
 
-pytestmark = pytest.mark.skipif(not _loans.is_possible(), reason="an older PyTorch")
+pytestmark = pytest.mark.skipif(not _borrowed_results.is_possible(), reason="an older PyTorch")
 STALE = "borrowed result of an earlier call of 'work'"
 
 
@@ -265,15 +265,15 @@ def test_threads_that_come_first_at_once_write_to_one_memory(monkeypatch):
     assert len({at[-1] for at, _ in host.entries[0].calls[-2:]}) == 1 and len(results) == 2
 
 
-@pytest.mark.skipif(_objects.exchange_of(torch.Tensor) is None, reason="this PyTorch or Python has no table of DLPack's")
+@pytest.mark.skipif(_native_snapshots.exchange_of(torch.Tensor) is None, reason="this PyTorch or Python has no table of DLPack's")
 def test_arguments_stay_where_they_are_while_a_later_call_looks_at_them(monkeypatch):
     """Another thread's capture has them elsewhere in between."""
-    cached, x, threads, looks = recorded(work, _aligned(4)), _aligned(4), [], _call.Surroundings.looks
+    cached, x, threads, looks = recorded(work, _aligned(4)), _aligned(4), [], _torch_call.Surroundings.looks
     at, moved = x.data_ptr(), threading.Event()
 
     def move() -> None:
         kept = x.data
-        with _gate.moving():
+        with _moved_tensors.moving():
             x.data = _aligned(4)
             moved.set()
             time.sleep(0.2)
@@ -287,7 +287,7 @@ def test_arguments_stay_where_they_are_while_a_later_call_looks_at_them(monkeypa
         return True
 
     is_armed: list[bool] = []
-    monkeypatch.setattr(_call.Surroundings, "looks", lambda self, *given: (found := looks(self, *given))._replace(rest=[*found.rest, is_same]))
+    monkeypatch.setattr(_torch_call.Surroundings, "looks", lambda self, *given: (found := looks(self, *given))._replace(rest=[*found.rest, is_same]))
     for _ in range(4):
         cached(x)
     is_armed.append(True)
@@ -296,14 +296,14 @@ def test_arguments_stay_where_they_are_while_a_later_call_looks_at_them(monkeypa
     assert moved.is_set() and host.entries[0].calls[-1][0][0] == at
 
 
-@pytest.mark.skipif(_objects.exchange_of(torch.Tensor) is None, reason="this PyTorch or Python has no table of DLPack's")
+@pytest.mark.skipif(_native_snapshots.exchange_of(torch.Tensor) is None, reason="this PyTorch or Python has no table of DLPack's")
 def test_later_calls_are_known_by_heart_and_lend(monkeypatch):
     cached = recorded(work, _aligned(4))
     for _ in range(5):
         y = cached(_aligned(4))
     seen = []
-    call = _steady.Steady._called
-    monkeypatch.setattr(_steady.Steady, "_called", lambda self, *args: (seen.append(1), call(self, *args))[1])
+    call = _steady_torch_call.Steady._called
+    monkeypatch.setattr(_steady_torch_call.Steady, "_called", lambda self, *args: (seen.append(1), call(self, *args))[1])
     cached._shared.torchs.steady.clear()
     cached(_aligned(4))  # known by heart again
     other = cached(_aligned(4))
@@ -330,7 +330,7 @@ def _aligned(size: int) -> Any:
 
 
 def test_an_older_pytorch_copies_and_says_so_once(monkeypatch, caplog):
-    monkeypatch.setattr(_loans, "is_possible", lambda: False)
+    monkeypatch.setattr(_borrowed_results, "is_possible", lambda: False)
     cached = recorded()
     a, b = cached(torch.zeros(4)), cached(torch.zeros(4))
     assert (float(a[0]), float(b[0])) == (1.0, 2.0)

@@ -150,9 +150,9 @@ def test_nothing_is_asked_where_it_is_off_or_nothing_is_compiled(asked, key, opt
 
 
 def test_require_hit_asks_for_nothing(asked, key, monkeypatch):
-    from warmgraph.torch.calls import _function
+    from warmgraph.torch.calls import _torch_function
 
-    monkeypatch.setattr(_function.TorchFunction, "_why_missing", lambda *_: "there is none")
+    monkeypatch.setattr(_torch_function.TorchFunction, "_why_missing", lambda *_: "there is none")
     with pytest.raises(errors.MissForbidden):
         wrapped(key, policy="require_hit")(torch.ones(4))
     assert asked == []

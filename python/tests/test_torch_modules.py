@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import errors  # noqa: E402
-from warmgraph.core.serving._stored import each_fact  # noqa: E402
+from warmgraph.core.serving._entry_metadata import each_fact  # noqa: E402
 from warmgraph.torch.read import _modules  # noqa: E402
 
 

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import errors  # noqa: E402
-from warmgraph.torch.pairs import _pair_metadata, _saving  # noqa: E402
+from warmgraph.torch.pairs import _pair_metadata, _saved_tensors  # noqa: E402
 from warmgraph.torch.read import _tensors  # noqa: E402
 from warmgraph.torch.replay import _entry, _outputs  # noqa: E402
 
@@ -45,7 +45,7 @@ class Computing(host.FakeEntry):
 
 def _at(decl: Any, pointer: int) -> Any:
     flat = torch.empty(0).set_(host._storage_at(pointer, decl.nbytes))
-    strides = decl.strides or _saving._contiguous(decl.sizes)
+    strides = decl.strides or _saved_tensors._contiguous(decl.sizes)
     return flat.as_strided(decl.sizes, strides, 0)
 
 
@@ -457,7 +457,7 @@ class Saved:
     """What one function saves, made anew and copied over."""
 
     def __init__(self, function: Any, *tensors: Any) -> None:
-        self.saver = _saving.Saver([], torch.device("cpu"), False)
+        self.saver = _saved_tensors.Saver([], torch.device("cpu"), False)
         with self.saver.hooks():
             self.result = function(*tensors)
 
@@ -516,7 +516,7 @@ def test_what_lies_on_the_device_in_a_capture_alone_has_its_place(monkeypatch, d
 
     x, seed = torch.randn(3, requires_grad=True), torch.tensor(7)
     monkeypatch.setattr(_tensors, "DEVICE_TYPE", "cuda")
-    first = _saving.Saver([], torch.device("cpu"), draws)
+    first = _saved_tensors.Saver([], torch.device("cpu"), draws)
     with first.hooks():
         Attention.apply(x, seed)
     assert not first.filled and [one.numel() for one in first.memory] == [3, 1, 3]

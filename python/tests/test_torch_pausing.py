@@ -18,7 +18,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """What the library is asked for, in a process in which nothing happened yet."""
     calls: list[str] = []
     why = {"": ""}
-    monkeypatch.setattr("warmgraph.core.cache._native.paused_recording", lambda caches: calls.append("pause") or why[""])
+    monkeypatch.setattr("warmgraph.core.cache._cache.paused_recording", lambda caches: calls.append("pause") or why[""])
     monkeypatch.setattr("warmgraph.core.binding._library.library",
                         lambda: types.SimpleNamespace(wg_prepare_recording_early=lambda: calls.append("prepare")))
     for name, value in (("replays", ctypes.c_uint64()), ("_misses", 0), ("_is_paused", False), ("_not_before", 0.0)):
@@ -51,7 +51,7 @@ def test_what_fails_there_is_not_the_calls(asked: list[str], monkeypatch: pytest
     def fails(caches: Any) -> str:
         raise errors.Internal("no")
 
-    monkeypatch.setattr("warmgraph.core.cache._native.paused_recording", fails)
+    monkeypatch.setattr("warmgraph.core.cache._cache.paused_recording", fails)
     replay(512)
 
 

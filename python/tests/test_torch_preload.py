@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 import warmgraph  # noqa: E402
 from warmgraph.core.binding import _fork  # noqa: E402
 from warmgraph.core.cache import _pools  # noqa: E402
-from warmgraph.torch.calls import _function  # noqa: E402
+from warmgraph.torch.calls import _torch_function  # noqa: E402
 from warmgraph.torch.replay import _launching, _preload  # noqa: E402
 
 
@@ -132,7 +132,7 @@ def test_it_is_begun_in_the_background_once_for_each_device(monkeypatch: pytest.
     assert asked == ["doubled"]
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
-    function = _function.TorchFunction(wrapped)
+    function = _torch_function.TorchFunction(wrapped)
     function.begin(wrapped)
     assert asked == ["doubled"] and _preload.was_begun(wrapped, 0)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)

@@ -14,10 +14,10 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import errors  # noqa: E402
-from warmgraph.core.serving._stored import each_fact  # noqa: E402
+from warmgraph.core.serving._entry_metadata import each_fact  # noqa: E402
 from warmgraph.torch import Recorder, record_all  # noqa: E402
 from warmgraph.torch.engines import _record_all  # noqa: E402
-from warmgraph.torch.record import _capture, _copied_graph, _frames, _operators  # noqa: E402
+from warmgraph.torch.record import _caller_frames, _capture, _copied_graph, _operators  # noqa: E402
 from warmgraph.torch.replay import _pausing  # noqa: E402
 
 FOLDER = "captures"
@@ -520,7 +520,7 @@ def test_nothing_is_recorded_where_the_policy_says_so(monkeypatch):
 
 
 def test_names_between_two_instructions():
-    where = _frames.calling
+    where = _caller_frames.calling
 
     def code() -> Any:
         a = 1
@@ -528,7 +528,7 @@ def test_names_between_two_instructions():
         b, c = a, [len(str(one)) for one in range(3)]
         last = where()
         d = 4
-        return _frames.variables_between(first, last), b, c, d
+        return _caller_frames.variables_between(first, last), b, c, d
 
     (frame, found), *_ = code()
     assert set(found) >= {"a", "b", "c"} and "d" not in found

@@ -14,9 +14,9 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
-from warmgraph.core.serving._stored import each_fact  # noqa: E402
+from warmgraph.core.serving._entry_metadata import each_fact  # noqa: E402
 from warmgraph.torch import GraphCache  # noqa: E402
-from warmgraph.torch.read import _code, _looks, _sharing, _walking  # noqa: E402
+from warmgraph.torch.read import _installed_code, _shared_modules, _tensor_checks, _torch_walker  # noqa: E402
 from warmgraph.torch.replay import _regions  # noqa: E402
 
 Made = tuple[Any, Callable[[Any], Any]]  # (what lives as long as the table, a graph's function of its input)
@@ -187,8 +187,8 @@ def test_the_library_is_told_what_a_walk_of_each_graph_would_tell_it(make: Calla
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Paths of the modules that are read from now on."""
     found: list[str] = []
-    read = _sharing._read_apart
-    monkeypatch.setattr(_sharing, "_read_apart", lambda walker, path, module: (found.append(path), read(walker, path, module))[1])
+    read = _shared_modules._read_apart
+    monkeypatch.setattr(_shared_modules, "_read_apart", lambda walker, path, module: (found.append(path), read(walker, path, module))[1])
     return found
 
 
@@ -296,8 +296,8 @@ def test_code_that_changes_between_two_graphs_is_seen(change: Callable[[Any], An
     model, of = with_a_helper()
     cache, x, read = GraphCache(config=warmgraph.Config(model="shared", policy="refresh")), torch.ones(2, 4), []
     kept = [cache.capture_one(1, of(x))]
-    init = _code.Reached.__init__
-    monkeypatch.setattr(_code.Reached, "__init__", lambda self, function, classes={}, *more: (read.append(len(classes)), init(self, function, classes, *more))[-1])
+    init = _installed_code.Reached.__init__
+    monkeypatch.setattr(_installed_code.Reached, "__init__", lambda self, function, classes={}, *more: (read.append(len(classes)), init(self, function, classes, *more))[-1])
     kept.append(cache.capture_one(2, of(x)))
     before, is_taken_over = told()[-1], read == [0]
     change(monkeypatch)
@@ -403,7 +403,7 @@ def test_what_an_answer_changes_is_seen() -> None:
 
 
 def places(**tensors: Any) -> list[Any]:
-    return [_walking.Place(path.replace("__", "."), one, "elsewhere") for path, one in tensors.items()]
+    return [_torch_walker.Place(path.replace("__", "."), one, "elsewhere") for path, one in tensors.items()]
 
 
 def regions(walker: Any) -> list[Any]:
@@ -456,7 +456,7 @@ def test_what_dlpack_does_not_say_of_a_tensor_is_looked_at() -> None:
 
     def is_same_after(change: Any) -> bool:
         weight.data = first[4:]
-        looks = _looks.Looks([weight])
+        looks = _tensor_checks.Looks([weight])
         assert looks.are_same() and looks.are_same()  # natively from now on
         address = weight.data_ptr()
         change()

@@ -16,9 +16,9 @@ import later_calls  # noqa: E402
 import torch_on_the_host as host  # noqa: E402
 from later_calls import Given, Kind, Meta, Net, aligned, forgotten, on_the_host, reads, weight_replaced, weights_elsewhere, wrap  # noqa: E402, F401  fixtures
 from warmgraph import errors  # noqa: E402
-from warmgraph.reading import _objects  # noqa: E402
-from warmgraph.torch.calls import _function  # noqa: E402
-from warmgraph.torch.replay import _bound, _call, _launching, _outside  # noqa: E402
+from warmgraph.reading import _native_snapshots  # noqa: E402
+from warmgraph.torch.calls import _torch_function  # noqa: E402
+from warmgraph.torch.replay import _bound_call, _launching, _surrounding_work, _torch_call  # noqa: E402
 
 
 def test_the_third_call_is_looked_at_natively(reads):
@@ -257,13 +257,13 @@ def test_what_another_thread_bound_meanwhile_is_not_known_by_heart(monkeypatch):
     """Between the launch of a call and the look at it, a call of another object's went to the same entry."""
     other, given = Given(), Given.__new__(Given)
     _, states_of_other = host.entries[0].calls[-1]
-    launched = _bound.Bound.launch
+    launched = _bound_call.Bound.launch
 
     def launch(self: Any) -> None:
         launched(self)
         self.variant.function.bound_states = list(states_of_other)
 
-    monkeypatch.setattr(_bound.Bound, "launch", launch)
+    monkeypatch.setattr(_bound_call.Bound, "launch", launch)
     given.__init__()  # type: ignore[misc]
     given.call()
     _, states = host.entries[0].calls[-1]
@@ -276,7 +276,7 @@ def test_a_function_that_another_thread_runs_makes_no_call_of_this_one_a_part_of
     parts: list[int] = []
 
     def nested() -> None:
-        with _outside.running, torch.no_grad():  # as TorchFunction.run does
+        with _surrounding_work.running, torch.no_grad():  # as TorchFunction.run does
             inside.set()
             assert done.wait(30)
             calls = len(host.entries[0].calls)
@@ -298,7 +298,7 @@ def test_a_function_that_another_thread_runs_makes_no_call_of_this_one_a_part_of
 def test_a_call_inside_of_a_function_that_runs_is_a_part_of_it(reads):
     given = Given()
     before = [len(one.calls) for one in host.entries]
-    with _outside.running:
+    with _surrounding_work.running:
         given.call()
     assert [len(one.calls) for one in host.entries] == before and reads.of(given.call) == 0
 
@@ -324,7 +324,7 @@ def test_what_never_repeats_is_given_up(reads):
         given.meta.number = i
         assert reads.of(given.call) == 1
     (known,) = _torchs(given).steady.values()
-    assert len(known) <= _function._MOST_TRIES
+    assert len(known) <= _torch_function._MOST_TRIES
 
 
 class Rich(enum.Enum):
@@ -401,7 +401,7 @@ def test_a_call_has_its_result_where_later_ones_cannot_be_known(monkeypatch):
     def fails(*_: Any) -> Any:
         raise RuntimeError("no such tensor")
 
-    monkeypatch.setattr(_objects.Tensors, "_numbers", fails)
+    monkeypatch.setattr(_native_snapshots.Tensors, "_numbers", fails)
     given = Given()
     assert given.call()["cache"] is given.caches[0]
 
@@ -448,7 +448,7 @@ def test_a_later_call_waits_while_another_thread_has_itsweights_elsewhere(reads)
     """It would be launched with the weight's address of that moment."""
     import threading
 
-    from warmgraph.torch.replay import _gate
+    from warmgraph.torch.replay import _moved_tensors
 
     given = Given()
     weight, calls = given.net.linear.weight, len(host.entries[0].calls)
@@ -456,7 +456,7 @@ def test_a_later_call_waits_while_another_thread_has_itsweights_elsewhere(reads)
 
     def move() -> None:
         kept = weight.data
-        with _gate.moving():
+        with _moved_tensors.moving():
             weight.data = torch.zeros(4, 4)
             moved.set()
             may_end.wait(5)
@@ -476,7 +476,7 @@ def test_a_later_call_waits_while_another_thread_has_itsweights_elsewhere(reads)
 def test_a_later_call_that_was_begun_before_its_weights_moved_is_begun_anew(monkeypatch, reads):
     import threading
 
-    from warmgraph.torch.replay import _gate
+    from warmgraph.torch.replay import _moved_tensors
 
     given, calls = Given(), len(host.entries[0].calls)
     weight, threads = given.net.linear.weight, []
@@ -484,7 +484,7 @@ def test_a_later_call_that_was_begun_before_its_weights_moved_is_begun_anew(monk
 
     def move() -> None:
         kept = weight.data
-        with _gate.moving():
+        with _moved_tensors.moving():
             weight.data = torch.zeros(4, 4)
             given.moved.set()
             given.may_end.wait(5)
@@ -500,7 +500,7 @@ def test_a_later_call_that_was_begun_before_its_weights_moved_is_begun_anew(monk
 
     given.moved, given.may_end = threading.Event(), threading.Event()
     _torchs(given).steady.clear()
-    monkeypatch.setattr(_call.Surroundings, "looks", _with(_call.Surroundings.looks, is_same))
+    monkeypatch.setattr(_torch_call.Surroundings, "looks", _with(_torch_call.Surroundings.looks, is_same))
     given.call()
     assert reads.of(given.call) == 1 and threads
     threads[0].join()

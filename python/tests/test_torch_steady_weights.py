@@ -12,8 +12,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 from later_calls import Given, Meta, Net, aligned, forgotten, on_the_host, reads, weight_replaced, weights_elsewhere, wrap  # noqa: E402, F401  fixtures
 from warmgraph.calls import _steady_calls  # noqa: E402
-from warmgraph.torch.read import _tensor_reader  # noqa: E402
-from warmgraph.torch.replay import _bound  # noqa: E402
+from warmgraph.torch.read import _native_tensors  # noqa: E402
+from warmgraph.torch.replay import _bound_call  # noqa: E402
 
 WEIGHTS: dict[str, Callable[[Any], Any]] = {
     "transposed": lambda weight: weight.t_(), "seen as its transposed": lambda weight: setattr(weight, "data", weight.data.t()),
@@ -23,8 +23,8 @@ WEIGHTS: dict[str, Callable[[Any], Any]] = {
     "a row further": lambda weight: setattr(weight, "data", torch.cat([weight.data, weight.data])[1:5]),
     "its storage elsewhere": lambda weight: weight.untyped_storage().resize_(1 << 20),
 }
-_READERS = {"its bytes": lambda patch: None, "PyTorch": lambda patch: patch.setattr(_tensor_reader, "telling_bytes", lambda: 0),
-            "DLPack": lambda patch: patch.setattr(_tensor_reader, "_own", lambda exchange: None)}
+_READERS = {"its bytes": lambda patch: None, "PyTorch": lambda patch: patch.setattr(_native_tensors, "telling_bytes", lambda: 0),
+            "DLPack": lambda patch: patch.setattr(_native_tensors, "_own", lambda exchange: None)}
 
 
 @pytest.fixture(params=_READERS)
@@ -152,8 +152,8 @@ def test_a_weight_that_another_thread_moves_meanwhile_is_bound_where_it_is(when,
 
     with monkeypatch.context() as patch:
         if when == "launched":  # where Python's lock is released
-            launch = _bound.Bound.launch
-            patch.setattr(_bound.Bound, "launch", lambda bound: (launch(bound), elsewhere and moved()))
+            launch = _bound_call.Bound.launch
+            patch.setattr(_bound_call.Bound, "launch", lambda bound: (launch(bound), elsewhere and moved()))
         else:  # and is back when it is looked at once more
             made, lay = _steady_calls.made, weight.data
             patch.setattr(_steady_calls, "made", lambda *given: (setattr(weight, "data", elsewhere[0]), made(*given), setattr(weight, "data", lay))[1])

@@ -12,29 +12,29 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 from hypothesis import given, strategies  # noqa: E402
 from warmgraph.core.binding import _c  # noqa: E402
 from warmgraph.core.binding._library import library  # noqa: E402
-from warmgraph.reading import _objects  # noqa: E402
-from warmgraph.torch.read import _tensor_reader  # noqa: E402
+from warmgraph.reading import _native_snapshots  # noqa: E402
+from warmgraph.torch.read import _native_tensors  # noqa: E402
 
-EXCHANGE = _objects.exchange_of(torch.Tensor)
+EXCHANGE = _native_snapshots.exchange_of(torch.Tensor)
 if EXCHANGE is None:
     pytest.skip("this PyTorch or Python has no table of DLPack's", allow_module_level=True)
 
 
 def own() -> int:
-    framework = _tensor_reader.framework()
+    framework = _native_tensors.framework()
     assert framework is not None and framework.knows_grad, f"PyTorch {torch.__version__} is read through DLPack"
     return framework.read
 
 
 def described(read: int, tensor: Any) -> Any:
-    return _objects.Tensors(read, [tensor]).described()
+    return _native_snapshots.Tensors(read, [tensor]).described()
 
 
 def test_this_pytorch_is_read_by_its_own_functions():
     assert own() != EXCHANGE
 
 
-@given(strategies.lists(strategies.integers(0, 3), max_size=7), strategies.randoms(use_true_random=False), strategies.sampled_from(sorted(_tensor_reader._TYPES)))
+@given(strategies.lists(strategies.integers(0, 3), max_size=7), strategies.randoms(use_true_random=False), strategies.sampled_from(sorted(_native_tensors._TYPES)))
 def test_both_say_the_same(sizes, random, name):
     made = torch.zeros([2 * size for size in sizes], dtype=getattr(torch, name))
     for dimension, size in enumerate(sizes):
@@ -46,18 +46,18 @@ def test_both_say_the_same(sizes, random, name):
 
 
 def test_the_bytes_of_a_tensor_say_what_it_looks_like():
-    assert _tensor_reader.telling_bytes() in _tensor_reader._BODIES
-    for tensor, change in _tensor_reader._changes():
-        before = ctypes.string_at(tensor._cdata, _tensor_reader.telling_bytes())
+    assert _native_tensors.telling_bytes() in _native_tensors._BODIES
+    for tensor, change in _native_tensors._changes():
+        before = ctypes.string_at(tensor._cdata, _native_tensors.telling_bytes())
         change()
-        assert ctypes.string_at(tensor._cdata, _tensor_reader.telling_bytes()) != before, change
+        assert ctypes.string_at(tensor._cdata, _native_tensors.telling_bytes()) != before, change
 
 
 @pytest.mark.parametrize("change", [lambda: None, lambda: int("none"), lambda: torch.zeros(2) @ torch.zeros(3)])
 def test_bytes_that_show_no_change_are_not_gone_by(monkeypatch, change):
-    changes = _tensor_reader._changes
-    monkeypatch.setattr(_tensor_reader, "_changes", lambda: [*changes(), (torch.zeros(2), change)])
-    assert _tensor_reader.telling_bytes.__wrapped__() == 0
+    changes = _native_tensors._changes
+    monkeypatch.setattr(_native_tensors, "_changes", lambda: [*changes(), (torch.zeros(2), change)])
+    assert _native_tensors.telling_bytes.__wrapped__() == 0
 
 
 class Sub(torch.Tensor):
@@ -95,7 +95,7 @@ CHANGES: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_tensor_that_is_changed_in_place_does_not_look_as_it_did(change):
     one = torch.randn(4, 4)
-    looks = [_objects.Tensors(read, [one]) for read in (own(), EXCHANGE)]
+    looks = [_native_snapshots.Tensors(read, [one]) for read in (own(), EXCHANGE)]
     assert [look.are_there() for look in looks] == [True, True]
     CHANGES[change](one)
     assert [look.are_there() for look in looks] == [False, False]
@@ -106,30 +106,30 @@ def test_whether_a_tensor_requires_grad_is_known(asks, is_leaf):
     with torch.enable_grad():
         one = torch.zeros(2, requires_grad=asks)
         one = one if is_leaf else one * 2
-    raw = _tensor_reader._functions(EXCHANGE)
+    raw = _native_tensors._functions(EXCHANGE)
     assert bool(raw.requires_grad(one._cdata)) == one.requires_grad == asks
 
 
 def refused(monkeypatch: pytest.MonkeyPatch, caplog: Any) -> str:
-    _tensor_reader._own.cache_clear()
+    _native_tensors._own.cache_clear()
     try:
         with caplog.at_level("DEBUG", "warmgraph"):
-            framework = _tensor_reader.framework()
+            framework = _native_tensors.framework()
     finally:
         monkeypatch.undo()
-        _tensor_reader._own.cache_clear()
+        _native_tensors._own.cache_clear()
         own()  # what the library goes by from now on
     assert framework is not None and framework.read == EXCHANGE and not framework.knows_grad
     return caplog.text
 
 
 def test_a_pytorch_that_says_something_else_is_read_through_dlpack(monkeypatch, caplog):
-    monkeypatch.setitem(_tensor_reader._TYPES, "bfloat16", (2, 16))
+    monkeypatch.setitem(_native_tensors._TYPES, "bfloat16", (2, 16))
     assert "DLPack says" in refused(monkeypatch, caplog)
 
 
 def test_a_pytorch_without_these_functions_is_read_through_dlpack(monkeypatch, caplog):
-    monkeypatch.setattr(_tensor_reader, "_FUNCTIONS", (*_tensor_reader._FUNCTIONS, "get_nothing"))
+    monkeypatch.setattr(_native_tensors, "_FUNCTIONS", (*_native_tensors._FUNCTIONS, "get_nothing"))
     assert "through DLPack" in refused(monkeypatch, caplog)
 
 
@@ -137,7 +137,7 @@ def test_a_pytorch_that_keeps_its_tensors_elsewhere_is_read_through_dlpack(monke
     def moved() -> int:
         raise ValueError("a tensor's own pointer is in 2 places")
 
-    monkeypatch.setattr(_tensor_reader, "_place_in_object", moved)
+    monkeypatch.setattr(_native_tensors, "_place_in_object", moved)
     assert "in 2 places" in refused(monkeypatch, caplog)
 
 
@@ -145,7 +145,7 @@ def test_objects_of_other_classes_are_never_read_as_tensors():
     found = (ctypes.c_uint8 * 64)()
     asked: list[Any] = []
     otherwise = _c.wg_dltensor_reader(lambda value, dltensor: asked.append(value) or 7)
-    raw = _tensor_reader._functions(EXCHANGE)
+    raw = _native_tensors._functions(EXCHANGE)
     raw.otherwise = otherwise
     held = library().with_lock()
     held.wg_use_torch_tensors(ctypes.byref(raw))
@@ -154,5 +154,5 @@ def test_objects_of_other_classes_are_never_read_as_tensors():
             assert held.wg_read_torch_tensor(ctypes.c_void_p(id(value)), ctypes.byref(found)) == 7 and asked.pop() == id(value)
         assert held.wg_read_torch_tensor(ctypes.c_void_p(id(value := torch.zeros(2))), ctypes.byref(found)) == 0 and not asked
     finally:
-        _tensor_reader._own.cache_clear()
+        _native_tensors._own.cache_clear()
         own()

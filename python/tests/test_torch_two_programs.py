@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 from hostile_calls import X, expect_noticed, refusal, replays, users, wrap  # noqa: E402
-from warmgraph.torch.read import _code  # noqa: E402
+from warmgraph.torch.read import _installed_code  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -141,7 +141,7 @@ def test_what_is_hidden_and_changes_between_two_calls_is_noticed(name, change, c
 @pytest.mark.parametrize("name", ["forward", "backward", "vjp", "setup_context"])
 def test_what_autograd_calls_of_a_function_of_the_users_counts(name):
     source = "class F(torch.autograd.Function):\n    @staticmethod\n    def {}(ctx, g): return g * {}\ndef work(x): return F.apply(x)"
-    digests = [_code.Reached(users(source.format(name, by))).digest() for by in (2, 3, 2)]
+    digests = [_installed_code.Reached(users(source.format(name, by))).digest() for by in (2, 3, 2)]
     assert digests[0] == digests[2] != digests[1]
 
 

@@ -16,10 +16,10 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 from warmgraph import errors  # noqa: E402
-from warmgraph.reading import _objects, _watch  # noqa: E402
-from warmgraph.torch.read import _code, _tensors, _walking  # noqa: E402
+from warmgraph.reading import _identity_checks, _native_snapshots  # noqa: E402
+from warmgraph.torch.read import _installed_code, _tensors, _torch_walker  # noqa: E402
 
-pytestmark = pytest.mark.skipif(not _objects.is_possible(), reason="this Python's dictionaries are not looked at natively")
+pytestmark = pytest.mark.skipif(not _native_snapshots.is_possible(), reason="this Python's dictionaries are not looked at natively")
 
 
 @pytest.fixture(autouse=True)
@@ -77,8 +77,8 @@ def run(module: Any, x: Any) -> Any:
     return module.linear(x), module.note, module.beside, module.config, module.other
 
 
-def read(module: Any, arguments: dict[str, Any] | None = None) -> _walking.Walker:
-    return _walking.read(_code.Reached(run), arguments or {}, module)[0]
+def read(module: Any, arguments: dict[str, Any] | None = None) -> _torch_walker.Walker:
+    return _torch_walker.read(_installed_code.Reached(run), arguments or {}, module)[0]
 
 
 def with_tied() -> Any:
@@ -223,9 +223,9 @@ def changed() -> Any:
 def test_a_change_is_seen(name: str) -> None:
     net = changed()
     walker = read(net)
-    once, again = _watch.Held(walker.watched), _watch.Held(walker.watched)
+    once, again = _identity_checks.Held(walker.watched), _identity_checks.Held(walker.watched)
     assert once.is_same() and once.is_same() and once.is_same()
-    assert isinstance(once._watch, _watch.Watch)
+    assert isinstance(once._watch, _identity_checks.Watch)
     CHANGES[name](net)
     assert not once.is_same(), "by who looks natively"
     assert not again.is_same(), "by who looks for the first time"
@@ -233,7 +233,7 @@ def test_a_change_is_seen(name: str) -> None:
 
 def test_what_no_code_of_it_can_see_is_no_change() -> None:
     net = changed()
-    held = _watch.Held(read(net).watched)
+    held = _identity_checks.Held(read(net).watched)
     assert held.is_same()
     other = changed()
     other.note, other.linear.in_features = 3, 7
@@ -252,15 +252,15 @@ def test_a_change_while_it_is_read_is_seen() -> None:
     net.config = Changes()
     net._modules["other"]._modules["first"] = net._modules["other"]._modules.pop("linear")
     net._modules["other"]._modules["linear"] = torch.nn.Linear(4, 4)
-    walker = _walking.Walker(_code.Reached(run))
+    walker = _torch_walker.Walker(_installed_code.Reached(run))
     walker._into = walker.found.states
     walker.value("self", net)
-    assert not _watch.Held(walker.watched).is_same()
+    assert not _identity_checks.Held(walker.watched).is_same()
 
 
 def test_what_is_raised_is_raised_and_nothing_stays_open() -> None:
     net = Net(note=iter([1]), other=Net())
-    walker = _walking.Walker(_code.Reached(run))
+    walker = _torch_walker.Walker(_installed_code.Reached(run))
     walker._into = walker.found.states
     with pytest.raises(errors.NotRecordable, match="self.note"):
         walker.value("self", net)
@@ -291,7 +291,7 @@ def test_tensors_on_the_host_count_by_their_contents(monkeypatch: pytest.MonkeyP
 
 def test_an_order_of_its_own_is_looked_at() -> None:
     net = ordered(3)
-    held = _watch.Held(read(net).watched)
+    held = _identity_checks.Held(read(net).watched)
     assert held.is_same() and held.is_same()
     net._buffers.move_to_end("b0")  # which the items' own order does not show
     assert not held.is_same()
@@ -309,7 +309,7 @@ def test_what_was_held_lives_as_long() -> None:
     for net, name in zip(nets, names):
         net.__dict__[name] = 1
         net.linear.weight.note = Alive()
-    held = _watch.Held(read(torch.nn.ModuleList(nets)).watched)
+    held = _identity_checks.Held(read(torch.nn.ModuleList(nets)).watched)
     assert held.is_same() and held.is_same()
     before = list(map(sys.getrefcount, names))
     alive = [weakref.ref(one) for net in nets for one in (net.note, net.config, net.config.note[0], net.linear.weight, net.linear.weight.note)]
@@ -330,7 +330,7 @@ def test_of_many_modules_each_is_looked_at(at: int) -> None:
     net[at].much = list(range(3000))
     net[at].more = {i: i for i in range(3000)}
     for change in (lambda: setattr(net[at], "in_features", 9), lambda: net[at].much.__setitem__(2999, -1), lambda: net[at].more.__setitem__(2999, -1)):
-        held = _watch.Held(read(net).watched)
+        held = _identity_checks.Held(read(net).watched)
         assert held.is_same()
         change()
         assert not held.is_same()

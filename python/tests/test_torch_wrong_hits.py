@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 from hostile_calls import X, Net, Settings, expect_apart, expect_noticed, refusal, replays, users, wrap  # noqa: E402
-from warmgraph.torch.read import _code, _tensors, _walking  # noqa: E402
+from warmgraph.torch.read import _installed_code, _tensors, _torch_walker  # noqa: E402
 from warmgraph.torch.replay import _modes  # noqa: E402
 
 
@@ -401,7 +401,7 @@ def test_tensors_on_the_host_that_are_written_past_their_version_are_read_again(
         return x * table
 
     def watched() -> Any:
-        walker, _ = _walking.read(_code.Reached(work), {}, None)
+        walker, _ = _torch_walker.read(_installed_code.Reached(work), {}, None)
         return walker.watched
 
     for write in (lambda: table.numpy().fill(2), lambda: table.data.fill_(3), lambda: table.add_(1)):
@@ -470,7 +470,7 @@ def test_code_of_a_function_with_a_cache_that_is_called_as_an_attribute_counts()
 
 
 def test_code_of_an_installed_class_that_is_patched_counts(monkeypatch):
-    monkeypatch.setattr("warmgraph.reading._code._INSTALLED", ("/installed/",))
+    monkeypatch.setattr("warmgraph.reading._reached_code._INSTALLED", ("/installed/",))
     module = types.ModuleType("installed_package")
     module.__file__ = "/installed/installed_package.py"
     monkeypatch.setitem(sys.modules, "installed_package", module)
@@ -643,7 +643,7 @@ def of_global(x): return x * LEVEL
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A module of an installed package."""
-    monkeypatch.setattr("warmgraph.reading._code._INSTALLED", ("/installed/",))
+    monkeypatch.setattr("warmgraph.reading._reached_code._INSTALLED", ("/installed/",))
     module = types.ModuleType("installed_package")
     module.__file__ = "/installed/installed_package.py"
     monkeypatch.setitem(sys.modules, "installed_package", module)
@@ -854,15 +854,15 @@ def test_a_kernel_that_is_registered_for_an_operator_counts():
 
 
 def test_a_library_of_c_counts_by_its_build(tmp_path, monkeypatch):
-    from warmgraph.torch.read import _registered
+    from warmgraph.torch.read import _custom_operators
 
     def built(build: bytes) -> None:
-        (tmp_path / "ops.so").write_bytes(b"\x7fELF..." + _registered._BUILD_ID + build * 20 + b"...mine\0fused_norm(Tensor x) -> Tensor\0")
-        _registered._build_with.cache_clear()
+        (tmp_path / "ops.so").write_bytes(b"\x7fELF..." + _custom_operators._BUILD_ID + build * 20 + b"...mine\0fused_norm(Tensor x) -> Tensor\0")
+        _custom_operators._build_with.cache_clear()
 
     monkeypatch.setattr(torch.ops, "loaded_libraries", {str(tmp_path / "ops.so")})
     built(b"a")
-    before = _registered._libraries_with("mine::fused_norm")
-    assert before == (f"build {(b'a' * 20).hex()}",) and _registered._libraries_with("mine::other") == ()
+    before = _custom_operators._libraries_with("mine::fused_norm")
+    assert before == (f"build {(b'a' * 20).hex()}",) and _custom_operators._libraries_with("mine::other") == ()
     built(b"b")
-    assert _registered._libraries_with("mine::fused_norm") != before
+    assert _custom_operators._libraries_with("mine::fused_norm") != before

@@ -8,9 +8,9 @@ from typing import Any, Callable
 
 import pytest
 
-from warmgraph.reading import _objects, _watch
+from warmgraph.reading import _identity_checks, _native_snapshots
 
-pytestmark = pytest.mark.skipif(not _objects.is_possible(), reason="this Python's dictionaries are not looked at natively")
+pytestmark = pytest.mark.skipif(not _native_snapshots.is_possible(), reason="this Python's dictionaries are not looked at natively")
 
 
 class Plain:
@@ -45,15 +45,15 @@ def made_hot(change: Callable[[Any, Any], None], one: Any) -> None:
 @pytest.fixture(params=["told", "looked at"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "looked at":
-        monkeypatch.setattr(_objects, "watcher", lambda: None)
-    elif _objects.watcher() is None:
+        monkeypatch.setattr(_native_snapshots, "watcher", lambda: None)
+    elif _native_snapshots.watcher() is None:
         pytest.skip("a Python that tells of changes to a dictionary is 3.12 or newer")
     return str(request.param)
 
 
-def watch_of(one: Any) -> _watch.Watch:
-    held = one if isinstance(one, dict) else _objects.dict_of(one.__dict__)
-    return _watch.Watch([_watch.of_dict(held) if isinstance(one, (dict, type)) else _watch.of_object(one, held)])
+def watch_of(one: Any) -> _identity_checks.Watch:
+    held = one if isinstance(one, dict) else _native_snapshots.dict_of(one.__dict__)
+    return _identity_checks.Watch([_identity_checks.of_dict(held) if isinstance(one, (dict, type)) else _identity_checks.of_object(one, held)])
 
 
 CHANGES: dict[str, Callable[[Any], None]] = {
@@ -94,7 +94,7 @@ def test_what_changes_of_a_dictionary_is_seen(way, kind, change):
     assert not watched.are_same()
 
 
-@pytest.mark.parametrize("of", [lambda one: _watch.Held(one), _watch.Watch], ids=["slowly", "natively"])
+@pytest.mark.parametrize("of", [lambda one: _identity_checks.Held(one), _identity_checks.Watch], ids=["slowly", "natively"])
 @pytest.mark.parametrize("change", [
     lambda one: set_value(one, 2), lambda one: one.full.update(a=2), lambda one: one.full.pop("a"), lambda one: one.full.update(b=2),
     lambda one: one.empty.update(a=1), lambda one: set_item(one.ordered, 1), lambda one: one.long.move_to_end("a")])
@@ -102,9 +102,9 @@ def test_what_changes_of_the_parts_of_an_object_is_seen(way, of, change):
     one = Plain()
     one.full, one.empty, one.ordered = {"a": 1}, {}, collections.OrderedDict()
     one.long = collections.OrderedDict(a=1, b=2)  # whose order is looked at in Python
-    watched = of(_watch.of_parts(one, vars(one), (one.full, one.empty, one.ordered))
-                 + _watch.of_parts(one, vars(one), (one.full, one.long)))
-    are_same = watched.is_same if isinstance(watched, _watch.Held) else watched.are_same
+    watched = of(_identity_checks.of_parts(one, vars(one), (one.full, one.empty, one.ordered))
+                 + _identity_checks.of_parts(one, vars(one), (one.full, one.long)))
+    are_same = watched.is_same if isinstance(watched, _identity_checks.Held) else watched.are_same
     assert are_same()
     change(one)
     assert not are_same()
@@ -142,13 +142,13 @@ class Hidden(Plain):
 @pytest.mark.parametrize("kind", [Shown, Hidden])
 def test_attributes_that_are_made_for_who_asks_are_compared_as_they_were_given(way, kind):
     one = kind()
-    watched = _watch.of_object(one, one.__dict__)
-    assert watched.is_same() and _watch.Watch([watched]).are_same() and not watched.is_owned
+    watched = _identity_checks.of_object(one, one.__dict__)
+    assert watched.is_same() and _identity_checks.Watch([watched]).are_same() and not watched.is_owned
 
 
 def test_the_order_of_an_ordered_dictionary_counts(way):
     one = collections.OrderedDict(first=1, second=2)
-    watched = watch_of(one) if _objects.dict_of(one) else _watch.Watch([_watch.of_dict(one)])
+    watched = watch_of(one) if _native_snapshots.dict_of(one) else _identity_checks.Watch([_identity_checks.of_dict(one)])
     assert watched.are_same()
     one.move_to_end("first")
     assert not watched.are_same()
@@ -170,7 +170,7 @@ def test_what_is_as_it_was_again_is_the_same(way):
 
 def test_a_change_before_the_look_counts_at_the_next_one_alone(way):
     one = {"value": 1}
-    snapshot = _objects.Snapshot([one])
+    snapshot = _native_snapshots.Snapshot([one])
     one["value"] = 2
     one["value"] = 1
     assert snapshot.is_same() and snapshot.is_same()
@@ -182,22 +182,22 @@ def test_a_change_after_its_first_look_is_seen(way):
     """Another thread's, while the rest is looked at for the first time."""
     one = {"value": 1}
 
-    class Rest(_watch.Watched):
+    class Rest(_identity_checks.Watched):
         def is_same(self) -> bool:
             one["value"] = 2
             return True
 
-    held = _watch.Held([_watch.of_dict(one), Rest(tuple)])
+    held = _identity_checks.Held([_identity_checks.of_dict(one), Rest(tuple)])
     assert held.is_same()
     assert not held.is_same()
 
 
 def test_nothing_is_looked_at_while_python_tells_of_nothing():
-    if _objects.watcher() is None:
+    if _native_snapshots.watcher() is None:
         pytest.skip("a Python that tells of changes to a dictionary is 3.12 or newer")
     one, other = {"value": 1}, {"value": 1}
-    snapshot = _objects.Snapshot([one])
-    _objects.Snapshot([other])
+    snapshot = _native_snapshots.Snapshot([one])
+    _native_snapshots.Snapshot([other])
     raw = snapshot.raw
     raw.dicts[0].count = 7  # whoever looks sees that it is another one
     assert snapshot.is_same()
@@ -219,7 +219,7 @@ ATTRIBUTES: dict[str, tuple[str, Callable[[Any], None]]] = {
 @pytest.mark.parametrize("change", ATTRIBUTES)
 def test_what_an_attribute_is_counts(change):
     one, (name, changed) = Plain(), ATTRIBUTES[change]
-    snapshot = _objects.Snapshot(attributes=[(one, name, getattr(one, name, _objects.ABSENT))])
+    snapshot = _native_snapshots.Snapshot(attributes=[(one, name, getattr(one, name, _native_snapshots.ABSENT))])
     assert snapshot.is_same()
     changed(one)
     assert not snapshot.is_same()
@@ -228,7 +228,7 @@ def test_what_an_attribute_is_counts(change):
 @pytest.mark.parametrize("change", [lambda held: held.append(1), lambda held: held.pop(), lambda held: held.__setitem__(1, "c"), lambda held: held.clear()])
 def test_what_a_list_holds_counts(change):
     held, other = ["a", "b"], ["d"]
-    snapshot = _objects.Snapshot(lists=[(held, list(held)), (other, list(other))])
+    snapshot = _native_snapshots.Snapshot(lists=[(held, list(held)), (other, list(other))])
     assert snapshot.is_same()
     change(held)
     assert not snapshot.is_same()
@@ -238,7 +238,7 @@ def test_a_look_keeps_nothing():
     one, value = Plain(), object()
     one.value = value
     held, listed = {"a": value}, [value]
-    snapshot = _objects.Snapshot([held], [(held, "a")], [(listed, [value])], [(one, vars(one), Plain)], [(one, "value", value), (one, "none", _objects.ABSENT)])
+    snapshot = _native_snapshots.Snapshot([held], [(held, "a")], [(listed, [value])], [(one, vars(one), Plain)], [(one, "value", value), (one, "none", _native_snapshots.ABSENT)])
     before = [sys.getrefcount(thing) for thing in (one, value, held, listed, vars(one), Plain)]
     for _ in range(100):
         assert snapshot.is_same()
@@ -247,7 +247,7 @@ def test_a_look_keeps_nothing():
 
 def test_the_first_item_of_a_dictionary_counts_and_one_that_is_not_there():
     one: dict[str, int] = {"a": 1}
-    snapshot = _objects.Snapshot(items=[(one, "a"), (one, "b")])
+    snapshot = _native_snapshots.Snapshot(items=[(one, "a"), (one, "b")])
     assert snapshot.is_same()
     one["b"] = 1
     assert not snapshot.is_same()
@@ -258,4 +258,4 @@ def test_the_first_item_of_a_dictionary_counts_and_one_that_is_not_there():
 
 
 def test_python_is_asked_where_it_tells_of_everything():
-    assert (_objects.watcher() is not None) == (sys.version_info[:2] == (3, 12))
+    assert (_native_snapshots.watcher() is not None) == (sys.version_info[:2] == (3, 12))

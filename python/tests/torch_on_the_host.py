@@ -15,10 +15,10 @@ import torch
 
 from warmgraph import errors
 from warmgraph.core.binding import _c
-from warmgraph.core.serving._stored import each_fact
+from warmgraph.core.serving._entry_metadata import each_fact
 from warmgraph.torch.pairs import _pair_recording
 from warmgraph.torch.read import _tensors
-from warmgraph.torch.record import _capture, _constants, _operators, _recording, _strays
+from warmgraph.torch.record import _capture, _constants, _operators, _recording, _stray_work
 from warmgraph.torch.replay import _entry, _launching
 
 entries: list[FakeEntry] = []
@@ -254,7 +254,7 @@ def use(monkeypatch: Any) -> None:
     monkeypatch.setattr(_capture, "set_words", lambda capture, device, seed, offset: None)
     monkeypatch.setattr(_capture, "watch", lambda device: [_operators.expect_capturable])
     monkeypatch.setattr(_constants, "enqueued_in", lambda device: lambda: 0)
-    monkeypatch.setattr(_strays, "refused", lambda device: contextlib.nullcontext())
+    monkeypatch.setattr(_stray_work, "refused", lambda device: contextlib.nullcontext())
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: None)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", is_captured)
 

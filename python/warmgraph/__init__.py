@@ -7,13 +7,13 @@ from __future__ import annotations
 from warmgraph.arrays._device import Array, Device, Local, Program
 from warmgraph.arrays._run import copy, empty, empty_like, fill, forked
 from warmgraph.arrays._shapes import Tensor, like
-from warmgraph.calls._compiled import CachedFunction, cache_compile
-from warmgraph.calls._reading import Cleared, clear, explain, load_cache_artifacts, pause_recording, readable_cache, save_cache_artifacts, stats
+from warmgraph.calls._cached_function import CachedFunction, cache_compile
+from warmgraph.calls._inspection import Cleared, clear, explain, load_cache_artifacts, pause_recording, readable_cache, save_cache_artifacts, stats
 from warmgraph.config import Config
-from warmgraph.core.binding import _arming, _frameworks
+from warmgraph.core.binding import _early_recording, _frameworks
 from warmgraph.core.binding._library import library
-from warmgraph.core.cache._native import ArtifactAmount, Cache, CacheInfo, Function, Report, Scalar, Spec, Statistics
-from warmgraph.core.serving._serving import ServedFunction, Server
+from warmgraph.core.cache._cache import ArtifactAmount, Cache, CacheInfo, Function, Report, Scalar, Spec, Statistics
+from warmgraph.core.serving._server import ServedFunction, Server
 from warmgraph.errors import (
     CompileFailed, Corrupt, DriverFailed, Error, Internal, InvalidArgument, IoFailed, MissForbidden, NoSpace, NotFound, NotRecordable,
     OutOfMemory, PartlyLaunched, PermissionDenied, Stale, Unsupported, Untrusted, VerificationFailed,
@@ -33,5 +33,5 @@ def version() -> str:
     return f"{library().wg_version().decode()} ({library().wg_backends().decode()})"
 
 
-_arming.arm()
+_early_recording.arm()
 _frameworks.load_quietly()  # where PyTorch is there already: a first call need not wait for it

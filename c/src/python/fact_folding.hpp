@@ -7,7 +7,7 @@
 
 namespace warmgraph::python {
 
-/// As _folding.folded (python/warmgraph/torch/replay/_folding.py) folds them, into the dict `into`: by the longest paths, of at most
+/// As _long_facts.folded (python/warmgraph/torch/replay/_long_facts.py) folds them, into the dict `into`: by the longest paths, of at most
 /// `deepest` steps, of which all have at most `most` letters. Throws Raised.
 void fold_facts(const Api& python, Object* facts, std::uint64_t most, std::uint64_t deepest, Object* into);
 

@@ -8,7 +8,7 @@ import weakref
 from typing import Any, Callable, Sequence
 
 from warmgraph import dtypes, errors
-from warmgraph.arrays import _current_run, _foreign
+from warmgraph.arrays import _current_run, _foreign_arrays
 from warmgraph.arrays._shapes import Tensor, contiguous_strides, extent_bytes
 from warmgraph.core.binding import _c, _fork
 from warmgraph.core.binding._library import Handle, library
@@ -100,8 +100,8 @@ class Device(Handle):
 
     def view(self, foreign: Any) -> Array:
         """Memory of another library's on this device, by `__cuda_array_interface__` or DLPack, without a copy. It is kept alive."""
-        found = _foreign.foreign_of(foreign)
-        if not self.id.startswith("cuda:") or found.device not in (_foreign.CUDA, _foreign.CUDA_HOST, _foreign.CUDA_MANAGED):
+        found = _foreign_arrays.foreign_of(foreign)
+        if not self.id.startswith("cuda:") or found.device not in (_foreign_arrays.CUDA, _foreign_arrays.CUDA_HOST, _foreign_arrays.CUDA_MANAGED):
             raise errors.InvalidArgument(f"memory of a {type(foreign).__name__} (DLPack device {found.device}) cannot be viewed on {self.id}: "
                                          "copy it (device.array)")
         address = library().wg_memory_from_pointer(found.pointer, 1).address

@@ -13,7 +13,7 @@ from typing import Any, Callable, Protocol
 from warmgraph.arrays._device import Device
 from warmgraph.core.binding import _c, _fork
 from warmgraph.core.binding._library import library
-from warmgraph.core.cache._native import Report
+from warmgraph.core.cache._cache import Report
 from warmgraph.core.cache._pools import pool_of
 
 _log = logging.getLogger("warmgraph")
@@ -45,7 +45,7 @@ def word_of(why: str) -> str:
 
 
 class Wrapped(Protocol):
-    """A wrapper, as far as its refusals are concerned (_compiled.CachedFunction)."""
+    """A wrapper, as far as its refusals are concerned (_cached_function.CachedFunction)."""
 
     _shared: Any
 

@@ -6,7 +6,7 @@ import struct
 from typing import Any, Callable, Iterable, NamedTuple, Sequence
 
 from warmgraph.core.binding import _c
-from warmgraph.reading import _objects
+from warmgraph.reading import _native_snapshots
 
 _MISSING = object()
 OTHERWISE = object()  # the result of a call that is another one
@@ -153,9 +153,9 @@ class Launch(NamedTuple):
 class Looks(NamedTuple):
     """What is looked at besides the arguments."""
 
-    always: _objects.Snapshot
+    always: _native_snapshots.Snapshot
     is_frozen: ctypes.c_int32  # where it is not 0, what follows is taken to be as it was
-    surroundings: _objects.Snapshot
+    surroundings: _native_snapshots.Snapshot
     rest: Sequence[Callable[[], bool]]
     weights: Sequence[Weight]
 
@@ -178,10 +178,10 @@ def made(tests: Tests, around: Iterable[int], looks: Looks, inputs: Sequence[Inp
     raw = _c.wg_steady_call(base=base, register_count=tests.count, read_tensor=_c.wg_dltensor_reader(framework.read), moves=ctypes.pointer(moves),
                             is_frozen=ctypes.pointer(looks.is_frozen), surroundings=ctypes.pointer(looks.surroundings.raw),
                             always=ctypes.pointer(looks.always.raw), weight_bytes=weight_bytes, otherwise=id(result.otherwise), output=result.output)
-    weights = _objects.Tensors(framework.read, [one.tensor for one in looks.weights])
+    weights = _native_snapshots.Tensors(framework.read, [one.tensor for one in looks.weights])
     if any(one.address not in (None, found) for one, found in zip(looks.weights, weights.addresses())):
         raise Moved
-    given = _objects.Tensors(framework.read, [one.tensor for one in inputs])
+    given = _native_snapshots.Tensors(framework.read, [one.tensor for one in inputs])
     for look, one in zip(given.looks, inputs):
         look.alignment = one.alignment
         if one.place is not None:
@@ -225,7 +225,7 @@ def made(tests: Tests, around: Iterable[int], looks: Looks, inputs: Sequence[Inp
             raw.is_capturing = ctypes.cast(launch.is_capturing, type(raw.is_capturing))
     kept = tuple(keep)
     raw.kept = id(kept)
-    return _objects.steady_call(raw)
+    return _native_snapshots.steady_call(raw)
 
 
 def _pointer(place: int | None) -> Any:

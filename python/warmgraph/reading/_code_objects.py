@@ -10,7 +10,7 @@ import sys
 import types
 from typing import Any, Iterator
 
-from warmgraph.reading import _plain
+from warmgraph.reading import _plain_values
 
 _GLOBALS = {"LOAD_GLOBAL", "STORE_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
 # Of Python 3.10 to 3.13, as dis.py of each reads them: an instruction is two bytes, and its argument is an index into co_names. From 3.11 on
@@ -18,7 +18,7 @@ _GLOBALS = {"LOAD_GLOBAL", "STORE_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBA
 _IS_KNOWN_PYTHON = sys.implementation.name == "cpython" and (3, 10) <= sys.version_info[:2] <= (3, 13)
 _SHIFTS = {dis.opmap[name]: int(name == "LOAD_GLOBAL" and sys.version_info >= (3, 11)) for name in _GLOBALS if name in dis.opmap}
 _MATCH_CLASS = dis.opmap.get("MATCH_CLASS", -1)
-_KINDS = frozenset(_plain.KINDS)
+_KINDS = frozenset(_plain_values.KINDS)
 _MOST_CODE = 4096  # code objects whose reading is kept
 
 

@@ -7,18 +7,18 @@ from typing import Any, Callable, Iterable
 import torch
 
 from warmgraph.arrays import _current_run
-from warmgraph.calls._compiled import CachedFunction
+from warmgraph.calls._cached_function import CachedFunction
 from warmgraph.core.binding import _frameworks
-from warmgraph.torch.calls._function import TorchFunction
+from warmgraph.torch.calls._torch_function import TorchFunction
 from warmgraph.torch.pairs._pairs import PairFunction
-from warmgraph.torch.read import _modules, _walking
+from warmgraph.torch.read import _modules, _torch_walker
 from warmgraph.torch.record import _mega_cache
 from warmgraph.torch.replay import _pausing, _preload
 
 
 class TorchFramework:
     def is_call(self, owner: Any, values: Iterable[Any]) -> bool:
-        return _walking.is_torch_call(owner, values)
+        return _torch_walker.is_torch_call(owner, values)
 
     def function_of(self, wrapped: CachedFunction) -> TorchFunction:
         return (PairFunction if wrapped.options.pair else TorchFunction)(wrapped)

@@ -8,7 +8,7 @@ from typing import Any
 from warmgraph.config import Config
 from warmgraph.core.binding import _fork
 from warmgraph.core.binding._library import library, text_or_none
-from warmgraph.core.cache._native import Cache, Statistics
+from warmgraph.core.cache._cache import Cache, Statistics
 
 _lock = threading.RLock()
 

@@ -13,18 +13,18 @@ import torch
 
 from warmgraph import errors
 from warmgraph.calls import _refusals
-from warmgraph.calls._compiled import CachedFunction, Options
-from warmgraph.calls._facts import difference
+from warmgraph.calls._cached_function import CachedFunction, Options
+from warmgraph.calls._side_effects import difference
 from warmgraph.config import Config, unknown_option
-from warmgraph.reading import _code as _plain_code, _walk
-from warmgraph.torch.calls._function import TorchFunction
-from warmgraph.torch.read import _code, _registered, _sharing, _walking
-from warmgraph.torch.read._walking import Walker
+from warmgraph.reading import _reached_code, _walker
+from warmgraph.torch.calls._torch_function import TorchFunction
+from warmgraph.torch.read import _custom_operators, _installed_code, _shared_modules, _torch_walker
+from warmgraph.torch.read._torch_walker import Walker
 from warmgraph.torch.record import _capture, _mega_cache, _recording
-from warmgraph.torch.replay import _collection, _gate, _launching, _outside, _pausing, _preload, _regions
-from warmgraph.torch.replay._bound import Bound
-from warmgraph.torch.replay._call import Call, Surroundings
+from warmgraph.torch.replay import _garbage_collection, _launching, _moved_tensors, _pausing, _preload, _regions, _surrounding_work
+from warmgraph.torch.replay._bound_call import Bound
 from warmgraph.torch.replay._regions import Region
+from warmgraph.torch.replay._torch_call import Call, Surroundings
 
 _log = logging.getLogger("warmgraph")
 Key = Union[str, int, Tuple[Union[str, int], ...]]
@@ -79,7 +79,7 @@ class GraphCache:
         self._lock = threading.RLock()
         self._warned: set[str] = set()
         self._are_others_begun = False
-        self._known = _sharing.Known()
+        self._known = _shared_modules.Known()
         self._table = self._function_of(f"{name}-table", _nothing)  # stands for all of them
         self._request = _preload.request(self._table, self._all(), _PATIENCE) if self._table.options.config.model else None
 
@@ -92,7 +92,7 @@ class GraphCache:
         in closures and globals. A hit captures nothing and does not call forward_fn; its work runs once, as it does in a miss. What
         cannot be recorded is captured by PyTorch alone, into `pool`, and a warning says why; under require_hit it is MissForbidden.
         """
-        if _outside.is_captured():
+        if _surrounding_work.is_captured():
             raise errors.InvalidArgument(f"capture_one({key!r}) is called while the current stream is captured: end that capture before")
         wrapped = self._wrapped(checked_key(key), forward_fn)
         named, around = _named("input", inputs), _named("state", states)
@@ -103,7 +103,7 @@ class GraphCache:
         # What PyTorch compiled is kept when the graph is there, whoever captured it.
         with self._lock, torch.cuda.stream(stream) if stream is not None else contextlib.nullcontext(), function.compiling:
             try:
-                with _gate.using, _collection.later:
+                with _moved_tensors.using, _garbage_collection.later:
                     if not self._is_begun():
                         function.begin(wrapped)
                     outcome, bound = function.obtained(wrapped, named)
@@ -135,7 +135,7 @@ class GraphCache:
             _preload.begin(wrapped, torch.cuda.current_device(), self._all())
 
     def _all(self) -> str:
-        return f"{_walk.folder_name(self.name)}-*"
+        return f"{_walker.folder_name(self.name)}-*"
 
     def _wrapped(self, key: Key, forward_fn: Callable[[], Any]) -> CachedFunction:
         if not callable(forward_fn):
@@ -203,7 +203,7 @@ class ReadSurroundings(Surroundings):
 class EngineFunction(TorchFunction):
     """forward_fn for one capture_one. Its tensors are moved in place for the second capture: an engine's objects cannot be copied."""
 
-    def __init__(self, wrapped: CachedFunction, key: Key, states: dict[str, Any], captures: str | None, known: _sharing.Known) -> None:
+    def __init__(self, wrapped: CachedFunction, key: Key, states: dict[str, Any], captures: str | None, known: _shared_modules.Known) -> None:
         """known: what the table's other graphs found."""
         super().__init__(wrapped)
         self.captures, self._known = captures, known
@@ -289,14 +289,14 @@ class EngineFunction(TorchFunction):
     def facts(self, call: Call) -> dict[str, str]:
         return {**super().facts(call), "graph.key": self._key_text}
 
-    def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _code.Reached]:
+    def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _installed_code.Reached]:
         # After an answer nothing is taken to be as it was.
-        return _walking.read(self.reached, arguments, owner, {**_registered.operators_of(self.reached), **self._states}, None if self._is_all_read else self._known)
+        return _torch_walker.read(self.reached, arguments, owner, {**_custom_operators.operators_of(self.reached), **self._states}, None if self._is_all_read else self._known)
 
 
 def _free(bound: Bound, kept: list[Any]) -> None:
     entry = bound.variant.function
-    if not _outside.is_captured():
+    if not _surrounding_work.is_captured():
         torch.cuda.synchronize(bound.device)
     entry.close()
     entry.device._collect()
@@ -304,7 +304,7 @@ def _free(bound: Bound, kept: list[Any]) -> None:
 
 
 def _close(captured: _capture.Capture, kept: list[Any]) -> None:
-    if not _outside.is_captured():
+    if not _surrounding_work.is_captured():
         torch.cuda.synchronize()
     captured.close()
     kept.clear()
@@ -327,7 +327,7 @@ def checked_options(who: str, more: Sequence[str], name: str, *, cache_dir: Any,
 
 def wrapped_by(options: Mapping[str, Any], name: str, function: Callable[..., Any]) -> CachedFunction:
     """A function of the cache, with a folder of this name."""
-    return CachedFunction(function, Options(**{**options, "config": options["config"].copy(), "name": _walk.folder_name(name)}))
+    return CachedFunction(function, Options(**{**options, "config": options["config"].copy(), "name": _walker.folder_name(name)}))
 
 
 def folder_of(captures: Any) -> str | None:
@@ -347,7 +347,7 @@ def _around(forward_fn: Callable[[], Any]) -> Callable[[], Any]:
     def graph() -> Any:
         return forward_fn()
 
-    below = _plain_code.function_of(forward_fn)
+    below = _reached_code.function_of(forward_fn)
     graph.__module__ = (below or type(forward_fn)).__module__
     graph.__code__ = graph.__code__.replace(co_filename="<graph>")
     return graph

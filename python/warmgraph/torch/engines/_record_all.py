@@ -17,15 +17,15 @@ import torch
 
 from warmgraph import errors
 from warmgraph.calls import _refusals
-from warmgraph.calls._compiled import CachedFunction
-from warmgraph.reading import _walk
-from warmgraph.torch.calls._function import TorchFunction
+from warmgraph.calls._cached_function import CachedFunction
+from warmgraph.reading import _walker
+from warmgraph.torch.calls._torch_function import TorchFunction
 from warmgraph.torch.engines import _engines
-from warmgraph.torch.read import _tensors, _walking
-from warmgraph.torch.read._walking import Place
-from warmgraph.torch.record import _capture, _copied_graph, _frames, _operators, _recording
-from warmgraph.torch.replay import _entry, _gate, _launching, _modes, _outputs, _outside, _pausing, _regions
-from warmgraph.torch.replay._call import Call, common_device
+from warmgraph.torch.read import _tensors, _torch_walker
+from warmgraph.torch.read._torch_walker import Place
+from warmgraph.torch.record import _caller_frames, _capture, _copied_graph, _operators, _recording
+from warmgraph.torch.replay import _entry, _launching, _modes, _moved_tensors, _outputs, _pausing, _regions, _surrounding_work
+from warmgraph.torch.replay._torch_call import Call, common_device
 
 _log = logging.getLogger("warmgraph")
 _lock = threading.RLock()
@@ -138,7 +138,7 @@ class Recorder:
             if is_alone:  # else it would end the others
                 torch.cuda.synchronize()
                 torch._C._cuda_clearCublasWorkspaces()  # so that they come from this graph's pool
-            self._captures[id(graph)] = _Begun(is_alone, sys.exc_info()[1], _frames.calling(), _live_tensors(), _capture.free_now())
+            self._captures[id(graph)] = _Begun(is_alone, sys.exc_info()[1], _caller_frames.calling(), _live_tensors(), _capture.free_now())
             self._captures[id(graph)].enter()
         except Exception:
             _log.debug("a graph is not recorded", exc_info=True)
@@ -155,7 +155,7 @@ class Recorder:
 
     def ended(self, graph: Any, is_whole: bool) -> None:
         """is_whole: PyTorch ended its capture."""
-        begun, ended = self._captures.pop(id(graph), None), _frames.calling()
+        begun, ended = self._captures.pop(id(graph), None), _caller_frames.calling()
         if begun is None or not is_whole or sys.exc_info()[1] not in (None, begun.raised):
             return
         try:
@@ -170,15 +170,15 @@ class Recorder:
             _log.info("graph '%s': %s", seen.name, seen.outcome)
         self.graphs.append(seen)
 
-    def _seen(self, graph: Any, begun: _Begun, ended: _frames.Spots) -> SeenGraph:
-        if not begun.is_alone or self._captures or _outside.is_captured():
+    def _seen(self, graph: Any, begun: _Begun, ended: _caller_frames.Spots) -> SeenGraph:
+        if not begun.is_alone or self._captures or _surrounding_work.is_captured():
             raise errors.NotRecordable("another capture goes on meanwhile, and recording would end it: capture one graph after the other")
-        frame, variables = _frames.variables_between(begun.spots, ended)
+        frame, variables = _caller_frames.variables_between(begun.spots, ended)
         name = self._name_of(frame, variables)
-        wrapped = _engines.wrapped_by(self._options, name, _frames.function_of(frame))
+        wrapped = _engines.wrapped_by(self._options, name, _caller_frames.function_of(frame))
         if wrapped.policy in ("read_only", "require_hit", "off"):
             return SeenGraph(name, "refused", f"the policy is {wrapped.policy}")
-        with _gate.paused(), _recording.lock, _pausing.recording():
+        with _moved_tensors.paused(), _recording.lock, _pausing.recording():
             try:
                 seen = _Seen(name, wrapped, variables, graph, begun).proven(self._folder)
             except errors.Error as error:
@@ -191,9 +191,9 @@ class Recorder:
 
     def _name_of(self, frame: types.FrameType, variables: dict[str, Any]) -> str:
         if self._key is None:
-            return self._numbered(f"{self._name}-{_walk.folder_name(frame.f_code.co_name.strip('<>'))}")
+            return self._numbered(f"{self._name}-{_walker.folder_name(frame.f_code.co_name.strip('<>'))}")
         key = _engines.checked_key(self._key(types.MappingProxyType({**frame.f_locals, **variables})))
-        name = _walk.folder_name(f"{self._name}-{_engines.text_of(key)}")
+        name = _walker.folder_name(f"{self._name}-{_engines.text_of(key)}")
         count = self._counts[name]
         self._counts[name] += 1
         return f"{name}-{count + 1}" if count else name
@@ -209,7 +209,7 @@ class _Begun:
 
     is_alone: bool
     raised: BaseException | None
-    spots: _frames.Spots
+    spots: _caller_frames.Spots
     live: dict[int, tuple[weakref.ref[torch.Tensor], int | None]]
     free: dict[int, int]
     _thread: int = dataclasses.field(default_factory=threading.get_ident)
@@ -262,8 +262,8 @@ class _Seen:
         self._name, self._wrapped, self._graph = name, wrapped, graph
         self._function = _Function(wrapped, name)
         self.scratch, self.free_blocks = _capture.memory_of(graph.pool(), begun.free)
-        given, around = _frames.split(variables)
-        walker, reached = _walking.read(self._function.reached, given, None, around, is_tolerant=True)
+        given, around = _caller_frames.split(variables)
+        walker, reached = _torch_walker.read(self._function.reached, given, None, around, is_tolerant=True)
         made = [place for place in walker.places if not begun.had(place.tensor) and self._is_in_pool(place)]
         # What earlier graphs left in the pool is this one's scratch: whether it reads that is tried.
         walker.places[:] = [place for place in walker.places if not self._is_in_pool(place)]
@@ -363,7 +363,7 @@ class _Hooks:
 
         @functools.wraps(begin)
         def capture_begin(graph: Any, *args: Any, **kwargs: Any) -> None:
-            if hasattr(graph, "_warmgraph_is_kept") and not _frames.is_ours(sys._getframe(1)):
+            if hasattr(graph, "_warmgraph_is_kept") and not _caller_frames.is_ours(sys._getframe(1)):
                 recorder.begun(graph)
             try:
                 begin(graph, *args, **kwargs)

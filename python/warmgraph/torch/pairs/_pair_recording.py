@@ -9,17 +9,17 @@ from typing import Any, Callable, Iterator, Sequence
 import torch
 
 from warmgraph import errors
-from warmgraph.calls._compiled import HALVES, half_of
+from warmgraph.calls._cached_function import HALVES, half_of
 from warmgraph.core.cache._pools import pool_of
 from warmgraph.torch.pairs import _pair_metadata
-from warmgraph.torch.pairs._saving import Saver
+from warmgraph.torch.pairs._saved_tensors import Saver
 from warmgraph.torch.read import _tensors
 from warmgraph.torch.record import _answers, _capture, _copies
 from warmgraph.torch.record._recording import _MOST_TRIES, Recorded, Recording, version_of
 from warmgraph.torch.record._shadows import Shadows
-from warmgraph.torch.replay import _bound, _declarations, _entry, _launching, _outputs
-from warmgraph.torch.replay._call import Call
+from warmgraph.torch.replay import _bound_call, _declarations, _entry, _launching, _outputs
 from warmgraph.torch.replay._outputs import Output
+from warmgraph.torch.replay._torch_call import Call
 
 # How far captured gradients may be from the function's own, of the largest one: two runs of a kernel with atomics differ as well.
 _TOLERANCES = {torch.float64: 1e-6, torch.float32: 1e-3, torch.complex64: 1e-3, torch.complex128: 1e-6}
@@ -166,7 +166,7 @@ class PairRecording(Recording):
         with _uncached_autocast(), self._start.there():
             self._rehearse()
             entry, metadata = self.as_answered_too(lambda: self._captured_and_adopted(given))
-        return entry, metadata, _bound.words_of_generator(call.device) if metadata.draws else None
+        return entry, metadata, _bound_call.words_of_generator(call.device) if metadata.draws else None
 
     # --- what cannot be a pair
 

@@ -10,17 +10,17 @@ from typing import Any, Mapping, Sequence
 import torch
 
 from warmgraph import errors
-from warmgraph.calls._compiled import CachedFunction, half_of
+from warmgraph.calls._cached_function import CachedFunction, half_of
 from warmgraph.calls._steady_calls import Tests
 from warmgraph.core.cache._pools import pool_of
-from warmgraph.torch.calls._function import TorchFunction
+from warmgraph.torch.calls._torch_function import TorchFunction
 from warmgraph.torch.pairs import _pair_metadata, _pair_recording
 from warmgraph.torch.read import _tensors
 from warmgraph.torch.record import _recording
-from warmgraph.torch.replay import _declarations, _entry, _gate, _launching, _outputs
-from warmgraph.torch.replay._bound import Bound, Variant
-from warmgraph.torch.replay._call import Call
+from warmgraph.torch.replay import _declarations, _entry, _launching, _moved_tensors, _outputs
+from warmgraph.torch.replay._bound_call import Bound, Variant
 from warmgraph.torch.replay._outputs import Output
+from warmgraph.torch.replay._torch_call import Call
 
 _log = logging.getLogger("warmgraph")
 _HALF = "torch.half"  # a fact
@@ -113,7 +113,7 @@ class BoundPair(Bound):
     def backward(self, gradients: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None]:
         """In the current stream, which autograd has made forward's. `gradients`: of all results; None: zeros."""
         variant, arena = self.variant, self.variant.arena
-        with _gate.using, arena.lock, torch.no_grad():
+        with _moved_tensors.using, arena.lock, torch.no_grad():
             arena.expect(self._generation)
             arena.enter()
             used = self._used()

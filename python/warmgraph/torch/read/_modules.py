@@ -10,7 +10,7 @@ from typing import Any, Callable
 import torch
 
 from warmgraph import errors
-from warmgraph.reading import _plain
+from warmgraph.reading import _plain_values
 
 HOOKS = tuple(sorted(name for name in torch.nn.Module().__dict__ if name.endswith("hooks")))
 OF_EVERY_MODULE = frozenset({*torch.nn.Module().__dict__, "_compiled_call_impl"} - {"training"})
@@ -137,7 +137,7 @@ def text_of_options(value: Any) -> str:
         return "{" + ", ".join(f"{key!r}: {text_of_options(one)}" for key, one in sorted(value.items(), key=lambda pair: str(pair[0]))) + "}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(text_of_options, value))}]"
-    if type(value) in _plain.KINDS:
-        return _plain.text_of(value)
+    if type(value) in _plain_values.KINDS:
+        return _plain_values.text_of(value)
     kind = value if callable(value) and hasattr(value, "__qualname__") else type(value)
     return f"{kind.__module__}.{kind.__qualname__}"

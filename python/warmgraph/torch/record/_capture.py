@@ -16,7 +16,7 @@ import torch
 
 from warmgraph import errors
 from warmgraph.core.binding._library import library
-from warmgraph.torch.read import _symbols
+from warmgraph.torch.read import _libraries
 from warmgraph.torch.record import _operators
 
 SEED = 0x5EED  # of the generator's state that a capture gets
@@ -61,7 +61,7 @@ class Addresses:
     """Takes a few MiB of a device's addresses, another number each time: a pool that begins where another process's did proves nothing."""
 
     def __init__(self, index: int) -> None:
-        self._pointer, self._context, self._driver = ctypes.c_uint64(), ctypes.c_void_p(), _symbols.driver()
+        self._pointer, self._context, self._driver = ctypes.c_uint64(), ctypes.c_void_p(), _libraries.driver()
         device = ctypes.c_int()
         if self._driver.cuDeviceGet(ctypes.byref(device), ctypes.c_int(index)) or self._driver.cuDevicePrimaryCtxRetain(ctypes.byref(self._context), device):
             return

@@ -18,9 +18,9 @@ from typing import Any, Callable, Iterator, Mapping, Sequence
 import torch
 
 from warmgraph import errors
-from warmgraph.reading import _code as _plain_code, _plain
-from warmgraph.torch.read import _code, _modules
-from warmgraph.torch.read._walking import Walker
+from warmgraph.reading import _plain_values, _reached_code
+from warmgraph.torch.read import _installed_code, _modules
+from warmgraph.torch.read._torch_walker import Walker
 
 _log = logging.getLogger("warmgraph")
 # Kinds of guards that need nothing of the reader, and why.
@@ -43,7 +43,7 @@ _WORDS = {"TYPE_MATCH": "the type of", "SEQUENCE_LENGTH": "the length of", "DICT
 _CODE = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType, types.WrapperDescriptorType,
          types.MethodDescriptorType, type)
 _CONTAINERS = (dict, list, tuple, set, frozenset, types.MappingProxyType, types.CellType, range, slice)
-_PLAIN = (*_plain.KINDS, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.Tensor, types.CodeType)
+_PLAIN = (*_plain_values.KINDS, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.Tensor, types.CodeType)
 _ABSENT = object()
 _MOST_TRACES = 64
 
@@ -95,7 +95,7 @@ def _frame(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> F
     except TypeError:
         return None
     bound.apply_defaults()
-    return Frame({**dict(_plain_code.closed_over(function)), **bound.arguments}, function.__globals__)
+    return Frame({**dict(_reached_code.closed_over(function)), **bound.arguments}, function.__globals__)
 
 
 class Traces:
@@ -259,7 +259,7 @@ class _Reader:
             held = (around._parameters, around._buffers, around._modules)
             if name in _modules.OF_EVERY_MODULE or name == "training" or any(name in one for one in held):
                 return _How.read
-            if isinstance(around.__dict__.get(name), _plain.KINDS):
+            if isinstance(around.__dict__.get(name), _plain_values.KINDS):
                 return _How.read
         if value is _ABSENT or name not in getattr(around, "__dict__", {}):
             return self._how_in_class(type(around), name, value)
@@ -272,7 +272,7 @@ class _Reader:
         owner: type = next((one for one in kind.__mro__ if name in one.__dict__), kind)
         if self._is_library(owner.__module__, None):
             return self._how_in_library(value)
-        is_plain_of_module = issubclass(kind, torch.nn.Module) and isinstance(value, (*_plain.KINDS, list, tuple, dict))
+        is_plain_of_module = issubclass(kind, torch.nn.Module) and isinstance(value, (*_plain_values.KINDS, list, tuple, dict))
         return _How.read if is_plain_of_module or name in self._reached.names else None
 
     def _is_fact(self, around: Any, name: str) -> bool:
@@ -282,7 +282,7 @@ class _Reader:
     def _is_code_compared(self, value: Any) -> bool:
         if isinstance(value, type):
             return value in self._walker.classes or value in self._reached._classes or self._is_library(value.__module__, None)
-        function = _plain_code.function_of(value)
+        function = _reached_code.function_of(value)
         if function is None:
             return True  # built-in
         return id(function) in self._followed() or self._is_library(function.__module__, function.__code__.co_filename)
@@ -292,7 +292,7 @@ class _Reader:
 
     @staticmethod
     def _is_library(module: str | None, file: str | None) -> bool:
-        return bool(_code.is_library(module, file))
+        return bool(_installed_code.is_library(module, file))
 
 
 def _is_of_named_tuple(scope: Any) -> bool:
@@ -346,4 +346,4 @@ def words_of(source: Any) -> str:
         return name[len("__import_"):].replace("_dot_", ".") if name.startswith("__import_") else name
 
     text = _HELD_BY_MODULES.sub(r".\1", _ROOT.sub(root, _name(source)))
-    return _plain.shortened(_IN_CLASS.sub(r"\1.\2", _ATTRIBUTE.sub(r"\1.\2", text)), 300)
+    return _plain_values.shortened(_IN_CLASS.sub(r"\1.\2", _ATTRIBUTE.sub(r"\1.\2", text)), 300)

@@ -8,7 +8,7 @@ from typing import Any, Callable, Iterator, Sequence
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from warmgraph.torch.read import _symbols, _tensors
+from warmgraph.torch.read import _libraries, _tensors
 from warmgraph.torch.record import _operators
 
 _READ = torch.ops.aten._local_scalar_dense.default  # item(), bool(), int(), float()
@@ -80,7 +80,7 @@ class Heard:
 
 def enqueued_in(device: torch.device) -> Callable[[], Any]:
     """For Heard: where the current stream's capture stands."""
-    driver, index = _symbols.driver(), device.index or 0
+    driver, index = _libraries.driver(), device.index or 0
     status, number, graph = ctypes.c_int(), ctypes.c_uint64(), ctypes.c_void_p()
     nodes, count = ctypes.POINTER(ctypes.c_void_p)(), ctypes.c_size_t()
 

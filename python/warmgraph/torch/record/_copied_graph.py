@@ -5,7 +5,7 @@ import ctypes
 from typing import Any, NamedTuple, Sequence
 
 from warmgraph import errors
-from warmgraph.torch.read import _symbols
+from warmgraph.torch.read import _libraries
 
 _DEVICE_MEMORY = 2  # CU_MEMORYTYPE_DEVICE
 
@@ -32,7 +32,7 @@ class CopiedGraph:
     """`native`: a CUgraph with the nodes of another one, and behind all of them the copies. Of the current context."""
 
     def __init__(self, graph: int, copies: Sequence[Copy]) -> None:
-        self._driver, handle = _symbols.driver(), ctypes.c_void_p()
+        self._driver, handle = _libraries.driver(), ctypes.c_void_p()
         self._expect_ok("cuGraphClone", self._driver.cuGraphClone(ctypes.byref(handle), ctypes.c_void_p(graph)))
         self.native = handle.value or 0
         try:

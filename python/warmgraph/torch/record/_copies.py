@@ -11,8 +11,8 @@ import torch
 
 from warmgraph import errors
 from warmgraph.torch.read import _tensors
-from warmgraph.torch.read._walking import Place
-from warmgraph.torch.replay import _gate
+from warmgraph.torch.read._torch_walker import Place
+from warmgraph.torch.replay import _moved_tensors
 from warmgraph.torch.replay._regions import Region, storage_key
 
 
@@ -69,7 +69,7 @@ def swapped(tensors: Sequence[torch.Tensor], moved: Moved) -> Iterator[None]:
     if not tensors:
         yield
         return
-    with _gate.moving():
+    with _moved_tensors.moving():
         before: list[tuple[torch.Tensor, torch.Tensor]] = []
         try:
             with torch.no_grad():

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping
 import torch
 
 from warmgraph import errors
-from warmgraph.torch.read import _code
+from warmgraph.torch.read import _installed_code
 
 if TYPE_CHECKING:
-    from warmgraph.calls._compiled import CachedFunction
-    from warmgraph.core.cache._native import Cache
+    from warmgraph.calls._cached_function import CachedFunction
+    from warmgraph.core.cache._cache import Cache
 
 _log = logging.getLogger("warmgraph")
 _lock = threading.RLock()
@@ -110,7 +110,7 @@ def facts_of(model: str, device: torch.device) -> dict[str, str]:
     """By what artifacts are found. PyTorch asks for more itself, and misses where that differs."""
     on_gpu = device.type == "cuda"
     return {"model": model, "torch": str(torch.__version__), "torch.git": str(torch.version.git_version), "cuda": str(torch.version.cuda),
-            "triton": _code.version_of("triton"), "python": _code.python_version(), "machine": platform.machine(),
+            "triton": _installed_code.version_of("triton"), "python": _installed_code.python_version(), "machine": platform.machine(),
             "gpu": torch.cuda.get_device_name(device) if on_gpu else "none",
             "gpu.architecture": "sm_{}{}".format(*torch.cuda.get_device_capability(device)) if on_gpu else "none"}
 

@@ -10,7 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from warmgraph import errors
-from warmgraph.torch.read import _symbols, _tensors
+from warmgraph.torch.read import _libraries, _tensors
 
 CURE = "a replay would lack that work. Enqueue it in the current stream, or in one that waits for it (wait_stream) and is joined again"
 # (operator, arguments by position, arguments by name)
@@ -183,7 +183,7 @@ class InCapture:
     """Refuses work in a stream that does not capture with the one that is current when this is made: it would run at once, and in no replay."""
 
     def __init__(self, device: torch.device) -> None:
-        self._driver = _symbols.driver()
+        self._driver = _libraries.driver()
         self._id = self._capture_of(torch._C._cuda_getCurrentRawStream(device.index or 0))
 
     def __call__(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:

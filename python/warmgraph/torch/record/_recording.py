@@ -9,14 +9,14 @@ from typing import Any, Callable, Protocol, Sequence, TypeVar
 import torch
 
 from warmgraph import errors
-from warmgraph.calls._compiled import CachedFunction
+from warmgraph.calls._cached_function import CachedFunction
 from warmgraph.core.cache._pools import pool_of
 from warmgraph.torch.read import _tensors
-from warmgraph.torch.record import _answers, _capture, _constants, _copies, _operators, _strays
+from warmgraph.torch.record import _answers, _capture, _constants, _copies, _operators, _stray_work
 from warmgraph.torch.record._shadows import Shadows
-from warmgraph.torch.replay import _bound, _declarations, _entry, _launching, _outputs
-from warmgraph.torch.replay._call import Call
+from warmgraph.torch.replay import _bound_call, _declarations, _entry, _launching, _outputs
 from warmgraph.torch.replay._regions import Region, storage_key
+from warmgraph.torch.replay._torch_call import Call
 
 _log = logging.getLogger("warmgraph")
 _MOST_TRIES = 3
@@ -38,7 +38,7 @@ class NextTime(Exception):
 
 
 class Recorded(Protocol):
-    """The function that is recorded (_function.TorchFunction)."""
+    """The function that is recorded (_torch_function.TorchFunction)."""
 
     captures: str | None
     is_shown_none: bool
@@ -235,7 +235,7 @@ class Recording:
         torch.cuda.synchronize(self._call.device)
         pool = pool_of(self._wrapped._where())
         entry = _declarations.made(pool, given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
-        return entry, metadata, _bound.words_of_generator(self._call.device) if metadata.draws else None
+        return entry, metadata, _bound_call.words_of_generator(self._call.device) if metadata.draws else None
 
     # --- what is captured
 
@@ -264,7 +264,7 @@ class Recording:
         return _operators.shown_to(*_capture.watch(device), *shows, run=run)
 
     def _watched(self, work: Callable[[], None]) -> None:
-        with _strays.refused(self._call.device):
+        with _stray_work.refused(self._call.device):
             work()
 
     def captured(self, work: Callable[[], None], draws: bool) -> _capture.Capture:

@@ -11,7 +11,7 @@ from typing import Any, Sequence
 import torch
 
 from warmgraph import errors
-from warmgraph.torch.read import _symbols
+from warmgraph.torch.read import _libraries
 
 _PINNED, _ON_DEVICE, _READ_WRITE, _MINIMUM = 1, 1, 3, 0
 _LEAST_CHUNK, _LARGEST_CHUNK = 2 << 20, 256 << 20  # bytes
@@ -39,7 +39,7 @@ class _Access(ctypes.Structure):
 
 
 def _call(name: str, *arguments: Any) -> None:
-    status = getattr(_symbols.driver(), name)(*arguments)
+    status = getattr(_libraries.driver(), name)(*arguments)
     if status == 2:
         raise errors.OutOfMemory(f"{name}: no device memory for shadow addresses")
     if status != 0:
@@ -96,7 +96,7 @@ class Shadows:
             start = self._reserve_at(wish)
             if start >= _HIGH:
                 return start
-            _symbols.driver().cuMemAddressFree(ctypes.c_uint64(start), ctypes.c_size_t(self._size))
+            _libraries.driver().cuMemAddressFree(ctypes.c_uint64(start), ctypes.c_size_t(self._size))
         return self._reserve_at(0)
 
     def _reserve_at(self, wish: int) -> int:
@@ -145,7 +145,7 @@ class Shadows:
     def close(self) -> None:
         """Nothing may use the addresses any more."""
         self.storages.clear()
-        cuda = _symbols.driver()
+        cuda = _libraries.driver()
         for start, size in self._mapped:
             cuda.cuMemUnmap(ctypes.c_uint64(start), ctypes.c_size_t(size))
         for handle in self._chunks.values():

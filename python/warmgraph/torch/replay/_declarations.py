@@ -7,8 +7,8 @@ from typing import Any, Callable, Sequence
 
 import torch
 
-from warmgraph.core.cache._native import Cache
-from warmgraph.core.serving._stored import WORDS
+from warmgraph.core.cache._cache import Cache
+from warmgraph.core.serving._entry_metadata import WORDS
 from warmgraph.torch.read import _tensors
 from warmgraph.torch.replay import _entry, _outputs
 from warmgraph.torch.replay._regions import Region

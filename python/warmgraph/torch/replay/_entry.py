@@ -14,8 +14,8 @@ from warmgraph import dtypes, errors
 from warmgraph.arrays._device import Device
 from warmgraph.core.binding import _c
 from warmgraph.core.binding._library import Handle, array_of, library
-from warmgraph.core.cache._native import OUTCOMES, Cache, Report, found_metadata, report_of
-from warmgraph.reading import _objects
+from warmgraph.core.cache._cache import OUTCOMES, Cache, Report, found_metadata, report_of
+from warmgraph.reading import _native_snapshots
 
 FLAT = 256  # the base of CUDA's addresses
 # Structures of the C interface, as struct.pack has their members: texts and numbers by their addresses.
@@ -76,8 +76,8 @@ def _address_of(data: bytes) -> int:
 
 def _texts(values: list[str]) -> tuple[Any, list[int]]:
     """(what holds their memory, the address of each)."""
-    if _objects.is_possible():
-        return values, _objects.text_addresses(values)
+    if _native_snapshots.is_possible():
+        return values, _native_snapshots.text_addresses(values)
     text = "\0".join(values)
     memory_of_all = text.encode()  # which has a zero behind it
     lengths = map(len, values) if text.isascii() else (len(one.encode()) for one in values)

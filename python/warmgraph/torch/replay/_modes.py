@@ -11,7 +11,7 @@ from typing import Any, Callable, NamedTuple, Sequence
 import torch
 
 from warmgraph.calls._steady_calls import Tests
-from warmgraph.torch.read import _code, _symbols
+from warmgraph.torch.read import _installed_code, _libraries
 
 
 def _ask(question: Callable[[], Any]) -> Any:
@@ -184,7 +184,7 @@ _INTERPRETERS = "libtorch_cpu.so", "_ZN2at9functorch20getDynamicLayerStackEv"  #
 @functools.cache
 def _context() -> tuple[ctypes.CDLL, int]:
     """(the library of PyTorch's settings, where they are: at::globalContext())."""
-    library = _symbols.library("libtorch_cpu.so")
+    library = _libraries.library("libtorch_cpu.so")
     get = library["_ZN2at13globalContextEv"]
     get.restype = ctypes.c_void_p
     return library, get()
@@ -250,7 +250,7 @@ def _expect_order(tests: Tests, order: Sequence[int]) -> bool:
 def _function(library: str, symbol: str) -> Any:
     """None where this PyTorch has none of this name."""
     try:
-        found = _symbols.library(library)[symbol]
+        found = _libraries.library(library)[symbol]
     except (AttributeError, OSError):
         return None
     found.restype, found.argtypes = ctypes.c_uint64, [ctypes.c_void_p, ctypes.c_void_p]
@@ -332,10 +332,10 @@ def facts(now: tuple[Any, ...], packages: Any, how: str) -> dict[str, str]:
     found["torch.cuda"] = str(torch.version.cuda)
     found["torch.cudnn"] = _cudnn_version()
     found["torch.compiled"] = how or "False"
-    found["python"] = _code.python_version()
+    found["python"] = _installed_code.python_version()
     for name in _ENVIRONMENT:
         found[f"torch.env.{name}"] = os.environ.get(name, "(unset)")
     for package in sorted(packages) + (["triton"] if how else []):
         if package != "torch":
-            found[f"package.{package}"] = _code.version_of(package)
+            found[f"package.{package}"] = _installed_code.version_of(package)
     return found

@@ -11,9 +11,9 @@ from typing import Any, Callable, Iterator, Mapping, Sequence
 import torch
 
 from warmgraph import errors
-from warmgraph.core.serving._stored import VERSION
+from warmgraph.core.serving._entry_metadata import VERSION
 from warmgraph.torch.read import _tensors
-from warmgraph.torch.replay import _carried
+from warmgraph.torch.replay import _state_contents
 from warmgraph.torch.replay._regions import Region, storage_key
 
 ALIGNMENT = 256  # bytes, of what cudaMalloc gives at least (CUDA C Programming Guide, Device Memory Accesses); guards count no more
@@ -159,13 +159,13 @@ def described(value: Any, objects: dict[str, Any], regions: Sequence[Region], ta
 
 def to_text(described: Described, regions: Sequence[Region], draws: int, objects: Mapping[str, Any]) -> str:
     """What an entry carries. `objects`: what the paths name that surround the call. Aliases and contents are for processes
-    without PyTorch (core/serving/_stored.py). Older entries lack these, or have "met", which nothing reads."""
+    without PyTorch (core/serving/_entry_metadata.py). Older entries lack these, or have "met", which nothing reads."""
     return json.dumps({
         "warmgraph.torch": VERSION, "result": described.tree, "draws": draws,
         "outputs": [[one.name, one.dtype, list(one.sizes), list(one.strides)] for one in described.outputs],
         "written": [region.name for region in regions if region.is_state and region.is_written],
         "aligned": {region.name: alignment_of(region.pointer) for region in regions if not region.is_state and not region.is_written},
-        "aliases": _carried.aliases(regions, objects), "contents": _carried.contents(regions, objects),
+        "aliases": _state_contents.aliases(regions, objects), "contents": _state_contents.contents(regions, objects),
     }, separators=(",", ":"))
 
 

@@ -68,7 +68,7 @@ def recording() -> Iterator[None]:
 def pause() -> str:
     """Why not, or nothing."""
     global _is_paused
-    from warmgraph.core.cache._native import paused_recording
+    from warmgraph.core.cache._cache import paused_recording
     from warmgraph.core.cache._pools import every_cache
 
     with _lock:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from warmgraph.core.binding import _fork
 
 if TYPE_CHECKING:
-    from warmgraph.calls._compiled import CachedFunction
+    from warmgraph.calls._cached_function import CachedFunction
 
 _log = logging.getLogger("warmgraph")
 

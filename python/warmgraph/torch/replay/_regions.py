@@ -9,7 +9,7 @@ from typing import Any, Sequence
 import torch
 
 from warmgraph.torch.read import _tensors
-from warmgraph.torch.read._walking import Part, Place, Walker
+from warmgraph.torch.read._torch_walker import Part, Place, Walker
 from warmgraph.torch.replay import _entry
 
 MEMORY = "memory."  # how the names of facts begin that regions make

@@ -10,10 +10,10 @@ from typing import Any
 from warmgraph import errors
 from warmgraph.arrays._device import Device
 from warmgraph.calls import _refusals
-from warmgraph.calls._compiled import CachedFunction
+from warmgraph.calls._cached_function import CachedFunction
 from warmgraph.config import Config
 from warmgraph.core.binding import _command, _frameworks
-from warmgraph.core.cache._native import Cache, CacheInfo, Statistics, paused_recording, saved_artifacts
+from warmgraph.core.cache._cache import Cache, CacheInfo, Statistics, paused_recording, saved_artifacts
 from warmgraph.core.cache._pools import every_cache, every_pool, pool_of
 
 

@@ -9,7 +9,7 @@ import sys
 import types
 from typing import Any, Callable, Iterator, Mapping
 
-from warmgraph.reading import _plain, _watch
+from warmgraph.reading import _identity_checks, _plain_values
 
 MOST_CLASSES = 1024  # that are known, and live as long: what they hold holds them
 _NOT_USERS = {*sys.stdlib_module_names, __name__.partition(".")[0]}
@@ -79,12 +79,12 @@ class Stored:
     @functools.cached_property
     def plain(self) -> list[tuple[str, Any]]:
         """Of `found` values and containers."""
-        return [(name, value) for name, value in self.found if isinstance(value, (*_plain.KINDS, list, tuple, dict)) and not name.startswith("__")]
+        return [(name, value) for name, value in self.found if isinstance(value, (*_plain_values.KINDS, list, tuple, dict)) and not name.startswith("__")]
 
     @functools.cached_property
-    def watched(self) -> _watch.Watched:
+    def watched(self) -> _identity_checks.Watched:
         """All that it held, to look at again."""
-        return _watch.of_dict(self.kind.__dict__, self.names, self.values)
+        return _identity_checks.of_dict(self.kind.__dict__, self.names, self.values)
 
 
 def _holds_value(member: Any) -> bool:

@@ -11,8 +11,8 @@ import torch
 from warmgraph.calls._steady_calls import Framework
 from warmgraph.core.binding import _c
 from warmgraph.core.binding._library import library
-from warmgraph.reading import _objects
-from warmgraph.torch.read import _symbols
+from warmgraph.reading import _native_snapshots
+from warmgraph.torch.read import _libraries
 
 _log = logging.getLogger("warmgraph")
 # DLDataTypeCode and bits of what PyTorch has a number for.
@@ -27,7 +27,7 @@ _AUTOGRAD_META = "_ZNK3c1010TensorImpl13autograd_metaEv"
 
 def framework() -> Framework | None:
     """None where tensors cannot be read natively."""
-    exchange = _objects.exchange_of(torch.Tensor)
+    exchange = _native_snapshots.exchange_of(torch.Tensor)
     return None if exchange is None else _own(exchange) or Framework(torch.Tensor, exchange, False)
 
 
@@ -47,7 +47,7 @@ def _own(exchange: int) -> Framework | None:
 
 
 def _functions(exchange: int) -> _c.wg_torch_tensors:
-    shim, core = _symbols.library("libtorch_cpu.so"), _symbols.library("libc10.so")
+    shim, core = _libraries.library("libtorch_cpu.so"), _libraries.library("libc10.so")
     kinds = torch.Tensor, torch.nn.Parameter
     raw = _c.wg_torch_tensors(at=_place_in_object(), otherwise=_c.wg_dltensor_reader(exchange), kinds=(ctypes.c_void_p * 2)(*map(id, kinds)),
                               strided=shim.aoti_torch_layout_strided(), cpu=shim.aoti_torch_device_type_cpu(), cuda=shim.aoti_torch_device_type_cuda())
@@ -70,7 +70,7 @@ def near(tensor: torch.Tensor) -> tuple[int, int, int]:
 @functools.cache
 def _autograd_meta() -> Any:
     try:
-        found = _symbols.library("libc10.so")[_AUTOGRAD_META]
+        found = _libraries.library("libc10.so")[_AUTOGRAD_META]
     except (AttributeError, OSError):
         return None
     found.restype, found.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
@@ -147,7 +147,7 @@ def _expect_alike(exchange: int, raw: _c.wg_torch_tensors) -> None:
         tried = [base[1:, ::2].t(), base[2, 3], base[:, :0], weight, weight.expand(3, 6), weight.detach(), torch.empty(1, 2, 1, 3, 1, 2, 1),
                  *(torch.zeros(3, dtype=getattr(torch, name)) for name in _TYPES if hasattr(torch, name))]
     for one in tried:
-        said, own = (_objects.Tensors(read, [one]).described() for read in (exchange, _read_of_library()))
+        said, own = (_native_snapshots.Tensors(read, [one]).described() for read in (exchange, _read_of_library()))
         if said != own or bool(raw.requires_grad(one._cdata)) != one.requires_grad:
             raise ValueError(f"DLPack says {said} of a tensor that requires grad ({one.requires_grad}), and they say {own}")
 

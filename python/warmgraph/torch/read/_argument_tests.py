@@ -8,17 +8,17 @@ from typing import Any, Iterable, Mapping, Sequence
 
 import torch
 
-from warmgraph.arrays import _leaves
-from warmgraph.calls._compiled import CachedFunction
+from warmgraph.arrays import _array_arguments
+from warmgraph.calls._cached_function import CachedFunction
 from warmgraph.calls._steady_calls import Tests
 from warmgraph.core.binding import _c
-from warmgraph.reading import _attributes, _objects, _plain, _walk
-from warmgraph.torch.read import _code, _tensors
+from warmgraph.reading import _native_snapshots, _plain_values, _stored_attributes, _walker
+from warmgraph.torch.read import _installed_code, _tensors
 
 _MOST = 1024  # tests
 _BY_VALUE = (int, str, bytes, torch.device, torch.Size)
 _BY_IDENTITY = (torch.dtype, torch.layout, torch.memory_format)
-_OTHERS = (torch.nn.Module, CachedFunction, types.ModuleType, tuple, list, dict, set, frozenset, *_plain.KINDS)
+_OTHERS = (torch.nn.Module, CachedFunction, types.ModuleType, tuple, list, dict, set, frozenset, *_plain_values.KINDS)
 _NOT_LAZY, _NO_ATTRIBUTES = _c.wg_tensor_test_not_lazy, _c.wg_tensor_test_no_attributes
 
 
@@ -35,7 +35,7 @@ class Arguments:
 
 
 class _Writer:
-    def __init__(self, tests: Tests, reached: _code.Reached) -> None:
+    def __init__(self, tests: Tests, reached: _installed_code.Reached) -> None:
         self._tests, self._reached, self._names = tests, reached, reached.attributes
         self._seen: set[int] = set()
         self._apart: list[int] = []  # registers of what must not be one object
@@ -81,7 +81,7 @@ class _Writer:
     def _is_fixed(self, value: enum.Enum) -> bool:
         """It holds nothing that can be written."""
         return self._reached.is_library(type(value).__module__, None) \
-            or isinstance(value.value, _plain.KINDS) and not vars(value).keys() - _walk._OF_ENUMERATORS
+            or isinstance(value.value, _plain_values.KINDS) and not vars(value).keys() - _walker._OF_ENUMERATORS
 
     def _met(self, register: int, value: Any) -> None:
         if id(value) in self._seen:  # the walk says where it was met first
@@ -114,7 +114,7 @@ class _Writer:
     def _attributes(self, register: int, value: Any) -> None:
         """Of a plain object: all of them, which are more than the walk may read."""
         kind = type(value)
-        if callable(value) or isinstance(value, _OTHERS) or _leaves.leaf_of(value) is not None or _walk._text_of(value) is not None or _attributes.slots(kind) \
+        if callable(value) or isinstance(value, _OTHERS) or _array_arguments.leaf_of(value) is not None or _walker._text_of(value) is not None or _stored_attributes.slots(kind) \
                 or "__getattribute__" in {name for one in kind.__mro__[:-1] for name in one.__dict__} or type(getattr(value, "__dict__", None)) is not dict:
             raise NoTests
         self._class(kind)
@@ -123,18 +123,18 @@ class _Writer:
 
     def _class(self, kind: type) -> None:
         """It stays as it is, and so does what it stores."""
-        for name, member in _attributes.of_classes(kind, _attributes.stored_by):
+        for name, member in _stored_attributes.of_classes(kind, _stored_attributes.stored_by):
             if name in self._names and not (is_fixed(member) or isinstance(member, type)):
                 raise NoTests
         for one in kind.__mro__:
-            held = _objects.dict_of(one.__dict__)
+            held = _native_snapshots.dict_of(one.__dict__)
             if held is None:
                 raise NoTests
             if one is not object:
                 self.found.classes.append(held)
 
 
-def expect(tests: Tests, args: Sequence[Any], kwargs: Mapping[str, Any], reached: _code.Reached) -> Arguments:
+def expect(tests: Tests, args: Sequence[Any], kwargs: Mapping[str, Any], reached: _installed_code.Reached) -> Arguments:
     """Tests of the arguments, each value and each class in the order of the values. NoTests where they must be read each time."""
     writer = _Writer(tests, reached)
     writer.arguments(args, kwargs)
@@ -143,4 +143,4 @@ def expect(tests: Tests, args: Sequence[Any], kwargs: Mapping[str, Any], reached
 
 def is_fixed(value: Any) -> bool:
     """A default of a parameter that cannot change."""
-    return isinstance(value, (*_plain.KINDS, enum.Enum, *_BY_IDENTITY, torch.device)) or type(value) is tuple and all(map(is_fixed, value))
+    return isinstance(value, (*_plain_values.KINDS, enum.Enum, *_BY_IDENTITY, torch.device)) or type(value) is tuple and all(map(is_fixed, value))

@@ -8,16 +8,16 @@ import threading
 from typing import Any, Iterable, Mapping, Sequence
 
 from warmgraph import errors
+from warmgraph.arrays._array_arguments import expect_apart, leaf_of
 from warmgraph.arrays._device import Array, Device, stream_view
-from warmgraph.arrays._leaves import expect_apart, leaf_of
 from warmgraph.arrays._shapes import Tensor
 from warmgraph.config import Config
 from warmgraph.core.binding import _c
 from warmgraph.core.binding._library import library
-from warmgraph.core.cache._native import Function, Report, Spec
+from warmgraph.core.cache._cache import Function, Report, Spec
 from warmgraph.core.cache._pools import Pool, Where, folder_of, pool_of
-from warmgraph.core.serving._states import States, expect_fits, lay_out, placed, room
-from warmgraph.core.serving._stored import WORDS, Layout, State, StoredEntry, each_fact, stored_entry
+from warmgraph.core.serving._entry_metadata import WORDS, Layout, State, StoredEntry, each_fact, stored_entry
+from warmgraph.core.serving._state_memory import States, expect_fits, lay_out, placed, room
 
 _MOST_NAMED = 4  # facts of a message
 _WORD = 8  # bytes of a number that the generator has in device memory

@@ -13,7 +13,7 @@ from typing import Any, Iterator
 
 import torch
 
-from warmgraph.reading import _code
+from warmgraph.reading import _reached_code
 
 _REGISTERED = re.compile(r"registered at (.+?):\d+")
 # Of a GNU build id in an ELF file (System V gABI, "Note Section"): sizes of name and digest (SHA-1), the kind NT_GNU_BUILD_ID, the name.
@@ -22,7 +22,7 @@ _SIZE_OF_ID = 20
 _TORCH, _PYTHON = (os.path.dirname(str(one.__file__)) + "/" for one in (torch, os))
 
 
-def operators_of(reached: _code.Reached) -> dict[str, Any]:
+def operators_of(reached: _reached_code.Reached) -> dict[str, Any]:
     """By name, what decides what they do. Those of torch.library.custom_op and triton_op are objects, whose functions are read as others are. Of those that
     torch.library.Library registers nobody gives the functions: the file counts that registers them. Of C++ the library that has them counts. A name is
     reached where the code names both its parts among its attributes. What replaces PyTorch's own operators is reached by all code."""

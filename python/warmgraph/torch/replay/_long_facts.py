@@ -5,7 +5,7 @@ import hashlib
 import re
 from typing import Mapping
 
-from warmgraph.reading import _objects
+from warmgraph.reading import _native_snapshots
 
 _MOST = 192 << 10  # letters
 _DEEPEST = 12
@@ -21,7 +21,7 @@ def folded(facts: Mapping[str, str]) -> dict[str, str]:
     names the layer then, and not the value."""
     if not is_too_much(facts):
         return dict(facts)
-    return _objects.folded_facts(dict(facts), _MOST, _DEEPEST) if _objects.is_possible() else _folded(facts)
+    return _native_snapshots.folded_facts(dict(facts), _MOST, _DEEPEST) if _native_snapshots.is_possible() else _folded(facts)
 
 
 def _folded(facts: Mapping[str, str]) -> dict[str, str]:

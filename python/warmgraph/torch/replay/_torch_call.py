@@ -10,10 +10,10 @@ import torch
 
 from warmgraph import errors
 from warmgraph.calls import _steady_calls
-from warmgraph.reading import _objects, _watch
-from warmgraph.torch.read import _code, _tensor_reader, _tensors
-from warmgraph.torch.read._looks import Looks
-from warmgraph.torch.read._walking import Arguments, Place, Walker
+from warmgraph.reading import _identity_checks, _native_snapshots
+from warmgraph.torch.read import _installed_code, _native_tensors, _tensors
+from warmgraph.torch.read._tensor_checks import Looks
+from warmgraph.torch.read._torch_walker import Arguments, Place, Walker
 from warmgraph.torch.replay import _regions
 from warmgraph.torch.replay._regions import Region
 
@@ -27,7 +27,7 @@ class NotSteady(Exception):
 class Surroundings:
     """What one object, the closures and the globals hold: read once, and looked at again before each use."""
 
-    def __init__(self, walker: Walker, reached: _code.Reached, regions: Sequence[Region]) -> None:
+    def __init__(self, walker: Walker, reached: _installed_code.Reached, regions: Sequence[Region]) -> None:
         """`regions`: of all that was walked."""
         self.serial, self.reached = next(_serials), reached
         self._kept: list[Any] = []  # storages, once the weights are frozen
@@ -39,7 +39,7 @@ class Surroundings:
     def _remember(self, walker: Walker, regions: Sequence[Region]) -> None:
         """For who looks again."""
         self.ids = {id(value) for value in self.objects.values()}
-        self._held = _watch.Held(walker.watched, self.reached)
+        self._held = _identity_checks.Held(walker.watched, self.reached)
         self._looks = Looks(one.tensor for one in self.places)
         states = [one for one in regions if one.is_state]
         shared = any(place.via == "argument" for one in states for place in one.places)
@@ -53,15 +53,15 @@ class Surroundings:
     def is_same(self) -> bool:
         return self._kept != [] or self._held.is_same() and self._looks.are_same()
 
-    def looks(self, always: _objects.Snapshot, addresses: Mapping[int, int]) -> _steady_calls.Looks:
+    def looks(self, always: _native_snapshots.Snapshot, addresses: Mapping[int, int]) -> _steady_calls.Looks:
         """For a later call: the same, and where tensors are. `always`: what is looked at also when it is frozen. `addresses`: where the call had
         them, by id."""
         if self._kept:
-            return _steady_calls.Looks(always, self._is_frozen, _objects.Snapshot(), [], [])
+            return _steady_calls.Looks(always, self._is_frozen, _native_snapshots.Snapshot(), [], [])
         found = self._held.looks()
         if found is None:
             raise NotSteady
-        weights = [_steady_calls.Weight(one.tensor, _tensors.can_be_lazy(one.tensor), _tensor_reader.near(one.tensor), addresses.get(id(one.tensor)))
+        weights = [_steady_calls.Weight(one.tensor, _tensors.can_be_lazy(one.tensor), _native_tensors.near(one.tensor), addresses.get(id(one.tensor)))
                    for one in self.places]
         return _steady_calls.Looks(always, self._is_frozen, *found, weights)
 

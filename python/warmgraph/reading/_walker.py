@@ -16,10 +16,10 @@ import types
 from typing import Any, Callable, Generic, Iterable, Protocol
 
 from warmgraph import errors
+from warmgraph.arrays._array_arguments import Leaf, leaf_of
 from warmgraph.arrays._device import Device, Program
-from warmgraph.arrays._leaves import Leaf, leaf_of
-from warmgraph.core.cache._native import Cache, Function
-from warmgraph.reading import _attributes, _code, _code_objects, _plain
+from warmgraph.core.cache._cache import Cache, Function
+from warmgraph.reading import _code_objects, _plain_values, _reached_code, _stored_attributes
 
 _DEEPEST = 64
 _MOST_WALKS = 20
@@ -32,7 +32,7 @@ class Found:
     """What a walk found. `facts` are in the order of their paths; arrays once, under the path where they came first. `reached`: the code
     that the call may run."""
 
-    reached: _code.Reached
+    reached: _reached_code.Reached
     arguments: list[tuple[str, Leaf]] = dataclasses.field(default_factory=list)
     states: list[tuple[str, Leaf]] = dataclasses.field(default_factory=list)
     facts: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -47,7 +47,7 @@ class Walker:
     """One walk. Of objects the attributes are read that the code of `reached` names. It notes the classes and functions that it meets,
     whose code may name more (`read`). A tolerant one finds the arrays of what cannot be recorded."""
 
-    def __init__(self, reached: _code.Reached, is_tolerant: bool = False) -> None:
+    def __init__(self, reached: _reached_code.Reached, is_tolerant: bool = False) -> None:
         self.found = Found(reached)
         self.classes: dict[type, bool] = {}  # true: code may make objects of it
         self.functions: dict[int, types.FunctionType] = {}
@@ -78,22 +78,22 @@ class Walker:
         for i, (function, names) in enumerate(zip(self._reached.functions, self._reached.globals)):
             inside = self._root(function.__name__, function)
             named = self._named_by_wrapper if id(function) in self._reached.wrappers else self._named
-            for name, value in sorted(_code.closed_over(function), key=lambda pair: pair[0]):
-                if _code.is_code(value):
+            for name, value in sorted(_reached_code.closed_over(function), key=lambda pair: pair[0]):
+                if _reached_code.is_code(value):
                     self._fact(f"{inside}.{name}", self._text_of_function(value))
                 elif value is not owner:
                     named(f"{inside}.{name}", value)
             self._members(inside, vars(function))
-            for kind, implementation in _code.implementations_of(function):
-                if _code.is_code(implementation):
+            for kind, implementation in _reached_code.implementations_of(function):
+                if _reached_code.is_code(implementation):
                     self._fact(f"{inside}.registry[{kind}]", self._text_of_function(implementation))
             if i > 0:  # the call's arguments have those of the first
-                for name, value in _code.defaults_of(function):
+                for name, value in _reached_code.defaults_of(function):
                     self._named(f"{inside}.{name}", value)
             around = self._root((function.__module__ or "").rpartition(".")[2], function.__globals__)
             for name in names:
                 value = function.__globals__.get(name, _ABSENT)
-                if _code.is_code(value):
+                if _reached_code.is_code(value):
                     self._fact(f"{around}.{name}", self._text_of_function(value))
                 elif value is not _ABSENT:
                     named(f"{around}.{name}", value)
@@ -108,7 +108,7 @@ class Walker:
         if not named:
             return
         bases = dict.fromkeys(one for kind in self.classes for one in kind.__mro__ if not self._reached.is_library(one.__module__, None))
-        for name, kind in sorted(((_code.name_of_class(one), one) for one in bases), key=lambda pair: pair[0]):
+        for name, kind in sorted(((_reached_code.name_of_class(one), one) for one in bases), key=lambda pair: pair[0]):
             for member, value in self._stored_by(kind).found:
                 if member in named:
                     self._named_by_wrapper(f"{self._root(name, kind)}.{member}", value)
@@ -143,9 +143,9 @@ class Walker:
     def _value(self, path: str, value: Any) -> None:
         if len(self._open) > _DEEPEST:
             raise errors.NotRecordable(f"{path} is nested more than {_DEEPEST} deep")
-        if isinstance(value, _plain.KINDS) and not isinstance(value, enum.Enum):
-            self._fact(path, _plain.text_of(value))
-            if type(value) not in _plain.KINDS:
+        if isinstance(value, _plain_values.KINDS) and not isinstance(value, enum.Enum):
+            self._fact(path, _plain_values.text_of(value))
+            if type(value) not in _plain_values.KINDS:
                 self._rest(path, value)
             return
         leaf = leaf_of(value)
@@ -215,7 +215,7 @@ class Walker:
                 self._members(path, vars(value))
         elif isinstance(value, type):
             self._class(path, value)
-        elif (callable(value) or isinstance(value, functools.partialmethod)) and (_code.function_of(value) is not None or _code.below(value) is not None):
+        elif (callable(value) or isinstance(value, functools.partialmethod)) and (_reached_code.function_of(value) is not None or _reached_code.below(value) is not None):
             self._function(path, value)
         elif isinstance(value, dict):
             pairs = [(self._key(path, key), one) for key, one in list(value.items())]
@@ -257,7 +257,7 @@ class Walker:
         kind = type(value)
         if not self._reached.is_library(kind.__module__, None):
             self.classes.setdefault(kind, False)
-            if not isinstance(value.value, _plain.KINDS):
+            if not isinstance(value.value, _plain_values.KINDS):
                 self.value(f"{path}.value", value.value)
             self._members(path, {name: one for name, one in vars(value).items() if name not in _OF_ENUMERATORS})
 
@@ -267,11 +267,11 @@ class Walker:
             self._fact(path, f"function {value.__qualname__} {_code_objects.code_digest(value.__code__).hex()}")
             # Functions of one code differ in what they close over.
             named = self._named_by_wrapper if self._reached.is_library(value.__module__, value.__code__.co_filename) else self._named
-            for name, one in sorted(_code.closed_over(value), key=lambda pair: pair[0]):
+            for name, one in sorted(_reached_code.closed_over(value), key=lambda pair: pair[0]):
                 named(f"{path}.{name}", one)
             return
         self._fact(path, type(value).__qualname__)
-        self.value(f"{path}.__wrapped__", _code.below(value))
+        self.value(f"{path}.__wrapped__", _reached_code.below(value))
         if isinstance(value, types.MethodType):
             self.value(f"{path}.__self__", value.__self__)
         elif isinstance(value, (functools.partial, functools.partialmethod)):
@@ -283,7 +283,7 @@ class Walker:
         return f"function {self._root(value.__name__, value)} {_code_objects.code_digest(value.__code__).hex()}"
 
     def _class(self, path: str, kind: type) -> None:
-        self._fact(path, f"class {_code.name_of_class(kind)}")
+        self._fact(path, f"class {_reached_code.name_of_class(kind)}")
         if not self._reached.is_library(kind.__module__, None):
             self.classes[kind] = True
             if issubclass(kind, enum.Enum):
@@ -294,8 +294,8 @@ class Walker:
 
     def _object(self, path: str, value: Any) -> None:
         kind = type(value)
-        self._fact(path, _code.name_of_class(kind))
-        if self._is_library_class(kind) and _attributes.has_hidden_state(kind):
+        self._fact(path, _reached_code.name_of_class(kind))
+        if self._is_library_class(kind) and _stored_attributes.has_hidden_state(kind):
             raise errors.NotRecordable(f"{path} is a {kind.__module__}.{kind.__qualname__}, which cannot be compared in another process: "
                                        "keep what the function needs of it in plain values")
         self._rest(path, value)
@@ -306,7 +306,7 @@ class Walker:
         if kind.__module__ == "builtins":
             return
         self.classes.setdefault(kind, False)
-        own = _attributes.of_itself(value)
+        own = _stored_attributes.of_itself(value)
         if self._is_library_class(kind):
             self._members(path, {name: one for name, one in sorted(own.items()) if not self._is_of_process(kind, name, one)},
                           lambda name: not name.startswith("__"))
@@ -325,11 +325,11 @@ class Walker:
 
     def _stored_in(self, kind: type) -> list[tuple[str, Any]]:
         if kind not in self._stored:
-            self._stored[kind] = list(_attributes.of_classes(kind, self._stored_by))
+            self._stored[kind] = list(_stored_attributes.of_classes(kind, self._stored_by))
         return self._stored[kind]
 
-    def _stored_by(self, kind: type) -> _attributes.Stored:
-        return _attributes.stored_by(kind)
+    def _stored_by(self, kind: type) -> _stored_attributes.Stored:
+        return _stored_attributes.stored_by(kind)
 
     def _is_of_process(self, kind: type, name: str, value: Any) -> bool:
         """Says nothing in another process."""
@@ -342,16 +342,16 @@ class Walker:
         return self._reached.is_library(module.__name__, getattr(module, "__file__", None))
 
     def _key(self, path: str, key: Any) -> str:
-        if isinstance(key, _plain.KINDS) and not isinstance(key, enum.Enum):
-            if type(key) not in _plain.KINDS:  # its methods count
+        if isinstance(key, _plain_values.KINDS) and not isinstance(key, enum.Enum):
+            if type(key) not in _plain_values.KINDS:  # its methods count
                 self.classes.setdefault(type(key), False)
-            return ascii(key) if type(key) in _plain.KINDS else _plain.text_of(key)
+            return ascii(key) if type(key) in _plain_values.KINDS else _plain_values.text_of(key)
         if isinstance(key, enum.Enum):
             self.value(f"{path}.keys.{type(key).__qualname__}.{key.name}", key)
             return _enumerator(key)
         if isinstance(key, type):
             self.value(f"{path}.keys.{key.__qualname__}", key)
-            return _code.name_of_class(key)
+            return _reached_code.name_of_class(key)
         if isinstance(key, tuple):
             if type(key) is not tuple:
                 self.classes.setdefault(type(key), False)
@@ -361,7 +361,7 @@ class Walker:
                                    "process: use numbers, texts or tuples of them")
 
     def _fact(self, path: str, text: str) -> None:
-        self.found.facts[path] = _plain.shortened(text, _LONGEST)
+        self.found.facts[path] = _plain_values.shortened(text, _LONGEST)
 
 
 _BUILTIN = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType)
@@ -372,7 +372,7 @@ _OF_ENUMERATORS = {"_value_", "_name_", "_sort_order_", "__objclass__"}
 _PLAIN_BASES = (object, abc.ABC, Generic, Protocol, tuple, list, dict, set, frozenset, int, float, str, bytes)
 
 
-def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any, skipped: Iterable[str] = (), is_tolerant: bool = False) -> Found:
+def read(reached: _reached_code.Reached, arguments: dict[str, Any], owner: Any, skipped: Iterable[str] = (), is_tolerant: bool = False) -> Found:
     """A call, as often as it takes until nothing new was met on the way."""
     now = reached.latest()  # the last call's is mostly this one's
     for _ in range(_MOST_WALKS):
@@ -387,8 +387,8 @@ def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any, skipped:
 
 
 def _enumerator(value: enum.Enum) -> str:
-    plain = isinstance(value.value, _plain.KINDS)
-    return f"{type(value).__qualname__}.{value.name}{f' {_plain.text_of(value.value)}' if plain else ''}"
+    plain = isinstance(value.value, _plain_values.KINDS)
+    return f"{type(value).__qualname__}.{value.name}{f' {_plain_values.text_of(value.value)}' if plain else ''}"
 
 
 def _text_of(value: Any) -> str | None:

@@ -8,9 +8,9 @@ import weakref
 import torch
 
 from warmgraph import errors
-from warmgraph.reading import _code as _plain_code
-from warmgraph.torch.read import _code
-from warmgraph.torch.read._walking import Part, Walker
+from warmgraph.reading import _reached_code
+from warmgraph.torch.read import _installed_code
+from warmgraph.torch.read._torch_walker import Part, Walker
 
 
 class Known:
@@ -21,9 +21,9 @@ class Known:
         self._parts: weakref.WeakValueDictionary[tuple[str, int, frozenset[str]], Part] = weakref.WeakValueDictionary()
         self._entangled: set[tuple[str, int]] = set()  # modules that share objects with what lies around them, or that could not be read
         # By a function's code: the classes that it met, and what it reached, where that can be of another one.
-        self._met: weakref.WeakKeyDictionary[types.CodeType, tuple[dict[type, bool], weakref.ref[_plain_code.Around] | None]] = weakref.WeakKeyDictionary()
+        self._met: weakref.WeakKeyDictionary[types.CodeType, tuple[dict[type, bool], weakref.ref[_reached_code.Around] | None]] = weakref.WeakKeyDictionary()
 
-    def met(self, reached: _code.Reached) -> dict[type, bool] | None:
+    def met(self, reached: _installed_code.Reached) -> dict[type, bool] | None:
         """The classes that a function with this code met when one was read last: a guess of what the next one meets. What it reached is taken over."""
         found = self._met.get(reached.code) if reached.code is not None else None
         if found is None:
@@ -33,7 +33,7 @@ class Known:
             self._met[around.code] = classes, None  # the next one is read anew
         return classes
 
-    def note(self, reached: _code.Reached, walker: Walker) -> None:
+    def note(self, reached: _installed_code.Reached, walker: Walker) -> None:
         """reached: with what the walk met."""
         code = reached.code
         if code is None:

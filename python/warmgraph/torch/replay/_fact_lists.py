@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Collection, Mapping
 
-from warmgraph.reading import _objects
-from warmgraph.torch.read._walking import Part, Walker
-from warmgraph.torch.replay import _folding, _regions
+from warmgraph.reading import _native_snapshots
+from warmgraph.torch.read._torch_walker import Part, Walker
+from warmgraph.torch.replay import _long_facts, _regions
 
 _SUFFIX = " *"
 _REST = f"values{_SUFFIX}"
@@ -15,9 +15,9 @@ _REST = f"values{_SUFFIX}"
 def listed(facts: dict[str, str], walker: Walker) -> dict[str, str]:
     """The same facts: those of each part that other walks found in a list, the others that were walked in one more. Too many are folded, in one
     list."""
-    if _folding.is_too_much(facts):
+    if _long_facts.is_too_much(facts):
         apart = {path for path in facts if path not in walker.found.facts and not path.startswith(_regions.MEMORY)}
-        folded = _folding.folded(facts)
+        folded = _long_facts.folded(facts)
         return _with_list(folded, folded.keys() - apart)
     found: dict[str, str] = {}
     rest = facts
@@ -32,7 +32,7 @@ def listed(facts: dict[str, str], walker: Walker) -> dict[str, str]:
 
 def _with_list(facts: dict[str, str], known: Collection[str]) -> dict[str, str]:
     """With those that are known, and what is said of memory, in a list."""
-    text, apart = (_objects.listed_facts if _objects.is_possible() else _listed)(facts, known, _regions.MEMORY)
+    text, apart = (_native_snapshots.listed_facts if _native_snapshots.is_possible() else _listed)(facts, known, _regions.MEMORY)
     return {**apart, _REST: text} if text and _REST not in facts else facts
 
 

@@ -15,11 +15,11 @@ from warmgraph import errors
 from warmgraph.calls import _steady_calls
 from warmgraph.calls._steady_calls import OTHERWISE, Tests
 from warmgraph.core.binding import _fork
-from warmgraph.reading import _objects
-from warmgraph.torch.read import _structure, _tensor_reader, _tensors
-from warmgraph.torch.replay import _entry, _gate, _launching, _modes, _outputs, _pausing
-from warmgraph.torch.replay._bound import Bound
-from warmgraph.torch.replay._call import Call, NotSteady
+from warmgraph.reading import _native_snapshots
+from warmgraph.torch.read import _argument_tests, _native_tensors, _tensors
+from warmgraph.torch.replay import _entry, _launching, _modes, _moved_tensors, _outputs, _pausing
+from warmgraph.torch.replay._bound_call import Bound
+from warmgraph.torch.replay._torch_call import Call, NotSteady
 
 _log = logging.getLogger("warmgraph")
 
@@ -29,7 +29,7 @@ class Steady:
 
     def __init__(self, bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature, outside: Outside) -> None:
         call, variant = bound.call, bound.variant
-        framework = _tensor_reader.framework()
+        framework = _native_tensors.framework()
         if framework is None or bound._staged or bound.loan is not variant.loan or not _defaults_are_fixed(args, kwargs, signature):
             raise NotSteady
         self._device, self._entry = call.device, variant.function
@@ -43,18 +43,18 @@ class Steady:
         attributes = [*outside(tests, self._asks_stream), *_modes.expect_outside(tests), *_modes.expect(tests, call.modes), (_fork, "_generation"),
                       (self._entry, "_pointer"), (self._entry, "bound_states")]
         makers = self._makers(bound, tests)
-        given = _structure.expect(tests, args, kwargs, call.around.reached)
+        given = _argument_tests.expect(tests, args, kwargs, call.around.reached)
         values = [value for _, value in given.values]
         if any(id(value) in call.around.ids and not (type(value) is tuple and not value) for value in values):  # there is one empty tuple
             raise NotSteady  # given and held: of a call that is given another one, nothing is known
-        always = _objects.Snapshot(given.classes, [(vars(one), name) for one, name in attributes])
+        always = _native_snapshots.Snapshot(given.classes, [(vars(one), name) for one, name in attributes])
         self._result, self._output = _result_of(variant.metadata.tree, call, values)
         result = _steady_calls.Result(self._result, self._output, [register for register, _ in given.values], OTHERWISE)
         lent = self._loan.ranges() if self._loan is not None else []
         states = [*((region.pointer, region.pointer + region.nbytes) for region in call.states), *lent]
         self._look = _steady_calls.made(tests, call.around.ids, call.around.looks(always, _addresses(call, bound.states)), self._inputs(bound, given), states, makers, self._args,
-                                        _entry.FLAT, framework, self._launch() if is_plain else None, result, _gate.moves,
-                                        _tensor_reader.telling_bytes())
+                                        _entry.FLAT, framework, self._launch() if is_plain else None, result, _moved_tensors.moves,
+                                        _native_tensors.telling_bytes())
         self.call = self._look if is_plain else self._called
 
     def _launch(self) -> _steady_calls.Launch:
@@ -65,7 +65,7 @@ class Steady:
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Draws random numbers, or lends its results."""
-        with _gate.using, self._loan.lock if self._loan is not None else contextlib.nullcontext(), self._entry.lock:
+        with _moved_tensors.using, self._loan.lock if self._loan is not None else contextlib.nullcontext(), self._entry.lock:
             found = self._look(args, kwargs)
             if found is OTHERWISE:
                 return OTHERWISE
@@ -78,7 +78,7 @@ class Steady:
                 outputs = self._loan.lend()
         return outputs[self._output] if self._result is None else self._result(outputs, values)
 
-    def _inputs(self, bound: Bound, given: _structure.Arguments) -> list[_steady_calls.Input]:
+    def _inputs(self, bound: Bound, given: _argument_tests.Arguments) -> list[_steady_calls.Input]:
         """The tensors of the arguments. NotSteady where one is not by itself what the graph reads."""
         aligned = bound.variant.metadata.aligned
         tensors = {id(value): (register, value) for register, value in given.values if isinstance(value, torch.Tensor)}
@@ -141,7 +141,7 @@ def _makers_of(outputs: Sequence[_outputs.Output], device: torch.device, tests: 
 def _defaults_are_fixed(args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature) -> bool:
     """Those of parameters that the call leaves out."""
     given = signature.bind(*args, **kwargs).arguments
-    return all(_structure.is_fixed(one.default) for name, one in signature.parameters.items()
+    return all(_argument_tests.is_fixed(one.default) for name, one in signature.parameters.items()
                if name not in given and one.default is not one.empty)
 
 
@@ -170,7 +170,7 @@ def steady_of(bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any], si
     """None where each such call must be read."""
     try:
         return Steady(bound, args, kwargs, signature, outside)
-    except (NotSteady, _steady_calls.Moved, _structure.NoTests):
+    except (NotSteady, _steady_calls.Moved, _argument_tests.NoTests):
         return None
     except Exception:  # the call that it was made of has its result
         _log.debug("later calls are read at length", exc_info=True)

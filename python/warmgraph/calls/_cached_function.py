@@ -16,19 +16,19 @@ from typing import Any, Callable, Dict, Mapping
 
 from warmgraph import dtypes, errors
 from warmgraph.arrays import _current_run
+from warmgraph.arrays._array_arguments import OfTorch, expect_apart
 from warmgraph.arrays._device import Array, Device, Program
-from warmgraph.arrays._leaves import OfTorch, expect_apart
 from warmgraph.arrays._run import Run
 from warmgraph.arrays._shapes import Tensor, like
 from warmgraph.calls import _refusals
-from warmgraph.calls._facts import Changed, Changes
+from warmgraph.calls._array_call import RESULT, Call, Taken, Variant, flat
+from warmgraph.calls._side_effects import Changed, Changes
 from warmgraph.calls._steady_calls import OTHERWISE
-from warmgraph.calls._variant import RESULT, Call, Taken, Variant, flat
 from warmgraph.config import Config, unknown_option
 from warmgraph.core.binding import _fork, _frameworks
-from warmgraph.core.cache._native import Report, Scalar, Spec
+from warmgraph.core.cache._cache import Report, Scalar, Spec
 from warmgraph.core.cache._pools import Where, folder_of, pool_of
-from warmgraph.reading import _code, _plain, _walk
+from warmgraph.reading import _plain_values, _reached_code, _walker
 
 _log = logging.getLogger("warmgraph")
 HALVES = ("forward", "backward")
@@ -62,7 +62,7 @@ class _Shared:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.variants: collections.OrderedDict[tuple[Any, ...], Variant] = collections.OrderedDict()
-        self.reached: _code.Reached | None = None
+        self.reached: _reached_code.Reached | None = None
         self.preloaded_on: int | None = None  # the device that its graphs are restored on ahead of calls (torch/replay/_preload.py)
         self.refused: set[str] = set()  # reasons that were logged
         self.changes = Changes()
@@ -75,13 +75,13 @@ class _Shared:
         self.signature: inspect.Signature | None = None  # of a method, without its object
         self.frozen: dict[int, Any] = {}  # objects whose weights stay as they are, by id
         self.torchs: Any = None  # a torch.TorchFunction, once it was called with tensors of PyTorch's
-        self.given_up: dict[int, Any] = {}  # a torch._given_up.GivenUp of who is refused each time: by the same id
+        self.given_up: dict[int, Any] = {}  # a GivenUp (torch/replay/_refused_calls.py) of who is refused each time: by the same id
         self.steady: dict[int, list[Any]] = {}  # its calls that are like one before: by id of the wrapper's object, the last used first
 
 
 def _defaults_of(func: Any) -> tuple[Any, Any, list[Any]]:
     """(Python function, defaults, those by name), as the signature has them."""
-    code = _code.function_of(func) or func
+    code = _reached_code.function_of(func) or func
     return code, getattr(code, "__defaults__", None), [*(getattr(code, "__kwdefaults__", None) or {}).values()]
 
 
@@ -230,16 +230,16 @@ class CachedFunction:
                 self._shared.torchs = self._shared.torchs or framework.function_of(self)
         return self._shared.torchs
 
-    def _reach(self) -> _code.Reached:
+    def _reach(self) -> _reached_code.Reached:
         assert self._function is not None
         with self._shared.lock:
             if self._shared.reached is None or not self._shared.reached.is_current():
-                self._shared.reached = _code.Reached(self._function)
+                self._shared.reached = _reached_code.Reached(self._function)
             return self._shared.reached
 
-    def _read(self, bound: dict[str, Any], is_tolerant: bool = False) -> _walk.Found:
+    def _read(self, bound: dict[str, Any], is_tolerant: bool = False) -> _walker.Found:
         with self._shared.lock:  # reading may meet further code
-            return _walk.read(self._reach(), bound, getattr(self._function, "__self__", None), self.options.scalars, is_tolerant)
+            return _walker.read(self._reach(), bound, getattr(self._function, "__self__", None), self.options.scalars, is_tolerant)
 
     def _call_function(self, arguments: dict[str, Any]) -> Any:
         assert self._function is not None
@@ -257,7 +257,7 @@ class CachedFunction:
         for at, (name, parameter) in enumerate(self._signature.parameters.items()):
             is_passed = how is None or at < how.positional or name in how.names
             if how is not None and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY) and at >= how.positional:
-                if is_passed or type(arguments[name]) not in _plain.KINDS:
+                if is_passed or type(arguments[name]) not in _plain_values.KINDS:
                     named[name] = arguments[name]
             elif parameter.kind is parameter.VAR_POSITIONAL:
                 positional += list(arguments.get(name, ()))
@@ -269,7 +269,7 @@ class CachedFunction:
                 positional.append(arguments[name])
         return function(*positional, **named)
 
-    def _answered(self, bound: dict[str, Any], found: _walk.Found) -> Any:
+    def _answered(self, bound: dict[str, Any], found: _walker.Found) -> Any:
         call = Call(self, bound, found, self._device(found))
         staging: dict[Any, list[Array]] = {}
         spare: dict[Any, list[Array]] = {}
@@ -306,14 +306,14 @@ class CachedFunction:
                 self._shared.changing.add(why.change.path)
                 self._shared.refused_facts[self._steady_facts(call.found)] = str(why)
 
-    def _steady_facts(self, found: _walk.Found) -> tuple[tuple[str, str], ...]:
+    def _steady_facts(self, found: _walker.Found) -> tuple[tuple[str, str], ...]:
         return tuple(pair for pair in found.facts.items() if pair[0] not in self._shared.changing)
 
     def _place(self, call: Call, taken: Taken) -> None:
         """Device memory of everything that the call touches."""
         expect_apart([(name, leaf.value) for name, leaf in call.found.arguments if leaf.is_host])
         declared = [path for path, one in flat(RESULT, call.result) if isinstance(one, Tensor)]
-        call.names = _walk.binding_names([*(path for path, _ in call.found.leaves()), *declared, *self.options.scalars])
+        call.names = _walker.binding_names([*(path for path, _ in call.found.leaves()), *declared, *self.options.scalars])
         for path, leaf in call.found.leaves():
             array = leaf.on(call.device, taken.array)
             call.values[call.names[path]] = call.given[id(leaf.value)] = array
@@ -342,7 +342,7 @@ class CachedFunction:
                 return array.numpy() if hosted else array
             return value
 
-        return _walk.rebuilt(call.result, filled)
+        return _walker.rebuilt(call.result, filled)
 
     def _as_it_is(self, bound: dict[str, Any], why: str) -> Any:
         """What cannot be recorded runs all the same, on the caller's memory."""
@@ -373,7 +373,7 @@ class CachedFunction:
         outputs = self.options.outputs
         return self._called(outputs, dict(bound)) if callable(outputs) else outputs
 
-    def _device(self, found: _walk.Found) -> Device:
+    def _device(self, found: _walker.Found) -> Device:
         if isinstance(self.options.device, Device):
             return self.options.device
         if isinstance(self.options.device, str):
@@ -393,7 +393,7 @@ class CachedFunction:
         return [self._name(), *(half_of(self._name(), half) for half in HALVES if self.options.pair)]
 
     def _name_of_itself(self) -> str:
-        return _walk.folder_name(getattr(self._function, "__name__", self._description))
+        return _walker.folder_name(getattr(self._function, "__name__", self._description))
 
     def _where(self) -> Where:
         options = self.options
@@ -405,13 +405,13 @@ class CachedFunction:
             return self._name_of_itself()
         owner = getattr(self._function, "__self__", None)
         if owner is not None:
-            return _walk.folder_name((owner if isinstance(owner, type) else type(owner)).__name__)
+            return _walker.folder_name((owner if isinstance(owner, type) else type(owner)).__name__)
         module = getattr(self._function, "__module__", None) or "main"
         if module == "__main__":
             module = os.path.splitext(os.path.basename(getattr(sys.modules["__main__"], "__file__", None) or "main"))[0]
-        return _walk.folder_name(module.rpartition(".")[2])
+        return _walker.folder_name(module.rpartition(".")[2])
 
-    def _version(self, found: _walk.Found) -> str:
+    def _version(self, found: _walker.Found) -> str:
         return self.options.version or f"python {found.reached.digest()}"
 
     def _key(self, call: Call) -> tuple[Any, ...]:
@@ -434,7 +434,7 @@ class CachedFunction:
                 variants[key] = Variant(pool_of(self._where()), self._name(), call.device, spec)
             return variants[key]
 
-    def _read_only(self, found: _walk.Found) -> list[str]:
+    def _read_only(self, found: _walker.Found) -> list[str]:
         states = {name for name, _ in found.states}
         for name in self.options.read_only:
             if name not in states:
@@ -516,7 +516,7 @@ def _unpickled(description: str, options: dict[str, Any]) -> CachedFunction:
 
 def half_of(name: str, half: str) -> str:
     """What a half of a pair is called in the cache."""
-    return f"{name[:_walk.LONGEST_NAME - 1 - len(half)]}.{half}"
+    return f"{name[:_walker.LONGEST_NAME - 1 - len(half)]}.{half}"
 
 
 def _described(func: Any) -> str:
@@ -565,7 +565,7 @@ def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any
     framework = _frameworks.load() if _frameworks.is_module(func) else None
     if framework is not None:
         return _requested(CachedFunction(framework.method_of(func), Options(**options), module=func))
-    if _code.function_of(func) is None:
+    if _reached_code.function_of(func) is None:
         raise errors.InvalidArgument(f"{func!r} is no Python function or method: wrap the method that it calls")
     return _requested(CachedFunction(func, Options(**options)))
 

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from warmgraph.torch.read import _tensors
-from warmgraph.torch.replay import _entry, _launching, _loans, _outputs
-from warmgraph.torch.replay._call import Call
+from warmgraph.torch.replay import _borrowed_results, _entry, _launching, _outputs
 from warmgraph.torch.replay._regions import Region
+from warmgraph.torch.replay._torch_call import Call
 
 
 @dataclasses.dataclass
@@ -20,7 +20,7 @@ class Variant:
     function: _entry.Entry
     metadata: _outputs.Metadata
     words: torch.Tensor | None  # the generator's seed and offset, where it draws
-    loan: _loans.Loan | None = None  # its results, where they are borrowed
+    loan: _borrowed_results.Loan | None = None  # its results, where they are borrowed
 
 
 class Bound:

@@ -13,7 +13,7 @@ import torch
 
 from warmgraph.arrays import _current_run
 from warmgraph.calls._steady_calls import Tests
-from warmgraph.torch.read import _symbols
+from warmgraph.torch.read import _libraries
 from warmgraph.torch.replay import _modes
 
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED (cuda.h)
@@ -71,7 +71,7 @@ def first_run_allowed() -> contextlib.AbstractContextManager[None]:
 @contextlib.contextmanager
 def _first_run() -> Iterator[None]:
     mode = ctypes.c_int(_RELAXED)
-    exchange = _symbols.driver().cuThreadExchangeStreamCaptureMode
+    exchange = _libraries.driver().cuThreadExchangeStreamCaptureMode
     exchange(ctypes.byref(mode))
     try:
         # Before Dynamo was imported nothing is compiled, and to import it takes seconds.

@@ -15,7 +15,7 @@ import sysconfig
 import types
 from typing import Any, Callable, Iterable, Iterator, Mapping
 
-from warmgraph.reading import _watch
+from warmgraph.reading import _identity_checks
 from warmgraph.reading._code_objects import code_digest, nested, read_code
 
 PACKAGE = __name__.partition(".")[0]  # this package, whose wrappers are looked through
@@ -169,15 +169,15 @@ class Reached:
         """No global, closure, method or code object that was followed is another one now."""
         return all(_followed(look()) is value for look, value in self._references)
 
-    def items(self) -> list[_watch.Item]:
+    def items(self) -> list[_identity_checks.Item]:
         """What `is_current` looks at in dictionaries."""
-        return [look for look, _ in self._references if isinstance(look, _watch.Item)]
+        return [look for look, _ in self._references if isinstance(look, _identity_checks.Item)]
 
     def is_rest_current(self) -> bool:
         """The same of everything else."""
         if self._sorted != len(self._references):
             references = list(self._references)
-            self._rest, self._sorted = [one for one in references if not isinstance(one[0], _watch.Item)], len(references)
+            self._rest, self._sorted = [one for one in references if not isinstance(one[0], _identity_checks.Item)], len(references)
         for look, value in self._rest:
             now = look()
             if now is not value and _followed(now) is not value:
@@ -295,7 +295,7 @@ class Reached:
         for name in names:
             found.append(function.__globals__.get(name))
             self._note(code, name, found[-1])
-            self._references.append((_watch.Item(function.__globals__, name), _followed(found[-1])))
+            self._references.append((_identity_checks.Item(function.__globals__, name), _followed(found[-1])))
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
             found.append(_contents(cell))
             self._note(code, name, found[-1])
@@ -325,7 +325,7 @@ class Reached:
             else:
                 found.append(member)
                 self._note(owner, name, member)
-            self._references.append((_watch.Item(kind.__dict__, name), _followed(member)))
+            self._references.append((_identity_checks.Item(kind.__dict__, name), _followed(member)))
         return found
 
 
@@ -363,7 +363,7 @@ class Around:
 def _of_function(function: types.FunctionType) -> list[tuple[Callable[[], Any], Any]]:
     """What is looked at again of any function: (how, what it was)."""
     return [(functools.partial(getattr, function, "__code__"), function.__code__),
-            (_watch.Item(function.__dict__, "__wrapped__"), _followed(function.__dict__.get("__wrapped__")))]
+            (_identity_checks.Item(function.__dict__, "__wrapped__"), _followed(function.__dict__.get("__wrapped__")))]
 
 
 def _of_closure(function: types.FunctionType) -> list[tuple[Callable[[], Any], Any]]:

@@ -14,22 +14,22 @@ import torch
 
 from warmgraph import errors
 from warmgraph.calls import _refusals
-from warmgraph.calls._compiled import CachedFunction
-from warmgraph.calls._facts import difference
+from warmgraph.calls._cached_function import CachedFunction
+from warmgraph.calls._side_effects import difference
 from warmgraph.calls._steady_calls import OTHERWISE, Tests
 from warmgraph.core.binding import _fork
 from warmgraph.core.cache._pools import pool_of
-from warmgraph.reading import _code as _plain_code, _plain
-from warmgraph.torch.read import _code, _modules, _registered, _walking
-from warmgraph.torch.read._walking import Place, Walker
+from warmgraph.reading import _plain_values, _reached_code
+from warmgraph.torch.read import _custom_operators, _installed_code, _modules, _torch_walker
+from warmgraph.torch.read._torch_walker import Place, Walker
 from warmgraph.torch.record import _compiler, _mega_cache, _operators, _recording
 from warmgraph.torch.replay import (
-    _bound, _collection, _declarations, _entry, _gate, _given_up, _launching, _listing, _loans, _modes, _outputs, _outside, _pausing,
-    _preload, _regions, _steady,
+    _borrowed_results, _bound_call, _declarations, _entry, _fact_lists, _garbage_collection, _launching, _modes, _moved_tensors, _outputs,
+    _pausing, _preload, _refused_calls, _regions, _steady_torch_call, _surrounding_work,
 )
-from warmgraph.torch.replay._bound import Bound, Variant
-from warmgraph.torch.replay._call import Call, Surroundings, common_device
+from warmgraph.torch.replay._bound_call import Bound, Variant
 from warmgraph.torch.replay._regions import Region
+from warmgraph.torch.replay._torch_call import Call, Surroundings, common_device
 
 _log = logging.getLogger("warmgraph")
 _lock = threading.RLock()
@@ -56,15 +56,15 @@ class TorchFunction:
         self.how = wrapped.options.compile
         self._plain = function.__func__ if isinstance(function, types.MethodType) else function
         # The object of a method that the caller compiled: its code has it, and takes no other.
-        self.held = None if self._plain is not function else getattr(_plain_code.compiled_from(function), "__self__", None)
+        self.held = None if self._plain is not function else getattr(_reached_code.compiled_from(function), "__self__", None)
         self._compiled: Callable[..., Any] | None = None
         self._traces = _compiler.Traces()
-        self.reached = _code.Reached(self._plain)
+        self.reached = _installed_code.Reached(self._plain)
         self._around: collections.OrderedDict[int, Surroundings] = collections.OrderedDict()
         self._quick: dict[Any, Variant] = {}
         self._frozen = wrapped._shared.frozen
         self._tries: collections.Counter[Any] = collections.Counter()  # by key, to know it by heart
-        self.steady: dict[int, list[_steady.Steady]] = wrapped._shared.steady
+        self.steady: dict[int, list[_steady_torch_call.Steady]] = wrapped._shared.steady
         self._refused: dict[Any, str] = {}
         self._made_in = _fork.generation()
         self._is_begun = False
@@ -72,7 +72,7 @@ class TorchFunction:
         self._keeps_grad = False  # the call that was refused last runs with gradients
         self._in_a_row: collections.Counter[int] = collections.Counter()  # refused calls, by the wrapper's object
         self._shapes: set[Any] = set()  # of calls that were not refused
-        self._given_up: dict[int, _given_up.GivenUp] = wrapped._shared.given_up
+        self._given_up: dict[int, _refused_calls.GivenUp] = wrapped._shared.given_up
         self.writes: set[str] = set()  # regions that an answer wrote, and that nobody had kept
 
     @property
@@ -88,14 +88,14 @@ class TorchFunction:
         if not self.is_compiled:
             return ""
         if self.is_compiled_already:
-            return f"True {_plain.shortened(_modules.how_compiled(self._plain if self._module is None else self._module), 1000)}".strip()
-        return f"True {_plain.shortened(_modules.text_of_options(self.how), 1000)}" if isinstance(self.how, dict) else "True"
+            return f"True {_plain_values.shortened(_modules.how_compiled(self._plain if self._module is None else self._module), 1000)}".strip()
+        return f"True {_plain_values.shortened(_modules.text_of_options(self.how), 1000)}" if isinstance(self.how, dict) else "True"
 
     def may_be_shown(self, call: Call) -> bool:
         """Its operators may be looked at while it is answered: nothing that was read of it is compiled, which would run uncompiled then."""
         if self.is_compiled or self.is_shown_none or call.walker.compiled_via or not _operators.LEAVES_COMPILED_CODE:
             return False
-        values = [*call.objects().values(), *_code.values_of(call.around.reached)]
+        values = [*call.objects().values(), *_installed_code.values_of(call.around.reached)]
         return not any("_torchdynamo_orig_callable" in getattr(one, "__dict__", ()) for one in values)
 
     # --- running
@@ -104,7 +104,7 @@ class TorchFunction:
         """The function itself, compiled where that is wanted, on this object and these arguments."""
         function = self._callable()
         target = function if owner is None or self.held is not None else functools.partial(function, owner)
-        with _outside.running, _collection.later.not_now, self._traced(function):
+        with _surrounding_work.running, _garbage_collection.later.not_now, self._traced(function):
             return self._invoked(wrapped, target, arguments)
 
     def _traced(self, function: Callable[..., Any]) -> contextlib.AbstractContextManager[None]:
@@ -116,7 +116,7 @@ class TorchFunction:
     def _frames(self, wrapped: CachedFunction, call: Call) -> list[_compiler.Frame]:
         """What PyTorch may have traced of a call: the function itself."""
         args, kwargs = wrapped._called(lambda *args, **kwargs: (args, kwargs), call.arguments)
-        compiled = _plain_code.compiled_from(self._plain)
+        compiled = _reached_code.compiled_from(self._plain)
         if self._module is not None and self.is_compiled_already:
             return _compiler.frames_of(_modules.traced_of(self._module), args, kwargs)
         function = compiled if compiled is not None else self._plain
@@ -152,7 +152,7 @@ class TorchFunction:
     def again(self, owner: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a call like one before, or OTHERWISE. owner: id of the wrapper's object."""
         known = self.steady.get(owner, [])
-        with _gate.using:  # while tensors are elsewhere, all of them are other calls
+        with _moved_tensors.using:  # while tensors are elsewhere, all of them are other calls
             for one in list(known):
                 result = one.call(args, kwargs)
                 if result is not OTHERWISE:
@@ -164,20 +164,20 @@ class TorchFunction:
         """Where `steady` has the calls of an object, by its id. One that the compiled function has is none of the wrapper's."""
         return id(None) if self.held is not None and owner == id(self.held) else owner
 
-    def _put_first(self, known: list[_steady.Steady], one: _steady.Steady) -> None:
+    def _put_first(self, known: list[_steady_torch_call.Steady], one: _steady_torch_call.Steady) -> None:
         with _lock:  # in one step: another thread looks at the first of them meanwhile
             known[:] = [one, *(other for other in known if other is not one)][:_MOST_STEADY]
 
     def __call__(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], args: tuple[Any, ...] = (),
                  kwargs: Mapping[str, Any] = types.MappingProxyType({})) -> Any:
-        if _outside.is_inside():
+        if _surrounding_work.is_inside():
             return self._inside(wrapped, owner, arguments)
         _fork.expect_same(self._made_in, f"'{wrapped._name()}'")
         if not self._is_begun:
             self._is_begun = True
             self.begin(wrapped)
         refusals, served = self._refusals + self._put_off, self._served
-        with _gate.using, _collection.later:
+        with _moved_tensors.using, _garbage_collection.later:
             result = self._answered(wrapped, owner if owner is not None else self.held, arguments, args, kwargs)
         if self.may_give_up:
             self._weigh(wrapped, owner, args, kwargs, self._refusals + self._put_off != refusals, self._served != served)
@@ -189,18 +189,18 @@ class TorchFunction:
         if was_served:
             self._in_a_row.pop(at, None)
             given_up.pop(at, None)
-            _given_up.note_shapes(self._shapes, args, kwargs)
+            _refused_calls.note_shapes(self._shapes, args, kwargs)
         if was_served or not was_refused:
             return
         self._in_a_row[at] += 1
-        if self._in_a_row[at] < _given_up.FROM:
+        if self._in_a_row[at] < _refused_calls.FROM:
             return
         one = given_up.get(at)
         if one is None:
             while len(given_up) >= _MOST_OBJECTS:
                 given_up.pop(next(iter(given_up)), None)
-            why, function = wrapped._shared.last_refusal, _plain_code.function_of(self._plain)
-            one = given_up[at] = _given_up.GivenUp(
+            why, function = wrapped._shared.last_refusal, _reached_code.function_of(self._plain)
+            one = given_up[at] = _refused_calls.GivenUp(
                 functools.partial(self._run_as_given, owner), lambda: getattr(function, "__code__", None),
                 lambda: _refusals.note(wrapped, why, _launching.current_device), self._keeps_grad)
         one.add(args, kwargs)
@@ -210,7 +210,7 @@ class TorchFunction:
         """run() with the arguments as the caller gave them."""
         function = self._callable()
         target = function if owner is None or self.held is not None else functools.partial(function, owner)
-        with _outside.running, _collection.later.not_now, self._traced(function):
+        with _surrounding_work.running, _garbage_collection.later.not_now, self._traced(function):
             return target(*args, **kwargs)
 
     def begin(self, wrapped: CachedFunction) -> None:
@@ -244,7 +244,7 @@ class TorchFunction:
     def _expect_more(self, wrapped: CachedFunction, key: Any, bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Further calls like this one. Where they are not like it after all, it is given up."""
         self._tries[key] += 1
-        steady = _steady.steady_of(bound, args, kwargs, wrapped._signature, self._expect_outside) if self._tries[key] <= _MOST_TRIES else None
+        steady = _steady_torch_call.steady_of(bound, args, kwargs, wrapped._signature, self._expect_outside) if self._tries[key] <= _MOST_TRIES else None
         if steady is not None and self._is_as_read(key, bound):
             self._put_first(self.steady.setdefault(self._place_of(id(bound.call.owner)), []), steady)
 
@@ -260,11 +260,11 @@ class TorchFunction:
             return bool(key_now == key and pointers == bound.states[:len(pointers)])
 
     def _expect_outside(self, tests: Tests, asks_stream: bool) -> list[tuple[Any, str]]:
-        return _outside.expect_outside(tests, asks_stream)
+        return _surrounding_work.expect_outside(tests, asks_stream)
 
     def _inside(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any:
         """A part of what somebody else runs, captures or compiles."""
-        with _outside.first_run_allowed():
+        with _surrounding_work.first_run_allowed():
             return wrapped._called(self._plain if owner is None else functools.partial(self._plain, owner), arguments)
 
     def freeze(self, owner: Any) -> None:
@@ -294,7 +294,7 @@ class TorchFunction:
             return self._read_all(owner, arguments), None, None
 
     def _read_quickly(self, owner: Any, arguments: dict[str, Any], around: Surroundings) -> tuple[Call, Any]:
-        walker = _walking.read_arguments(around.reached, arguments)
+        walker = _torch_walker.read_arguments(around.reached, arguments)
         inputs, modes = _regions.regions_of(walker.places), _modes.modes()
         call = Call(arguments, owner, walker, around, inputs + around.regions, common_device(walker.places + around.places), modes, walker)
         return call, self._key(call)
@@ -336,13 +336,13 @@ class TorchFunction:
         _modes.settle(device.index or 0)
         return Call(arguments, owner, walker, around, regions, device, _modes.modes(), walker.of_arguments)
 
-    def _walked_anew(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _code.Reached]:
+    def _walked_anew(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _installed_code.Reached]:
         if not self.reached.is_current():
-            self.reached = _code.Reached(self._plain)
+            self.reached = _installed_code.Reached(self._plain)
         return self._walked(owner, arguments)
 
-    def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _code.Reached]:
-        return _walking.read(self.reached, arguments, owner, _registered.operators_of(self.reached))
+    def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _installed_code.Reached]:
+        return _torch_walker.read(self.reached, arguments, owner, _custom_operators.operators_of(self.reached))
 
     def version(self, wrapped: CachedFunction, call: Call) -> str:
         return wrapped.options.version or f"torch {call.around.reached.digest()}"
@@ -414,7 +414,7 @@ class TorchFunction:
         return self._key(call)
 
     def _declaration(self, wrapped: CachedFunction, call: Call, facts: dict[str, str]) -> _entry.Declaration:
-        return _entry.Declaration(wrapped._name(), _declarations.decls(call.inputs), [], _declarations.decls(call.states), _listing.listed(facts, call.walker),
+        return _entry.Declaration(wrapped._name(), _declarations.decls(call.inputs), [], _declarations.decls(call.states), _fact_lists.listed(facts, call.walker),
                                   wrapped.options.config.environment, self.version(wrapped, call), "", wrapped.options.config.strict)
 
     def _load(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration) -> Variant | None:
@@ -436,12 +436,12 @@ class TorchFunction:
         if missing:
             _log.warning("'%s' is not replayed: %s", given.name, missing)
             return None
-        words = _bound.words_of_generator(call.device) if metadata.draws else None
+        words = _bound_call.words_of_generator(call.device) if metadata.draws else None
         why = _outputs.why_not_rebuilt(metadata, call.object)
         if why:
             _log.warning("'%s' is recorded anew: %s", given.name, why)
             return None
-        full = _declarations.completed(given, metadata, _bound.word_pointers(words))
+        full = _declarations.completed(given, metadata, _bound_call.word_pointers(words))
         entry = _declarations.made(pool, given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
         return Variant(entry, metadata, words, _loan(wrapped, metadata, call.device))
 
@@ -479,7 +479,7 @@ class TorchFunction:
             variant = self._adopted(wrapped, call, given, recording)
         except _recording.NextTime as change:
             self._keeps_grad = False
-            if self._in_a_row[wrapped._object] + 1 >= _given_up.FROM:  # a cache that grows at each call
+            if self._in_a_row[wrapped._object] + 1 >= _refused_calls.FROM:  # a cache that grows at each call
                 self._note(wrapped, str(change), None)
             else:
                 _log.info("'%s' is recorded at its next call: %s", given.name, change)
@@ -501,7 +501,7 @@ class TorchFunction:
 
     def _adopted(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration, recording: _recording.Recording) -> Variant:
         """Of a call that was answered."""
-        with _gate.paused(), _recording.lock:
+        with _moved_tensors.paused(), _recording.lock:
             self._expect_unchanged(wrapped, call, given.name)
             entry, metadata, words = recording.adopted(given)
             return Variant(entry, metadata, words, _loan(wrapped, metadata, call.device))
@@ -567,12 +567,12 @@ class _WrongOptions(Exception):
     """Of cache_compile, which the cache refuses. The cause says it."""
 
 
-def _loan(wrapped: CachedFunction, metadata: _outputs.Metadata, device: torch.device) -> _loans.Loan | None:
+def _loan(wrapped: CachedFunction, metadata: _outputs.Metadata, device: torch.device) -> _borrowed_results.Loan | None:
     if not wrapped.options.borrow or not metadata.outputs:
         return None
-    if not _loans.is_possible():
+    if not _borrowed_results.is_possible():
         if "borrow" not in wrapped._shared.refused:
             wrapped._shared.refused.add("borrow")
             _log.warning("results of '%s' are not borrowed: PyTorch %s cannot say of a result that it is stale", wrapped._name(), torch.__version__)
         return None
-    return _loans.Loan(wrapped._name(), metadata.outputs, device)
+    return _borrowed_results.Loan(wrapped._name(), metadata.outputs, device)

@@ -14,7 +14,7 @@ import sys
 import types
 from typing import Any, Iterable, Iterator, Mapping
 
-from warmgraph.reading import _attributes, _code, _code_objects, _watch
+from warmgraph.reading import _code_objects, _identity_checks, _reached_code, _stored_attributes
 
 _ALWAYS_LIBRARY = {"torch", "warmgraph", "triton", "numpy"}
 _SITES = {"site-packages", "dist-packages"}  # of another environment's, below the standard library
@@ -48,8 +48,8 @@ _known_libraries: dict[str | None, tuple[Any, Library]] = {}  # (a module, whose
 def _is_library(module: str | None, file: str | None) -> Library:
     if _is_always_library(package_of(module)):
         return Library.always
-    file = file or _code.file_of(module)
-    if file is not None and file.startswith(_code._INSTALLED):
+    file = file or _reached_code.file_of(module)
+    if file is not None and file.startswith(_reached_code._INSTALLED):
         return Library.always if _is_always_library(package_of(module, file)) else Library.installed
     return Library.always if file is None and module != "__main__" else Library.none
 
@@ -61,14 +61,14 @@ def _is_always_library(package: str) -> bool:
 def package_of(module: str | None, file: str | None = None) -> str:
     """Of the module. Of the code that this file has, where it is installed: a decorator's function says that it is of the module whose
     function it wraps."""
-    folder = max((one for one in _code._INSTALLED if file is not None and file.startswith(one)), key=len, default=None)
+    folder = max((one for one in _reached_code._INSTALLED if file is not None and file.startswith(one)), key=len, default=None)
     if file is None or folder is None:
         return (module or "").split(".")[0]
     parts = file[len(folder):].split("/")
     return parts[parts[0] in _SITES and len(parts) > 1].split(".")[0]
 
 
-def values_of(reached: _code.Reached) -> Iterator[Any]:
+def values_of(reached: _reached_code.Reached) -> Iterator[Any]:
     """What its functions close over, and the globals that they name."""
     for function, names in zip(reached.functions, reached.globals):
         yield from (function.__globals__[name] for name in names if name in function.__globals__)
@@ -77,7 +77,7 @@ def values_of(reached: _code.Reached) -> Iterator[Any]:
                 yield cell.cell_contents
 
 
-class Reached(_code.Reached):
+class Reached(_reached_code.Reached):
     """As for other functions, but what is installed is never followed, even where the function itself is. Of installed classes that a call
     meets all methods count."""
 
@@ -106,7 +106,7 @@ class Reached(_code.Reached):
                 followed.add(name)
                 found.append(member)
                 self._note(f"{kind.__module__}.{kind.__qualname__}", name, member)
-                self._references.append((_watch.Item(kind.__dict__, name), _code._followed(member)))
+                self._references.append((_identity_checks.Item(kind.__dict__, name), _reached_code._followed(member)))
         return found
 
     def _copy(self) -> Reached:
@@ -134,7 +134,7 @@ def _digests_of(kind: type) -> list[bytes]:
     """Of its methods, by name. Known as long as it holds the same: an installed base class has hundreds."""
     held, known = kind.__dict__, _known_digests.get(id(kind))
     if known is None or not known.is_of(held):
-        if len(_known_digests) >= _attributes.MOST_CLASSES:
+        if len(_known_digests) >= _stored_attributes.MOST_CLASSES:
             _known_digests.clear()
         functions: list[tuple[types.FunctionType, types.CodeType]] = []
         known = _known_digests[id(kind)] = _Digests(kind, [*held], [*held.values()], functions, list(_digests_anew(kind, functions)))
@@ -167,7 +167,7 @@ def _digests_anew(kind: type, functions: list[tuple[types.FunctionType, types.Co
     for name, member in sorted(kind.__dict__.items()):
         if isinstance(member, property):
             member = member.fget
-        function = _code.function_of(getattr(member, "__func__", member))
+        function = _reached_code.function_of(getattr(member, "__func__", member))
         if isinstance(function, types.FunctionType):
             functions.append((function, function.__code__))
             yield hashlib.sha256(f"{kind.__module__}.{kind.__qualname__}.{name} ".encode() + _code_objects.code_digest(function.__code__)).digest()

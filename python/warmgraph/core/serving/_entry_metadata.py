@@ -9,7 +9,7 @@ from typing import Any, Mapping
 
 from warmgraph import dtypes, errors
 from warmgraph.arrays._shapes import extent_bytes
-from warmgraph.core.cache._native import Scalar
+from warmgraph.core.cache._cache import Scalar
 
 TORCH = "warmgraph.torch"  # the metadata of PyTorch's functions has its version under this
 VERSION = 1

@@ -5,7 +5,7 @@ from typing import Any, Iterable
 
 import torch
 
-from warmgraph.reading import _objects
+from warmgraph.reading import _native_snapshots
 from warmgraph.torch.read import _tensors
 
 
@@ -15,7 +15,7 @@ class Looks:
     def __init__(self, tensors: Iterable[torch.Tensor]) -> None:
         self._tensors = list(tensors)
         self._held = self._look()
-        self._there: _objects.Tensors | None = None  # of when they last looked so
+        self._there: _native_snapshots.Tensors | None = None  # of when they last looked so
         self._besides: list[Any] = []  # what DLPack does not say of them then
 
     def are_same(self) -> bool:
@@ -35,12 +35,12 @@ class Looks:
         return [(type(one), one.storage_offset(), one.requires_grad, one.is_conj(), one.is_neg()) for one in self._tensors]
 
 
-def _natively(tensors: list[torch.Tensor]) -> _objects.Tensors | None:
+def _natively(tensors: list[torch.Tensor]) -> _native_snapshots.Tensors | None:
     """None where DLPack cannot say it."""
-    exchange = _objects.exchange_of(torch.Tensor)
+    exchange = _native_snapshots.exchange_of(torch.Tensor)
     if exchange is None:
         return None
     try:
-        return _objects.Tensors(exchange, tensors)
+        return _native_snapshots.Tensors(exchange, tensors)
     except Exception:  # PyTorch's own, of a tensor that DLPack has no type for
         return None

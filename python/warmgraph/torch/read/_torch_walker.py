@@ -12,15 +12,15 @@ from typing import Any, Callable, Iterable, Mapping, Protocol
 import torch
 
 from warmgraph import errors
-from warmgraph.calls._compiled import CachedFunction
-from warmgraph.reading import _attributes, _code as _plain_code, _code_objects, _plain, _walk, _watch
-from warmgraph.torch.read import _code, _modules, _tensors
-from warmgraph.torch.read._looks import Looks
+from warmgraph.calls._cached_function import CachedFunction
+from warmgraph.reading import _code_objects, _identity_checks, _plain_values, _reached_code, _stored_attributes, _walker
+from warmgraph.torch.read import _installed_code, _modules, _tensors
+from warmgraph.torch.read._tensor_checks import Looks
 
 _MOST_FACTS = 100_000
 _LONGEST_MODULE = 2000  # letters of the plain values of one module
 _SMALL = 64 << 10  # bytes of a tensor on the host that becomes a guard
-_NONE = _plain.text_of(None)
+_NONE = _plain_values.text_of(None)
 _PLAIN_OF_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)
 
 
@@ -43,7 +43,7 @@ def _of_contents(read: Callable[[], tuple[Any, ...]]) -> Callable[[], tuple[Any,
 class Arguments:
     """What a walk found of a call's arguments alone, as read_arguments finds it."""
 
-    found: _walk.Found
+    found: _walker.Found
     places: list[Place]
     objects: dict[str, Any]
     functions: dict[int, types.FunctionType]
@@ -51,33 +51,33 @@ class Arguments:
 
 
 class KnownModules(Protocol):
-    """What other walks found of modules (_sharing.Known)."""
+    """What other walks found of modules (_shared_modules.Known)."""
 
-    def met(self, reached: _code.Reached) -> dict[type, bool] | None: ...
-    def note(self, reached: _code.Reached, walker: Walker) -> None: ...
+    def met(self, reached: _installed_code.Reached) -> dict[type, bool] | None: ...
+    def note(self, reached: _installed_code.Reached, walker: Walker) -> None: ...
     def read(self, walker: Walker, path: str, module: torch.nn.Module) -> None: ...
 
 
-class Walker(_walk.Walker):
+class Walker(_walker.Walker):
     """One walk. `places` are the tensors in the order in which they were met, `objects` what a path names, `watched` what the object, the
     closures and the globals held, `compiled_via` where modules were met that PyTorch compiled, as Place.via says it."""
 
-    def __init__(self, reached: _code.Reached, is_tolerant: bool = False, known: KnownModules | None = None) -> None:
+    def __init__(self, reached: _installed_code.Reached, is_tolerant: bool = False, known: KnownModules | None = None) -> None:
         """known: what other walks found of the surroundings' modules."""
         super().__init__(reached, is_tolerant)
         self.reached, self._known = reached, known
         self.parts: list[Part] = []  # of `known`, which live as long as this walk
-        self.around: _plain_code.Around | None = None  # as are these: what others of its code reach as well
+        self.around: _reached_code.Around | None = None  # as are these: what others of its code reach as well
         self.taken: list[tuple[int, Part]] = []  # (where its places begin, the part)
         self.places: list[Place] = []
         self.objects: dict[str, Any] = {}
-        self.watched: list[_watch.Watched] = []
+        self.watched: list[_identity_checks.Watched] = []
         self.compiled_via: set[str] = set()
         self._tensors: dict[int, str] = {}
-        self._watched_classes: dict[type, _watch.Watched] = {}
+        self._watched_classes: dict[type, _identity_checks.Watched] = {}
         self._values_of_classes: dict[type, dict[str, Any]] = {}
         self._classes_watched: set[type] = set()
-        self._known_classes: dict[int, _attributes.Stored] = {}  # by id, as this walk met them first
+        self._known_classes: dict[int, _stored_attributes.Stored] = {}  # by id, as this walk met them first
 
     def surroundings(self, owner: Any, named: Mapping[str, Any] = types.MappingProxyType({})) -> None:
         """`named`: what the caller names of them."""
@@ -89,8 +89,8 @@ class Walker(_walk.Walker):
         for name, value in named.items():
             self.value(self._root(name, value), value)
         for function, names in zip(self._reached.functions, self._reached.globals):
-            self.watched.append(_watch.of_items(function.__globals__, names))
-            self.watched.append(_watch.of_function(function))
+            self.watched.append(_identity_checks.of_items(function.__globals__, names))
+            self.watched.append(_identity_checks.of_function(function))
             self._compiled_functions(function, names)
             for held in (function.__dict__, function.__kwdefaults__):
                 if held is not None:
@@ -104,12 +104,12 @@ class Walker(_walk.Walker):
     def _compiled_functions(self, function: types.FunctionType, names: Iterable[str]) -> None:
         """How those are compiled that its code has from torch.compile. Their code is followed as that of what torch.compile was given; of a method
         that torch.compile was given, the object is read."""
-        named = [*((name, function.__globals__.get(name)) for name in names), *_plain_code.closed_over(function)]
+        named = [*((name, function.__globals__.get(name)) for name in names), *_reached_code.closed_over(function)]
         for name, value in named:
             if isinstance(value, types.FunctionType) and "_torchdynamo_orig_callable" in value.__dict__:
                 self.compiled_via.add("elsewhere")
                 self._fact(f"{function.__qualname__}.{name} compiled", _modules.how_compiled(value))
-                if isinstance(given := _plain_code.compiled_from(value), types.MethodType):
+                if isinstance(given := _reached_code.compiled_from(value), types.MethodType):
                     self._named(f"{self._root(function.__name__, function)}.{name}.__self__", given.__self__)
 
     # --- values
@@ -121,7 +121,7 @@ class Walker(_walk.Walker):
         if read is not None:  # a configuration that each module has
             self.objects.setdefault(path, value)
             return self._fact(path, f"is {read[0]}")
-        if not isinstance(value, _plain.KINDS):
+        if not isinstance(value, _plain_values.KINDS):
             self.objects.setdefault(path, value)
         if isinstance(value, torch.Tensor):
             self._tensor(path, value)
@@ -136,14 +136,14 @@ class Walker(_walk.Walker):
 
     def _function(self, path: str, value: Any) -> None:
         """Its code is a fact, and may be exchanged (IPython's autoreload does)."""
-        inner = _plain_code.compiled_from(value) if isinstance(value, types.FunctionType) else None
+        inner = _reached_code.compiled_from(value) if isinstance(value, types.FunctionType) else None
         if inner is not None:  # what torch.compile returned holds Dynamo's own objects, which change when it compiles: what it was given counts
             self.compiled_via.add(self._via(path))
-            self.watched.append(_watch.of_function(value))
+            self.watched.append(_identity_checks.of_function(value))
             self._fact(f"{path} compiled", _modules.how_compiled(value))
             return self._function(path, inner)
         if isinstance(value, types.FunctionType):
-            self.watched.append(_watch.of_function(value))
+            self.watched.append(_identity_checks.of_function(value))
         elif isinstance(value, functools.partial):
             self._watch(lambda: (value.func, value.args, value.keywords))
         super()._function(path, value)
@@ -158,13 +158,13 @@ class Walker(_walk.Walker):
             raise errors.NotRecordable(f"{path} is a torch.Generator: random numbers are recorded of the default generator alone")
         elif type(value).__module__.startswith("triton.") and isinstance(getattr(value, "fn", None), types.FunctionType):
             self.functions[id(value.fn)] = value.fn  # whose globals are its helpers
-            self.watched.append(_watch.of_function(value.fn))
+            self.watched.append(_identity_checks.of_function(value.fn))
             self._fact(path, f"Triton kernel {_code_objects.code_digest(value.fn.__code__).hex()}")
         else:
             if isinstance(value, dict):
                 self._watch_dict(value)
             elif type(value) is list:
-                self.watched.append(_watch.of_list(value))
+                self.watched.append(_identity_checks.of_list(value))
             elif isinstance(value, (list, set)):
                 self._watch(lambda: tuple(value))
             elif isinstance(value, enum.Enum):
@@ -203,7 +203,7 @@ class Walker(_walk.Walker):
             held = getattr(value, "__dict__", None)
             if isinstance(held, dict):
                 self._watch_object(value, held)
-            slots = _attributes.slots(kind)
+            slots = _stored_attributes.slots(kind)
             if slots:
                 self._watch(lambda: tuple(getattr(value, name, None) for name in slots))
         super()._rest(path, value)
@@ -235,18 +235,18 @@ class Walker(_walk.Walker):
         self.classes.setdefault(kind, False)
         self._watch_class(kind)
         parts = (module._parameters, module._buffers, module._modules, module._forward_hooks, module._forward_pre_hooks)
-        self.watched += _watch.of_parts(module, module.__dict__, parts)
+        self.watched += _identity_checks.of_parts(module, module.__dict__, parts)
         if module._forward_hooks or module._forward_pre_hooks:
             for held in _modules.kinds_of_hooks(module):
                 self._watch_dict(held)
         plain, others = [], {}
         for name, value in _modules.attributes_of(module, self._values_of_class(kind)):
-            if type(value) in _plain.KINDS:
-                plain.append(f"{name}={_plain.text_of(value)}")
+            if type(value) in _plain_values.KINDS:
+                plain.append(f"{name}={_plain_values.text_of(value)}")
             else:
                 others[name] = value
         order = f" of {' '.join((*module._parameters, *module._buffers, *module._modules))}"  # who goes through them sees it
-        self._fact(path, f"{_plain_code.name_of_class(kind)} {' '.join(plain)}{order}".strip(), _LONGEST_MODULE)
+        self._fact(path, f"{_reached_code.name_of_class(kind)} {' '.join(plain)}{order}".strip(), _LONGEST_MODULE)
         for held in (module._parameters, module._buffers, module._modules):
             for name, value in list(held.items()):
                 below = f"{path}.{name}"
@@ -265,7 +265,7 @@ class Walker(_walk.Walker):
                 if kinds:
                     self._fact(f"{path}.{name}[{at}] is called", kinds)
 
-    # --- what another walk found (_sharing.py)
+    # --- what another walk found (_shared_modules.py)
 
     def opened(self) -> list[int]:
         """Ids of the objects that are being read, outermost first."""
@@ -279,7 +279,7 @@ class Walker(_walk.Walker):
         one.read_module(path, module)
         return one
 
-    def met(self) -> tuple[dict[int, tuple[str, Any]], dict[int, str], dict[type, _watch.Watched]]:
+    def met(self) -> tuple[dict[int, tuple[str, Any]], dict[int, str], dict[type, _identity_checks.Watched]]:
         """(objects that were read, paths of tensors, each by id; classes that are watched)."""
         return self._read, self._tensors, self._watched_classes
 
@@ -319,8 +319,8 @@ class Walker(_walk.Walker):
         for name, one in list(members.items()) if is_read else sorted(members.items()):
             if not (is_read(name) if is_read else name in self._names):
                 continue
-            if type(one) in _plain.KINDS and len(self.found.facts) < _MOST_FACTS:  # as most are: nothing of it is refused
-                self._fact(f"{path}.{name}", _plain.text_of(one))
+            if type(one) in _plain_values.KINDS and len(self.found.facts) < _MOST_FACTS:  # as most are: nothing of it is refused
+                self._fact(f"{path}.{name}", _plain_values.text_of(one))
                 continue
             before = self._mark()
             try:
@@ -344,28 +344,28 @@ class Walker(_walk.Walker):
         return self._values_of_classes[kind]
 
     def _watch(self, look: Callable[[], tuple[Any, ...]]) -> None:
-        self.watched.append(_watch.Watched(look))
+        self.watched.append(_identity_checks.Watched(look))
 
     def _watch_dict(self, held: Any) -> None:
-        self.watched.append(_watch.of_dict(held))
+        self.watched.append(_identity_checks.of_dict(held))
 
     def _watch_object(self, value: Any, held: dict[str, Any]) -> None:
-        self.watched.append(_watch.of_object(value, held))
+        self.watched.append(_identity_checks.of_object(value, held))
 
     def _watch_class(self, kind: type) -> None:
         if kind in self._classes_watched:
             return
         self._classes_watched.add(kind)
-        _code.leave_slot_names(kind)
+        _installed_code.leave_slot_names(kind)
         for one in kind.__mro__:
             if one not in self._watched_classes and one not in (torch.nn.Module, object):
                 self._watched_classes[one] = self._stored_by(one).watched
 
-    def _stored_by(self, kind: type) -> _attributes.Stored:
+    def _stored_by(self, kind: type) -> _stored_attributes.Stored:
         """A change since then is seen by who looks at what is watched."""
         known = self._known_classes.get(id(kind))
         if known is None:
-            known = self._known_classes[id(kind)] = _attributes.stored_by(kind)
+            known = self._known_classes[id(kind)] = _stored_attributes.stored_by(kind)
         return known
 
     def _watch_module(self, module: types.ModuleType) -> None:
@@ -421,8 +421,8 @@ class Walker(_walk.Walker):
         self._watch(_of_contents(lambda: (_tensors.described(tensor), _bytes_of(tensor))))
         self._fact(path, f"host tensor {_tensors.described(tensor)} {hashlib.sha256(_bytes_of(tensor)).hexdigest()}")
 
-    def _fact(self, path: str, text: str, longest: int = _walk._LONGEST) -> None:
-        self.found.facts[path] = _plain.shortened(text, longest)
+    def _fact(self, path: str, text: str, longest: int = _walker._LONGEST) -> None:
+        self.found.facts[path] = _plain_values.shortened(text, longest)
 
 
 class Part:
@@ -436,12 +436,12 @@ class Part:
         self.read, self.tensors, self.watched_classes = walker.met()
         self.ids = self.read.keys() | self.tensors.keys()
         self.is_whole = not (walker.found.programs or walker.found.devices)  # all that there is to it is here
-        self._held = _watch.Held([*self.watched, *self.watched_classes.values()])
+        self._held = _identity_checks.Held([*self.watched, *self.watched_classes.values()])
         self._looks = Looks(one.tensor for one in self.places)
         # For _regions: (where and how large their storages were, the regions, their ids), and what these say.
         self.regions: tuple[Any, list[Any], frozenset[int]] | None = None
         self.memory: dict[str, str] | None = None
-        self.listed: tuple[dict[str, str], list[str], str] | None = None  # for _listing: (all facts of both, their texts, as a list)
+        self.listed: tuple[dict[str, str], list[str], str] | None = None  # for _fact_lists: (all facts of both, their texts, as a list)
 
     def is_same(self, opened: list[int]) -> bool:
         """opened: ids of the objects around it."""
@@ -453,8 +453,8 @@ def _bytes_of(tensor: torch.Tensor) -> bytes:
     return bytes(flat.view(torch.uint8).numpy().tobytes()) if flat.numel() else b""
 
 
-def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any, named: Mapping[str, Any] = types.MappingProxyType({}),
-         known: KnownModules | None = None, is_tolerant: bool = False) -> tuple[Walker, _code.Reached]:
+def read(reached: _installed_code.Reached, arguments: dict[str, Any], owner: Any, named: Mapping[str, Any] = types.MappingProxyType({}),
+         known: KnownModules | None = None, is_tolerant: bool = False) -> tuple[Walker, _installed_code.Reached]:
     """A call, as often as it takes until nothing new was met on the way; with the code that it may run. known: what calls of other functions
     found. is_tolerant: what cannot be compared is left out."""
     now: Any = reached.latest()
@@ -462,7 +462,7 @@ def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any, named: M
     if classes is not None:
         now = reached.with_met(classes, ())
     parts: list[Part] = []  # of all walks: the next call takes as many
-    for _ in range(_walk._MOST_WALKS):
+    for _ in range(_walker._MOST_WALKS):
         walker = Walker(now, is_tolerant, known)
         walker.parts = parts
         with now.noted() as packages:
@@ -478,7 +478,7 @@ def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any, named: M
     raise errors.NotRecordable("what it uses changes while it is read: keep other threads from changing its arguments and objects")
 
 
-def read_arguments(reached: _code.Reached, arguments: dict[str, Any]) -> Walker:
+def read_arguments(reached: _installed_code.Reached, arguments: dict[str, Any]) -> Walker:
     walker = Walker(reached)
     walker.arguments(arguments)
     return walker
@@ -492,7 +492,7 @@ def is_torch_call(owner: Any, values: Iterable[Any]) -> bool:
 def _has_tensor(value: Any, depth: int) -> bool:
     if isinstance(value, torch.Tensor):
         return True
-    if depth == 0 or isinstance(value, (*_plain.KINDS, type)):
+    if depth == 0 or isinstance(value, (*_plain_values.KINDS, type)):
         return False
     if isinstance(value, dict):
         return any(_has_tensor(one, depth - 1) for one in value.values())

@@ -5,11 +5,11 @@ import difflib
 from typing import Any, Mapping, Sequence
 
 from warmgraph import dtypes, errors
+from warmgraph.arrays._array_arguments import leaf_of
 from warmgraph.arrays._device import Array, Device
-from warmgraph.arrays._leaves import leaf_of
 from warmgraph.arrays._shapes import contiguous_strides
 from warmgraph.core.binding._library import library
-from warmgraph.core.serving._stored import Layout, State
+from warmgraph.core.serving._entry_metadata import Layout, State
 
 def room(device: Device, layout: Layout) -> Array:
     """Memory for such an array."""

@@ -1,6 +1,6 @@
 """A call on arrays: the library's function for its structure, what is on its way through, and what becomes of results.
 
-torch/replay/_call.py and torch/calls/_function.py have that of PyTorch's tensors.
+torch/replay/_torch_call.py and torch/calls/_torch_function.py have that of PyTorch's tensors.
 """
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from typing import Any, Iterable, Mapping, Protocol
 
 from warmgraph import errors
 from warmgraph.arrays import _run
+from warmgraph.arrays._array_arguments import leaf_of
 from warmgraph.arrays._device import Array, Device
-from warmgraph.arrays._leaves import leaf_of
 from warmgraph.arrays._run import Run
 from warmgraph.arrays._shapes import Tensor
-from warmgraph.calls._facts import Changed, difference
-from warmgraph.core.cache._native import Function, Spec
+from warmgraph.calls._side_effects import Changed, difference
+from warmgraph.core.cache._cache import Function, Spec
 from warmgraph.core.cache._pools import Pool
-from warmgraph.reading import _walk
+from warmgraph.reading import _walker
 
 RESULT = "return"  # outputs' path: a word that is no argument's name
 
 
 class Wrapped(Protocol):
-    """A wrapper, as far as a call asks for it (_compiled.CachedFunction)."""
+    """A wrapper, as far as a call asks for it (_cached_function.CachedFunction)."""
 
     options: Any
 
-    def _read(self, bound: dict[str, Any], is_tolerant: bool = False) -> _walk.Found: ...
+    def _read(self, bound: dict[str, Any], is_tolerant: bool = False) -> _walker.Found: ...
     def _call_function(self, arguments: dict[str, Any]) -> Any: ...
 
 
@@ -90,7 +90,7 @@ class Call:
 
     wrapped: Wrapped
     bound: dict[str, Any]
-    found: _walk.Found
+    found: _walker.Found
     device: Device
     names: dict[str, str] = dataclasses.field(default_factory=dict)  # the library's, of arrays and scalars by path
     values: dict[str, Any] = dataclasses.field(default_factory=dict)  # arrays and numbers by the library's names
@@ -113,7 +113,7 @@ class Call:
     def enqueue(self, run: Run, numbers: Mapping[str, Any]) -> None:
         """Runs the function, and copies what it returned to where the outputs are."""
         arguments = copy.copy(self.bound)
-        arguments.update({name: numbers[name] if name in numbers else _walk.rebuilt(value, self._given) for name, value in self.bound.items()})
+        arguments.update({name: numbers[name] if name in numbers else _walker.rebuilt(value, self._given) for name, value in self.bound.items()})
         copies = {name: value for name, value in arguments.items() if value is not self.bound[name] and name not in numbers}
         before = self._facts_of(copies)
         returned = self.wrapped._call_function(arguments)
@@ -137,7 +137,7 @@ class Call:
 
     def _facts_of(self, copies: dict[str, Any]) -> dict[str, str]:
         """Lists and dicts in which host arrays were replaced are copies, whose changes nobody else would see."""
-        walker = _walk.Walker(self.found.reached, is_tolerant=True)  # the answer is the caller's, whatever it left here
+        walker = _walker.Walker(self.found.reached, is_tolerant=True)  # the answer is the caller's, whatever it left here
         walker.arguments(copies)
         return walker.found.facts
 

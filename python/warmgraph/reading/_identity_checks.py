@@ -5,7 +5,7 @@ import operator
 import types
 from typing import Any, Callable, Mapping, Protocol, Sequence
 
-from warmgraph.reading import _objects
+from warmgraph.reading import _native_snapshots
 
 
 class Item:
@@ -19,7 +19,7 @@ class Item:
 
 
 class Code(Protocol):
-    """The code that may run (_code.Reached)."""
+    """The code that may run (_reached_code.Reached)."""
 
     def items(self) -> list[Item]: ...
     def is_current(self) -> bool: ...
@@ -50,13 +50,13 @@ class _WatchedDict(Watched):
         """keys, values: what it held, of who looked."""
         self._mapping, self._keys, self._values = held, list(held) if keys is None else keys, list(held.values()) if values is None else values
         self._kind = type(object)
-        self.dict, self.items, self.object = _objects.dict_of(held), None, object
-        self.is_owned = object is not None and _objects.are_attributes_in(held, object)
+        self.dict, self.items, self.object = _native_snapshots.dict_of(held), None, object
+        self.is_owned = object is not None and _native_snapshots.are_attributes_in(held, object)
 
     def is_same(self) -> bool:
         held = self._mapping
         return len(held) == len(self._keys) and all(map(operator.is_, held, self._keys)) and all(map(operator.is_, held.values(), self._values)) \
-            and type(self.object) is self._kind and (not self.is_owned or _objects.are_attributes_in(held, self.object))
+            and type(self.object) is self._kind and (not self.is_owned or _native_snapshots.are_attributes_in(held, self.object))
 
 
 class _WatchedParts(_WatchedDict):
@@ -107,7 +107,7 @@ def _attribute(one: Any, name: str) -> Any:
     try:
         return getattr(one, name)
     except (AttributeError, ValueError):
-        return _objects.ABSENT
+        return _native_snapshots.ABSENT
 
 
 def of_list(held: list[Any]) -> Watched:
@@ -130,7 +130,7 @@ def of_object(value: Any, held: Any) -> Watched:
 
 def of_parts(value: Any, held: Any, parts: Sequence[Any]) -> list[Watched]:
     """of_object(), and of_dict() of each part."""
-    if not all(type(one) is dict or _objects.dict_of(one) is one for one in parts):
+    if not all(type(one) is dict or _native_snapshots.dict_of(one) is one for one in parts):
         return [of_object(value, held), *map(of_dict, parts)]
     return [_WatchedParts(value, held, parts)]
 
@@ -151,7 +151,7 @@ class Watch:
                 and not (one.items is not None and self._has_all(singles, one.items))]
         rest += [Watched(lambda item=item: (item(),)) for item in items if not self._has_all(singles, [item])]  # type: ignore[misc]
         self.rest = [one.is_same for one in rest]
-        self.snapshot = _objects.Snapshot(
+        self.snapshot = _native_snapshots.Snapshot(
             list(wholes.values()), [pair for key, pair in singles.items() if key[0] not in wholes],
             [(one.list, one.held) for one in watched if isinstance(one, _WatchedList)],
             [(one.object, one.dict if one.is_owned else None, type(one.object)) for one in watched if one.object is not None and one.dict is not None],
@@ -168,7 +168,7 @@ class Watch:
     @staticmethod
     def _has_all(singles: dict[tuple[int, Any], tuple[dict[Any, Any], Any]], items: Sequence[Item]) -> bool:
         """Whether all lie in dictionaries that can be seen natively; they are noted then."""
-        held = [_objects.dict_of(item.mapping) for item in items]
+        held = [_native_snapshots.dict_of(item.mapping) for item in items]
         if any(one is None for one in held):
             return False
         for one, item in zip(held, items):
@@ -190,13 +190,13 @@ class Held:
         if self._watch is not None:
             return self._watch.are_same() and (reached is None or reached.is_rest_current())
         # Made first: what another thread changes after the look at it is seen by the next one.
-        watch = Watch(self._watched, reached.items() if reached is not None else ()) if _objects.is_possible() else None
+        watch = Watch(self._watched, reached.items() if reached is not None else ()) if _native_snapshots.is_possible() else None
         same = all(one.is_same() for one in self._watched) and (reached is None or reached.is_current())
         if same:
             self._watch = watch
         return same
 
-    def looks(self) -> tuple[_objects.Snapshot, list[Callable[[], bool]]] | None:
+    def looks(self) -> tuple[_native_snapshots.Snapshot, list[Callable[[], bool]]] | None:
         """What says whether it is the same: all of these. None where something is another one already."""
         if not self.is_same() or self._watch is None:
             return None

@@ -8,7 +8,7 @@ from typing import Any, Callable, Mapping
 import torch
 
 from warmgraph.calls._steady_calls import OTHERWISE
-from warmgraph.torch.replay import _outside
+from warmgraph.torch.replay import _surrounding_work
 
 FROM = 4  # refusals in a row
 _MOST_KINDS, _MOST_SHAPES = 64, 1024
@@ -38,7 +38,7 @@ class GivenUp:
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Its result; OTHERWISE: it has to be asked whether it is refused."""
-        if _outside.is_inside() or self._code() is not self._was or self._is_due():
+        if _surrounding_work.is_inside() or self._code() is not self._was or self._is_due():
             return OTHERWISE
         if _kinds(args, kwargs) not in self._kinds or self._shapes and shapes(args, kwargs) in self._shapes:
             return OTHERWISE
