@@ -193,9 +193,9 @@ def _lines(walker: _torch_walker.Walker) -> Iterator[str]:
     yield f"watched {len(walker.watched)} compiled {' '.join(sorted(walker.compiled_via))}"
 
 
-def _read(model: Any, arguments: dict[str, Any], known: _shared_modules.Known | None = None) -> _torch_walker.Walker:
+def _read(model: Any, arguments: dict[str, Any], known: _shared_modules.SharedModules | None = None) -> _torch_walker.Walker:
     function, owner = (run_module, model) if isinstance(model, torch.nn.Module) else (model, None)
-    return _torch_walker.read(_installed_code.Reached(function), arguments, owner, known=known)[0]
+    return _torch_walker.read(_installed_code.TorchReached(function), arguments, owner, known=known)[0]
 
 
 def _without_torch() -> Iterator[str]:
@@ -237,7 +237,7 @@ def facts(has_digests: bool = False) -> str:
         written = [f"PyTorch {torch.__version__.partition('+')[0]}"]
         for name, model, arguments in models():
             written += ["", f"--- {name}", *_lines(_read(model, arguments))]
-            shared = list(_lines(_read(model, arguments, _shared_modules.Known())))
+            shared = list(_lines(_read(model, arguments, _shared_modules.SharedModules())))
             written += ["as a part: the same"] if sorted(shared) == sorted(written[-len(shared):]) else ["as a part:", *shared]
         written += ["", "--- tensors on the host", *_on_another_device(), "", "--- without PyTorch", *_without_torch()]
     finally:

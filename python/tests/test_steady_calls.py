@@ -84,7 +84,7 @@ class Function:
         return OTHERWISE
 
 
-FRAMEWORK = _steady_calls.Framework(Tensor, _native_snapshots.exchange_of(Tensor) or 0, False)
+FRAMEWORK = _steady_calls.NativeTensors(Tensor, _native_snapshots.exchange_of(Tensor) or 0, False)
 
 
 class Known:

@@ -458,7 +458,7 @@ def test_a_submodules_forward_is_code_that_counts():
     def work(x: Any) -> Any:
         return x
 
-    inner, other = (_installed_code.Reached(work, {kind: False}).digest() for kind in (Inner, Other))
+    inner, other = (_installed_code.TorchReached(work, {kind: False}).digest() for kind in (Inner, Other))
     assert inner != other
 
 

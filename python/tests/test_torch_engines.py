@@ -236,11 +236,11 @@ def test_a_restored_graph_keeps_nothing_of_its_reading_but_what_the_table_shares
         gc.collect()
         return [one for one in gc.get_objects() if type(one) is kind]
 
-    others, runner = [*living(_torch_walker.Walker), *living(_shared_modules.Part)], Runner()  # of other tests
+    others, runner = [*living(_torch_walker.Walker), *living(_shared_modules.ModulePart)], Runner()  # of other tests
     graphs = [runner.capture(2) for _ in range(3)]
     assert [graph.outcome for graph, _ in graphs] == ["recorded", "replayed", "replayed"]
-    new = [one for one in (*living(_torch_walker.Walker), *living(_shared_modules.Part)) if all(one is not other for other in others)]
-    assert [type(one) for one in new] == [_shared_modules.Part], "hundreds of objects for each graph bring a collection of all that there is"
+    new = [one for one in (*living(_torch_walker.Walker), *living(_shared_modules.ModulePart)) if all(one is not other for other in others)]
+    assert [type(one) for one in new] == [_shared_modules.ModulePart], "hundreds of objects for each graph bring a collection of all that there is"
 
 
 def test_what_the_first_answer_makes_is_recorded_at_once():

@@ -505,7 +505,7 @@ def test_pytorchs_state_and_the_callers_tensors_are_as_they_were(fails, monkeypa
 def test_one_tensor_that_cannot_be_put_back_leaves_the_others_where_they_were():
     a, b = torch.ones(4), torch.ones(4)
     storages = {one.untyped_storage().data_ptr(): torch.zeros(4).untyped_storage() for one in (a, b)}
-    moved = _copies.Moved([_torch_walker.Place("a", a, "elsewhere"), _torch_walker.Place("b", b, "elsewhere")], storages)
+    moved = _copies.MovedTensors([_torch_walker.Place("a", a, "elsewhere"), _torch_walker.Place("b", b, "elsewhere")], storages)
     before = a.data_ptr()
 
     class Stubborn:

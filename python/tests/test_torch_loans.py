@@ -302,8 +302,8 @@ def test_later_calls_are_known_by_heart_and_lend(monkeypatch):
     for _ in range(5):
         y = cached(_aligned(4))
     seen = []
-    call = _steady_torch_call.Steady._called
-    monkeypatch.setattr(_steady_torch_call.Steady, "_called", lambda self, *args: (seen.append(1), call(self, *args))[1])
+    call = _steady_torch_call.SteadyTorchCall._called
+    monkeypatch.setattr(_steady_torch_call.SteadyTorchCall, "_called", lambda self, *args: (seen.append(1), call(self, *args))[1])
     cached._shared.torchs.steady.clear()
     cached(_aligned(4))  # known by heart again
     other = cached(_aligned(4))

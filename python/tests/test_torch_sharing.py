@@ -296,8 +296,8 @@ def test_code_that_changes_between_two_graphs_is_seen(change: Callable[[Any], An
     model, of = with_a_helper()
     cache, x, read = GraphCache(config=warmgraph.Config(model="shared", policy="refresh")), torch.ones(2, 4), []
     kept = [cache.capture_one(1, of(x))]
-    init = _installed_code.Reached.__init__
-    monkeypatch.setattr(_installed_code.Reached, "__init__", lambda self, function, classes={}, *more: (read.append(len(classes)), init(self, function, classes, *more))[-1])
+    init = _installed_code.TorchReached.__init__
+    monkeypatch.setattr(_installed_code.TorchReached, "__init__", lambda self, function, classes={}, *more: (read.append(len(classes)), init(self, function, classes, *more))[-1])
     kept.append(cache.capture_one(2, of(x)))
     before, is_taken_over = told()[-1], read == [0]
     change(monkeypatch)
@@ -456,7 +456,7 @@ def test_what_dlpack_does_not_say_of_a_tensor_is_looked_at() -> None:
 
     def is_same_after(change: Any) -> bool:
         weight.data = first[4:]
-        looks = _tensor_checks.Looks([weight])
+        looks = _tensor_checks.TensorChecks([weight])
         assert looks.are_same() and looks.are_same()  # natively from now on
         address = weight.data_ptr()
         change()

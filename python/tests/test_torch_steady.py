@@ -257,13 +257,13 @@ def test_what_another_thread_bound_meanwhile_is_not_known_by_heart(monkeypatch):
     """Between the launch of a call and the look at it, a call of another object's went to the same entry."""
     other, given = Given(), Given.__new__(Given)
     _, states_of_other = host.entries[0].calls[-1]
-    launched = _bound_call.Bound.launch
+    launched = _bound_call.BoundCall.launch
 
     def launch(self: Any) -> None:
         launched(self)
         self.variant.function.bound_states = list(states_of_other)
 
-    monkeypatch.setattr(_bound_call.Bound, "launch", launch)
+    monkeypatch.setattr(_bound_call.BoundCall, "launch", launch)
     given.__init__()  # type: ignore[misc]
     given.call()
     _, states = host.entries[0].calls[-1]

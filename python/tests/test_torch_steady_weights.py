@@ -152,8 +152,8 @@ def test_a_weight_that_another_thread_moves_meanwhile_is_bound_where_it_is(when,
 
     with monkeypatch.context() as patch:
         if when == "launched":  # where Python's lock is released
-            launch = _bound_call.Bound.launch
-            patch.setattr(_bound_call.Bound, "launch", lambda bound: (launch(bound), elsewhere and moved()))
+            launch = _bound_call.BoundCall.launch
+            patch.setattr(_bound_call.BoundCall, "launch", lambda bound: (launch(bound), elsewhere and moved()))
         else:  # and is back when it is looked at once more
             made, lay = _steady_calls.made, weight.data
             patch.setattr(_steady_calls, "made", lambda *given: (setattr(weight, "data", elsewhere[0]), made(*given), setattr(weight, "data", lay))[1])

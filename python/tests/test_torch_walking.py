@@ -78,7 +78,7 @@ def run(module: Any, x: Any) -> Any:
 
 
 def read(module: Any, arguments: dict[str, Any] | None = None) -> _torch_walker.Walker:
-    return _torch_walker.read(_installed_code.Reached(run), arguments or {}, module)[0]
+    return _torch_walker.read(_installed_code.TorchReached(run), arguments or {}, module)[0]
 
 
 def with_tied() -> Any:
@@ -252,7 +252,7 @@ def test_a_change_while_it_is_read_is_seen() -> None:
     net.config = Changes()
     net._modules["other"]._modules["first"] = net._modules["other"]._modules.pop("linear")
     net._modules["other"]._modules["linear"] = torch.nn.Linear(4, 4)
-    walker = _torch_walker.Walker(_installed_code.Reached(run))
+    walker = _torch_walker.Walker(_installed_code.TorchReached(run))
     walker._into = walker.found.states
     walker.value("self", net)
     assert not _identity_checks.Held(walker.watched).is_same()
@@ -260,7 +260,7 @@ def test_a_change_while_it_is_read_is_seen() -> None:
 
 def test_what_is_raised_is_raised_and_nothing_stays_open() -> None:
     net = Net(note=iter([1]), other=Net())
-    walker = _torch_walker.Walker(_installed_code.Reached(run))
+    walker = _torch_walker.Walker(_installed_code.TorchReached(run))
     walker._into = walker.found.states
     with pytest.raises(errors.NotRecordable, match="self.note"):
         walker.value("self", net)

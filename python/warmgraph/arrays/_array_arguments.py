@@ -8,7 +8,7 @@ from warmgraph import errors
 from warmgraph.arrays._device import Array, Device
 
 
-class Leaf(Protocol):
+class ArrayArgument(Protocol):
     """An array among the arguments. `on(device)` gives its memory there; `done` brings back what the function wrote."""
 
     value: Any
@@ -19,7 +19,7 @@ class Leaf(Protocol):
     def done(self, array: Array) -> None: ...
 
 
-class DeviceLeaf:
+class DeviceArgument:
     """An Array, or memory of another library's that is viewed as one."""
 
     is_host = False
@@ -40,7 +40,7 @@ class DeviceLeaf:
         pass
 
 
-class HostLeaf:
+class HostArgument:
     """A NumPy array: copied to the device before the call and, where it may be written, back after it."""
 
     is_host = True
@@ -61,16 +61,16 @@ class HostLeaf:
             self.value[...] = array.numpy()
 
 
-Reader = Callable[[Any], Optional[Leaf]]
+Reader = Callable[[Any], Optional[ArrayArgument]]
 _readers: list[Reader] = []
 
 
 def add_reader(reader: Reader) -> None:
-    """`reader(value)`: a Leaf for an array of its framework's, None for anything else. Asked before those that are there already."""
+    """`reader(value)`: an ArrayArgument for an array of its framework's, None for anything else. Asked before those that are there already."""
     _readers.insert(0, reader)
 
 
-def leaf_of(value: Any) -> Leaf | None:
+def argument_of(value: Any) -> ArrayArgument | None:
     for reader in _readers:
         leaf = reader(value)
         if leaf is not None:
@@ -103,25 +103,25 @@ def _bytes_of(array: Any) -> tuple[int, int]:
     return first, end + int(array.itemsize)
 
 
-def _device_arrays(value: Any) -> Leaf | None:
+def _device_arrays(value: Any) -> ArrayArgument | None:
     if isinstance(value, Array):
-        return DeviceLeaf(value, value)
+        return DeviceArgument(value, value)
     if hasattr(type(value), "__cuda_array_interface__"):
-        return DeviceLeaf(value, None)
+        return DeviceArgument(value, None)
     return None
 
 
-def _numpy_arrays(value: Any) -> Leaf | None:
+def _numpy_arrays(value: Any) -> ArrayArgument | None:
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(value, numpy.ndarray):
         return None
     from warmgraph import dtypes
 
     dtypes.canonical(value.dtype)
-    return HostLeaf(value)
+    return HostArgument(value)
 
 
-def _dlpack(value: Any) -> Leaf | None:
+def _dlpack(value: Any) -> ArrayArgument | None:
     if not hasattr(type(value), "__dlpack__") or not hasattr(type(value), "__dlpack_device__"):
         return None
     if type(value).__module__ == "numpy":  # a number
@@ -130,15 +130,15 @@ def _dlpack(value: Any) -> Leaf | None:
     if kind == 1:  # the host's
         import numpy
 
-        return HostLeaf(numpy.from_dlpack(value))
-    return DeviceLeaf(value, None)
+        return HostArgument(numpy.from_dlpack(value))
+    return DeviceArgument(value, None)
 
 
 class OfTorch(errors.Unsupported):
     """A tensor of PyTorch's, which the package's other half reads."""
 
 
-def _torch(value: Any) -> Leaf | None:
+def _torch(value: Any) -> ArrayArgument | None:
     if any((kind.__module__, kind.__name__) == ("torch", "Tensor") for kind in type(value).__mro__):
         raise OfTorch(f"a {type(value).__module__}.{type(value).__name__} is given, expected an array: only functions that cache_compile wraps take "
                       "tensors of PyTorch. Pass its memory (device.view(tensor), tensor.numpy())")

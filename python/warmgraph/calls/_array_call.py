@@ -14,7 +14,7 @@ from typing import Any, Iterable, Mapping, Protocol
 
 from warmgraph import errors
 from warmgraph.arrays import _run
-from warmgraph.arrays._array_arguments import leaf_of
+from warmgraph.arrays._array_arguments import argument_of
 from warmgraph.arrays._device import Array, Device
 from warmgraph.arrays._run import Run
 from warmgraph.arrays._shapes import Tensor
@@ -35,7 +35,7 @@ class Wrapped(Protocol):
     def _call_function(self, arguments: dict[str, Any]) -> Any: ...
 
 
-class Variant:
+class ArrayVariant:
     """A function of the library for one structure of call: its names, facts and code. Shapes are the library's guards. It is destroyed
     when nobody holds it any more, and nothing runs."""
 
@@ -56,7 +56,7 @@ class Variant:
         self._call = threading.local()
         self._free: collections.deque[dict[Any, list[Array]]] = collections.deque()
 
-    def __call__(self, call: Call) -> str:
+    def __call__(self, call: ArrayCall) -> str:
         self._call.now = call
         try:
             return self.function(call.values, call.regions)
@@ -73,7 +73,7 @@ class Variant:
         self._free.append(staging)
 
     def _enqueue(self, run: Run) -> None:
-        call: Call = self._call.now
+        call: ArrayCall = self._call.now
         try:
             if self.function.runs == 2:
                 call.expect_unchanged()
@@ -85,7 +85,7 @@ class Variant:
 
 
 @dataclasses.dataclass
-class Call:
+class ArrayCall:
     """One call on its way through."""
 
     wrapped: Wrapped
@@ -161,7 +161,7 @@ def flat(path: str, value: Any) -> Iterable[tuple[str, Any]]:
     elif dataclasses.is_dataclass(value) and not isinstance(value, (type, Tensor)):
         for field in dataclasses.fields(value):
             yield from flat(f"{path}.{field.name}", getattr(value, field.name))
-    elif isinstance(value, Tensor) or leaf_of(value) is not None:
+    elif isinstance(value, Tensor) or argument_of(value) is not None:
         yield path, value
 
 

@@ -21,7 +21,7 @@ from warmgraph.arrays._device import Array, Device, Program
 from warmgraph.arrays._run import Run
 from warmgraph.arrays._shapes import Tensor, like
 from warmgraph.calls import _refusals
-from warmgraph.calls._array_call import RESULT, Call, Taken, Variant, flat
+from warmgraph.calls._array_call import RESULT, ArrayCall, Taken, ArrayVariant, flat
 from warmgraph.calls._side_effects import Changed, Changes
 from warmgraph.calls._steady_calls import OTHERWISE
 from warmgraph.config import Config, unknown_option
@@ -56,19 +56,19 @@ class Options:
     pair: bool = False
 
 
-class _Shared:
+class Shared:
     """What a wrapper and its bound forms have together: loaded graphs belong to the function, whichever object it is called on."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.variants: collections.OrderedDict[tuple[Any, ...], Variant] = collections.OrderedDict()
+        self.variants: collections.OrderedDict[tuple[Any, ...], ArrayVariant] = collections.OrderedDict()
         self.reached: _reached_code.Reached | None = None
         self.preloaded_on: int | None = None  # the device that its graphs are restored on ahead of calls (torch/replay/_preload.py)
         self.refused: set[str] = set()  # reasons that were logged
         self.changes = Changes()
         self.changing: set[str] = set()  # facts that the function itself changes each time
         self.refused_facts: dict[tuple[tuple[str, str], ...], str] = {}  # what was refused for that, by the other facts
-        self.last: Variant | None = None
+        self.last: ArrayVariant | None = None
         self.last_refusal = ""
         self.runs_as_it_is: dict[str, _refusals.Refused] = {}  # by reason
         self.refused_report: Report | None = None  # of the last kind of call that was refused, until another one is recorded or replayed
@@ -85,7 +85,7 @@ def _defaults_of(func: Any) -> tuple[Any, Any, list[Any]]:
     return code, getattr(code, "__defaults__", None), [*(getattr(code, "__kwdefaults__", None) or {}).values()]
 
 
-class _Arguments(Dict[str, Any]):
+class BoundArguments(Dict[str, Any]):
     """By name, with the defaults. The first `positional` were given by position, `names` by name."""
 
     positional: int
@@ -105,7 +105,7 @@ class CachedFunction:
         self.module = module
         self._function = func
         self._description = description or _described(func)
-        self._shared = _Shared()
+        self._shared = Shared()
         self._object = id(getattr(func, "__self__", None))  # whose later calls are known; no wrapper without a function shares any
         _frameworks.load_quietly()  # now, for it would be a part of the first call
         if func is not None:
@@ -190,7 +190,7 @@ class CachedFunction:
             self._sign()
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        given = _Arguments(bound.arguments)
+        given = BoundArguments(bound.arguments)
         given.positional, given.names = len(args), frozenset(kwargs)
         return given
 
@@ -253,7 +253,7 @@ class CachedFunction:
         shows. Plain defaults are left to the function."""
         positional: list[Any] = []
         named: dict[str, Any] = {}
-        how = arguments if isinstance(arguments, _Arguments) else None
+        how = arguments if isinstance(arguments, BoundArguments) else None
         for at, (name, parameter) in enumerate(self._signature.parameters.items()):
             is_passed = how is None or at < how.positional or name in how.names
             if how is not None and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY) and at >= how.positional:
@@ -270,10 +270,10 @@ class CachedFunction:
         return function(*positional, **named)
 
     def _answered(self, bound: dict[str, Any], found: _walker.Found) -> Any:
-        call = Call(self, bound, found, self._device(found))
+        call = ArrayCall(self, bound, found, self._device(found))
         staging: dict[Any, list[Array]] = {}
         spare: dict[Any, list[Array]] = {}
-        variant: Variant | None = None
+        variant: ArrayVariant | None = None
         call.result = self._declared_outputs(bound)
         key = self._key(call)
         with self._shared.lock:
@@ -294,7 +294,7 @@ class CachedFunction:
             variant.done_with(staging)
         return result
 
-    def _remember_refusal(self, call: Call, why: Exception | str) -> None:
+    def _remember_refusal(self, call: ArrayCall, why: Exception | str) -> None:
         self._shared.last_refusal = text = str(why)
         self._shared.refused.add(text)  # the library said so
         _refusals.note(self, text, lambda: call.device, is_counted=text not in self._shared.runs_as_it_is)
@@ -309,7 +309,7 @@ class CachedFunction:
     def _steady_facts(self, found: _walker.Found) -> tuple[tuple[str, str], ...]:
         return tuple(pair for pair in found.facts.items() if pair[0] not in self._shared.changing)
 
-    def _place(self, call: Call, taken: Taken) -> None:
+    def _place(self, call: ArrayCall, taken: Taken) -> None:
         """Device memory of everything that the call touches."""
         expect_apart([(name, leaf.value) for name, leaf in call.found.arguments if leaf.is_host])
         declared = [path for path, one in flat(RESULT, call.result) if isinstance(one, Tensor)]
@@ -327,10 +327,10 @@ class CachedFunction:
         for name in self.options.scalars:
             call.values[call.names[name]] = call.bound[name]
 
-    def _is_hosted(self, call: Call) -> bool:
+    def _is_hosted(self, call: ArrayCall) -> bool:
         return any(leaf.is_host for _, leaf in call.found.arguments)
 
-    def _result(self, call: Call) -> Any:
+    def _result(self, call: ArrayCall) -> Any:
         """The declared structure with this call's arrays: NumPy's where an argument was."""
         outputs, hosted = iter(call.outputs), self._is_hosted(call)
         for path, leaf in call.found.arguments:
@@ -353,7 +353,7 @@ class CachedFunction:
             _log.warning("cannot record '%s': %s", self._name(), why)
         self._shared.last_refusal = why
         found = self._read(bound, is_tolerant=True)
-        call = Call(self, bound, found, self._device(found))
+        call = ArrayCall(self, bound, found, self._device(found))
         call.result = self._declared_outputs(bound)
         self._place(call, Taken(call.device, {}, {}))
         _refusals.note(self, why, lambda: call.device)
@@ -414,11 +414,11 @@ class CachedFunction:
     def _version(self, found: _walker.Found) -> str:
         return self.options.version or f"python {found.reached.digest()}"
 
-    def _key(self, call: Call) -> tuple[Any, ...]:
+    def _key(self, call: ArrayCall) -> tuple[Any, ...]:
         outputs = tuple((path, one.dtype if isinstance(one, Tensor) else id(type(one))) for path, one in flat(RESULT, call.result))
         return (_fork.generation(), self._where().key(), self._version(call.found), call.device.id, tuple(call.found.facts.items()), outputs)
 
-    def _new_variant(self, key: tuple[Any, ...], call: Call) -> Variant:
+    def _new_variant(self, key: tuple[Any, ...], call: ArrayCall) -> ArrayVariant:
         programs = list(self.options.code) + [one for one in call.found.programs if all(one is not other for other in self.options.code)]
         inputs = {call.names[path]: like(call.values[call.names[path]]) for path, _ in call.found.arguments}
         outputs = {call.names[path]: one for path, one in flat(RESULT, call.result) if isinstance(one, Tensor)}
@@ -431,7 +431,7 @@ class CachedFunction:
             if key not in variants:
                 while len(variants) >= max(1, self.options.config.max_variants):
                     variants.popitem(last=False)
-                variants[key] = Variant(pool_of(self._where()), self._name(), call.device, spec)
+                variants[key] = ArrayVariant(pool_of(self._where()), self._name(), call.device, spec)
             return variants[key]
 
     def _read_only(self, found: _walker.Found) -> list[str]:

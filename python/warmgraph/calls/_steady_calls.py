@@ -95,7 +95,7 @@ class Tests:
         self._rows.append((kind, register, to, number, *(None if one is _MISSING else id(one) for one in (object, other))))
 
 
-class Framework(NamedTuple):
+class NativeTensors(NamedTuple):
     """How its tensors are read."""
 
     kind: Any  # their class
@@ -103,7 +103,7 @@ class Framework(NamedTuple):
     knows_grad: bool  # wg_use_torch_tensors said how to ask whether one requires grad
 
 
-class Moved(Exception):
+class AddressesMoved(Exception):
     """A weight lies elsewhere than the call had it."""
 
 
@@ -168,19 +168,19 @@ class Result(NamedTuple):
 
 
 def made(tests: Tests, around: Iterable[int], looks: Looks, inputs: Sequence[Input], states: Sequence[tuple[int, int]], makers: Sequence[Maker],
-         args: Any, base: int, framework: Framework, launch: Launch | None, result: Result, moves: ctypes.c_uint64,
+         args: Any, base: int, framework: NativeTensors, launch: Launch | None, result: Result, moves: ctypes.c_uint64,
          weight_bytes: int = 0) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """Takes (args, kwargs): the result of a call that is like it, else `otherwise`. Without `launch` nothing is enqueued, and it gives (outputs,
     what is in the registers); call it under a lock then, and launch with `args`. states: (start, end) of memory that no input lies in. moves: odd while tensors are elsewhere, and counted at each change. The addresses of
     the call, less `base`, go into `args`, which are the call's own. weight_bytes: of a weight's own, which say what it looks like; 0 where nobody
-    knows. Moved where a weight is not at its address."""
+    knows. AddressesMoved where a weight is not at its address."""
     keep: list[Any] = [tests, looks, makers, args, launch, result, moves]
     raw = _c.wg_steady_call(base=base, register_count=tests.count, read_tensor=_c.wg_dltensor_reader(framework.read), moves=ctypes.pointer(moves),
                             is_frozen=ctypes.pointer(looks.is_frozen), surroundings=ctypes.pointer(looks.surroundings.raw),
                             always=ctypes.pointer(looks.always.raw), weight_bytes=weight_bytes, otherwise=id(result.otherwise), output=result.output)
     weights = _native_snapshots.Tensors(framework.read, [one.tensor for one in looks.weights])
     if any(one.address not in (None, found) for one, found in zip(looks.weights, weights.addresses())):
-        raise Moved
+        raise AddressesMoved
     given = _native_snapshots.Tensors(framework.read, [one.tensor for one in inputs])
     for look, one in zip(given.looks, inputs):
         look.alignment = one.alignment

@@ -16,7 +16,7 @@ import types
 from typing import Any, Callable, Generic, Iterable, Protocol
 
 from warmgraph import errors
-from warmgraph.arrays._array_arguments import Leaf, leaf_of
+from warmgraph.arrays._array_arguments import ArrayArgument, argument_of
 from warmgraph.arrays._device import Device, Program
 from warmgraph.core.cache._cache import Cache, Function
 from warmgraph.reading import _code_objects, _plain_values, _reached_code, _stored_attributes
@@ -33,13 +33,13 @@ class Found:
     that the call may run."""
 
     reached: _reached_code.Reached
-    arguments: list[tuple[str, Leaf]] = dataclasses.field(default_factory=list)
-    states: list[tuple[str, Leaf]] = dataclasses.field(default_factory=list)
+    arguments: list[tuple[str, ArrayArgument]] = dataclasses.field(default_factory=list)
+    states: list[tuple[str, ArrayArgument]] = dataclasses.field(default_factory=list)
     facts: dict[str, str] = dataclasses.field(default_factory=dict)
     programs: list[Program] = dataclasses.field(default_factory=list)
     devices: list[Device] = dataclasses.field(default_factory=list)
 
-    def leaves(self) -> list[tuple[str, Leaf]]:
+    def leaves(self) -> list[tuple[str, ArrayArgument]]:
         return self.arguments + self.states
 
 
@@ -148,7 +148,7 @@ class Walker:
             if type(value) not in _plain_values.KINDS:
                 self._rest(path, value)
             return
-        leaf = leaf_of(value)
+        leaf = argument_of(value)
         if leaf is not None:
             self._array(path, leaf)
         elif id(value) in self._open:
@@ -164,7 +164,7 @@ class Walker:
             if not isinstance(value, tuple):
                 self._read[id(value)] = path, value
 
-    def _array(self, path: str, leaf: Leaf) -> None:
+    def _array(self, path: str, leaf: ArrayArgument) -> None:
         key = id(leaf.value)
         if key in self._arrays:
             self._fact(path, f"is {self._arrays[key]}")

@@ -371,7 +371,7 @@ class Function(Handle):
     def __call__(self, arguments: Mapping[str, Any], regions: Sequence[tuple[str, Array]] = (), stream: int | None = None) -> str:
         """Enqueues it in the device's default stream, or in `stream` (the library's handle); the outcome. `regions`: arrays that the body
         may use, by name."""
-        call = _Call(self.name, tuple(regions))
+        call = BodyCall(self.name, tuple(regions))
         args, keep = _raw_arguments(self.spec, arguments)
         outcome = ctypes.c_int32(-1)
         before = getattr(self._calls, "now", None)
@@ -400,7 +400,7 @@ class Function(Handle):
         return library().text("wg_function_misses", self.pointer)
 
     def _run_body(self, recorder: int) -> int:
-        call: _Call | None = getattr(self._calls, "now", None)
+        call: BodyCall | None = getattr(self._calls, "now", None)
         try:
             assert self._body is not None
             if call is None:
@@ -446,7 +446,7 @@ def report_of(function: int) -> Report:
 
 
 @dataclasses.dataclass
-class _Call:
+class BodyCall:
     name: str
     regions: tuple[tuple[str, Array], ...]
     count: int = 0

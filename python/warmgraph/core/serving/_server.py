@@ -8,7 +8,7 @@ import threading
 from typing import Any, Iterable, Mapping, Sequence
 
 from warmgraph import errors
-from warmgraph.arrays._array_arguments import expect_apart, leaf_of
+from warmgraph.arrays._array_arguments import expect_apart, argument_of
 from warmgraph.arrays._device import Array, Device, stream_view
 from warmgraph.arrays._shapes import Tensor
 from warmgraph.config import Config
@@ -125,7 +125,7 @@ class ServedFunction:
         default stream.
         """
         with self._server._lock:
-            call = _Call.read(self._server.device, {**(inputs or {}), **more})
+            call = ServedCall.read(self._server.device, {**(inputs or {}), **more})
             self._last = self._variant_of(call)
             return self._last(call, _native_stream(self._server.device, stream), out or {})
 
@@ -143,7 +143,7 @@ class ServedFunction:
         for variant in self._variants.values():
             variant.rebind(state)
 
-    def _variant_of(self, call: _Call) -> _Variant:
+    def _variant_of(self, call: ServedCall) -> _Variant:
         key = call.look()
         variant = self._chosen.get(key)
         if variant is None:
@@ -152,7 +152,7 @@ class ServedFunction:
             self._chosen[key] = self._variants[entry.digest] = variant
         return variant
 
-    def _entry_of(self, call: _Call) -> StoredEntry:
+    def _entry_of(self, call: ServedCall) -> StoredEntry:
         reasons = [(entry, call.why_not(entry)) for entry in self.entries]
         fitting = [entry for entry, why in reasons if not why]
         if len(fitting) == 1:
@@ -168,7 +168,7 @@ class ServedFunction:
 
 
 @dataclasses.dataclass
-class _Call:
+class ServedCall:
     """What a call was given, by name: arrays on the device, arrays on the host, and the rest, which may be numbers."""
 
     arrays: dict[str, Array]
@@ -176,10 +176,10 @@ class _Call:
     numbers: dict[str, Any]
 
     @classmethod
-    def read(cls, device: Device, given: Mapping[str, Any]) -> _Call:
+    def read(cls, device: Device, given: Mapping[str, Any]) -> ServedCall:
         call = cls({}, {}, {})
         for name, value in given.items():
-            leaf = leaf_of(value)
+            leaf = argument_of(value)
             if leaf is None:
                 call.numbers[name] = value
             elif leaf.is_host:
@@ -238,7 +238,7 @@ class _Variant:
             raise
         self._staged: dict[str, Array] = {}  # of inputs and outputs on the host
 
-    def __call__(self, call: _Call, stream: int | None, out: Mapping[str, Array]) -> dict[str, Any]:
+    def __call__(self, call: ServedCall, stream: int | None, out: Mapping[str, Array]) -> dict[str, Any]:
         expect_apart(list(call.hosts.items()))
         arguments: dict[str, Any] = dict(call.numbers)
         for layout in self._entry.inputs:

@@ -5,7 +5,7 @@ import difflib
 from typing import Any, Mapping, Sequence
 
 from warmgraph import dtypes, errors
-from warmgraph.arrays._array_arguments import leaf_of
+from warmgraph.arrays._array_arguments import argument_of
 from warmgraph.arrays._device import Array, Device
 from warmgraph.arrays._shapes import contiguous_strides
 from warmgraph.core.binding._library import library
@@ -101,7 +101,7 @@ class States:
 
     def _on_device(self, part: Layout, value: Any) -> Array | None:
         """None: it lies on the host."""
-        leaf = leaf_of(value)
+        leaf = argument_of(value)
         if leaf is None:
             raise errors.InvalidArgument(f"{part.name} is a {type(value).__name__}, expected an array")
         if leaf.is_host:

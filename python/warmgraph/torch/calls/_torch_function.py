@@ -27,9 +27,9 @@ from warmgraph.torch.replay import (
     _borrowed_results, _bound_call, _declarations, _entry, _fact_lists, _garbage_collection, _launching, _modes, _moved_tensors, _outputs,
     _pausing, _preload, _refused_calls, _regions, _steady_torch_call, _surrounding_work,
 )
-from warmgraph.torch.replay._bound_call import Bound, Variant
+from warmgraph.torch.replay._bound_call import BoundCall, TorchVariant
 from warmgraph.torch.replay._regions import Region
-from warmgraph.torch.replay._torch_call import Call, Surroundings, common_device
+from warmgraph.torch.replay._torch_call import TorchCall, Surroundings, common_device
 
 _log = logging.getLogger("warmgraph")
 _lock = threading.RLock()
@@ -59,12 +59,12 @@ class TorchFunction:
         self.held = None if self._plain is not function else getattr(_reached_code.compiled_from(function), "__self__", None)
         self._compiled: Callable[..., Any] | None = None
         self._traces = _compiler.Traces()
-        self.reached = _installed_code.Reached(self._plain)
+        self.reached = _installed_code.TorchReached(self._plain)
         self._around: collections.OrderedDict[int, Surroundings] = collections.OrderedDict()
-        self._quick: dict[Any, Variant] = {}
+        self._quick: dict[Any, TorchVariant] = {}
         self._frozen = wrapped._shared.frozen
         self._tries: collections.Counter[Any] = collections.Counter()  # by key, to know it by heart
-        self.steady: dict[int, list[_steady_torch_call.Steady]] = wrapped._shared.steady
+        self.steady: dict[int, list[_steady_torch_call.SteadyTorchCall]] = wrapped._shared.steady
         self._refused: dict[Any, str] = {}
         self._made_in = _fork.generation()
         self._is_begun = False
@@ -91,7 +91,7 @@ class TorchFunction:
             return f"True {_plain_values.shortened(_modules.how_compiled(self._plain if self._module is None else self._module), 1000)}".strip()
         return f"True {_plain_values.shortened(_modules.text_of_options(self.how), 1000)}" if isinstance(self.how, dict) else "True"
 
-    def may_be_shown(self, call: Call) -> bool:
+    def may_be_shown(self, call: TorchCall) -> bool:
         """Its operators may be looked at while it is answered: nothing that was read of it is compiled, which would run uncompiled then."""
         if self.is_compiled or self.is_shown_none or call.walker.compiled_via or not _operators.LEAVES_COMPILED_CODE:
             return False
@@ -113,7 +113,7 @@ class TorchFunction:
             return contextlib.nullcontext()
         return self._traces.noticed(self._module if self._module is not None and self.is_compiled_already else function)
 
-    def _frames(self, wrapped: CachedFunction, call: Call) -> list[_compiler.Frame]:
+    def _frames(self, wrapped: CachedFunction, call: TorchCall) -> list[_compiler.Frame]:
         """What PyTorch may have traced of a call: the function itself."""
         args, kwargs = wrapped._called(lambda *args, **kwargs: (args, kwargs), call.arguments)
         compiled = _reached_code.compiled_from(self._plain)
@@ -127,7 +127,7 @@ class TorchFunction:
     def _invoked(self, wrapped: CachedFunction, target: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         return wrapped._called(target, arguments)
 
-    def in_place(self, call: Call) -> tuple[list[torch.Tensor], list[Any]]:
+    def in_place(self, call: TorchCall) -> tuple[list[torch.Tensor], list[Any]]:
         """For the second capture: tensors that are reached past any copy, and the objects that must not be copied then."""
         if "argument" in call.walker.compiled_via:
             return [place.tensor for place in call.places], [call.owner, *call.arguments.values()]
@@ -164,7 +164,7 @@ class TorchFunction:
         """Where `steady` has the calls of an object, by its id. One that the compiled function has is none of the wrapper's."""
         return id(None) if self.held is not None and owner == id(self.held) else owner
 
-    def _put_first(self, known: list[_steady_torch_call.Steady], one: _steady_torch_call.Steady) -> None:
+    def _put_first(self, known: list[_steady_torch_call.SteadyTorchCall], one: _steady_torch_call.SteadyTorchCall) -> None:
         with _lock:  # in one step: another thread looks at the first of them meanwhile
             known[:] = [one, *(other for other in known if other is not one)][:_MOST_STEADY]
 
@@ -229,7 +229,7 @@ class TorchFunction:
                                 f"{given[0].path} requires grad: call it under torch.no_grad(), or detach it", keeps_grad=True)
         if variant is None:
             return self._first(wrapped, call)
-        bound = Bound(call, variant)
+        bound = BoundCall(call, variant)
         try:
             bound.launch()
         except errors.MissForbidden:  # another alignment, other overlaps: as if it were the first
@@ -241,14 +241,14 @@ class TorchFunction:
         self._expect_more(wrapped, key, bound, args, kwargs)
         return bound.result()
 
-    def _expect_more(self, wrapped: CachedFunction, key: Any, bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def _expect_more(self, wrapped: CachedFunction, key: Any, bound: BoundCall, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Further calls like this one. Where they are not like it after all, it is given up."""
         self._tries[key] += 1
         steady = _steady_torch_call.steady_of(bound, args, kwargs, wrapped._signature, self._expect_outside) if self._tries[key] <= _MOST_TRIES else None
         if steady is not None and self._is_as_read(key, bound):
             self._put_first(self.steady.setdefault(self._place_of(id(bound.call.owner)), []), steady)
 
-    def _is_as_read(self, key: Any, bound: Bound) -> bool:
+    def _is_as_read(self, key: Any, bound: BoundCall) -> bool:
         """Another thread may have moved weights or changed arguments during the launch: later calls would be taken for like what is there now,
         and were launched for what was read."""
         with _lock:
@@ -282,7 +282,7 @@ class TorchFunction:
         self._shapes.clear()
         self._given_up.clear()
 
-    def _read(self, owner: Any, arguments: dict[str, Any]) -> tuple[Call, Any, Variant | None]:
+    def _read(self, owner: Any, arguments: dict[str, Any]) -> tuple[TorchCall, Any, TorchVariant | None]:
         """(call, key among the variants that were used, the variant). The last two are None where everything had to be read."""
         with _lock:
             around = self._around.get(id(owner))
@@ -293,13 +293,13 @@ class TorchFunction:
                     return call, key, variant
             return self._read_all(owner, arguments), None, None
 
-    def _read_quickly(self, owner: Any, arguments: dict[str, Any], around: Surroundings) -> tuple[Call, Any]:
+    def _read_quickly(self, owner: Any, arguments: dict[str, Any], around: Surroundings) -> tuple[TorchCall, Any]:
         walker = _torch_walker.read_arguments(around.reached, arguments)
         inputs, modes = _regions.regions_of(walker.places), _modes.modes()
-        call = Call(arguments, owner, walker, around, inputs + around.regions, common_device(walker.places + around.places), modes, walker)
+        call = TorchCall(arguments, owner, walker, around, inputs + around.regions, common_device(walker.places + around.places), modes, walker)
         return call, self._key(call)
 
-    def _key(self, call: Call) -> Any:
+    def _key(self, call: TorchCall) -> Any:
         """Of what a later call reads: arguments, what they share with all else, modes."""
         read, around, storages = call.of_arguments, call.around, call.around.storages()
         places = [place for place in read.places if place.via == "argument"]
@@ -309,13 +309,13 @@ class TorchFunction:
             return None
         return tuple(read.found.facts.items()), self._rest_of_key(call, places)
 
-    def _rest_of_key(self, call: Call, places: list[Place]) -> Any:
+    def _rest_of_key(self, call: TorchCall, places: list[Place]) -> Any:
         shared = tuple((path, id(value)) for path, value in call.of_arguments.objects.items() if id(value) in call.around.ids)
         # Functions and classes by identity: what they close over is in the surroundings, which keep them alive.
         code = (*map(id, call.of_arguments.functions.values()), *map(id, call.of_arguments.classes))
         return (call.around.serial, shared, code, tuple(_regions.facts_of(_regions.regions_of(places)).items()), call.modes, call.device.index)
 
-    def _read_all(self, owner: Any, arguments: dict[str, Any]) -> Call:
+    def _read_all(self, owner: Any, arguments: dict[str, Any]) -> TorchCall:
         walker, reached = self._walked_anew(owner, arguments)
         regions = _regions.regions_of_walk(walker)
         around, before = Surroundings(walker, reached, regions), self._around.get(id(owner))
@@ -331,29 +331,29 @@ class TorchFunction:
         return self._call_of(owner, arguments, walker, around, regions)
 
     @staticmethod
-    def _call_of(owner: Any, arguments: dict[str, Any], walker: Walker, around: Surroundings, regions: list[Region]) -> Call:
+    def _call_of(owner: Any, arguments: dict[str, Any], walker: Walker, around: Surroundings, regions: list[Region]) -> TorchCall:
         device = common_device(walker.places)
         _modes.settle(device.index or 0)
-        return Call(arguments, owner, walker, around, regions, device, _modes.modes(), walker.of_arguments)
+        return TorchCall(arguments, owner, walker, around, regions, device, _modes.modes(), walker.of_arguments)
 
-    def _walked_anew(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _installed_code.Reached]:
+    def _walked_anew(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _installed_code.TorchReached]:
         if not self.reached.is_current():
-            self.reached = _installed_code.Reached(self._plain)
+            self.reached = _installed_code.TorchReached(self._plain)
         return self._walked(owner, arguments)
 
-    def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _installed_code.Reached]:
+    def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _installed_code.TorchReached]:
         return _torch_walker.read(self.reached, arguments, owner, _custom_operators.operators_of(self.reached))
 
-    def version(self, wrapped: CachedFunction, call: Call) -> str:
+    def version(self, wrapped: CachedFunction, call: TorchCall) -> str:
         return wrapped.options.version or f"torch {call.around.reached.digest()}"
 
-    def facts(self, call: Call) -> dict[str, str]:
+    def facts(self, call: TorchCall) -> dict[str, str]:
         """Everything that an entry depends on besides its inputs and states, which the library guards."""
         return {**_modes.facts(call.modes, call.around.reached.packages, self._how_compiled()), **call.walker.found.facts, **_regions.facts_of(call.regions, call.walker.parts)}
 
     # --- the first call of a variant
 
-    def _first(self, wrapped: CachedFunction, call: Call) -> Any:
+    def _first(self, wrapped: CachedFunction, call: TorchCall) -> Any:
         shared, policy = wrapped._shared, wrapped.policy
         try:
             facts = self.facts(call)
@@ -385,14 +385,14 @@ class TorchFunction:
                 return self.as_it_is(wrapped, call.owner, call.arguments)
             return self._record(wrapped, call, given, key, facts)
 
-    def _keep_if_possible(self, wrapped: CachedFunction, call: Call, key: Any, variant: Variant) -> None:
+    def _keep_if_possible(self, wrapped: CachedFunction, call: TorchCall, key: Any, variant: TorchVariant) -> None:
         self._served += 1
         try:
             self._keep(wrapped, call, key, variant)
         except Exception:  # the caller has his result
             _log.debug("'%s' is not kept for the next call", wrapped._name(), exc_info=True)
 
-    def _keep(self, wrapped: CachedFunction, call: Call, key: Any, variant: Variant) -> None:
+    def _keep(self, wrapped: CachedFunction, call: TorchCall, key: Any, variant: TorchVariant) -> None:
         shared = wrapped._shared
         with shared.lock:
             shared.variants[key] = variant  # type: ignore[assignment]
@@ -409,15 +409,15 @@ class TorchFunction:
         if quick is not None:
             self._quick[quick] = variant
 
-    def _quick_key(self, call: Call) -> Any:
+    def _quick_key(self, call: TorchCall) -> Any:
         """What the next call like this one will ask for."""
         return self._key(call)
 
-    def _declaration(self, wrapped: CachedFunction, call: Call, facts: dict[str, str]) -> _entry.Declaration:
+    def _declaration(self, wrapped: CachedFunction, call: TorchCall, facts: dict[str, str]) -> _entry.Declaration:
         return _entry.Declaration(wrapped._name(), _declarations.decls(call.inputs), [], _declarations.decls(call.states), _fact_lists.listed(facts, call.walker),
                                   wrapped.options.config.environment, self.version(wrapped, call), "", wrapped.options.config.strict)
 
-    def _load(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration) -> Variant | None:
+    def _load(self, wrapped: CachedFunction, call: TorchCall, given: _entry.Declaration) -> TorchVariant | None:
         device = _launching.device_of(call.device.index or 0)
         try:
             pool = pool_of(wrapped._where())
@@ -443,9 +443,9 @@ class TorchFunction:
             return None
         full = _declarations.completed(given, metadata, _bound_call.word_pointers(words))
         entry = _declarations.made(pool, given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
-        return Variant(entry, metadata, words, _loan(wrapped, metadata, call.device))
+        return TorchVariant(entry, metadata, words, _loan(wrapped, metadata, call.device))
 
-    def _why_missing(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration) -> str:
+    def _why_missing(self, wrapped: CachedFunction, call: TorchCall, given: _entry.Declaration) -> str:
         """What the library says of a call that nothing was found for. It does not know the outputs, which then differ as well."""
         device = _launching.device_of(call.device.index or 0)
         try:
@@ -458,18 +458,18 @@ class TorchFunction:
 
     # --- replay
 
-    def _replay(self, call: Call, variant: Variant) -> Any:
-        bound = Bound(call, variant)
+    def _replay(self, call: TorchCall, variant: TorchVariant) -> Any:
+        bound = BoundCall(call, variant)
         bound.launch()
         return bound.result()
 
     # --- a miss
 
-    def _record(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration, key: Any, facts: dict[str, str]) -> Any:
+    def _record(self, wrapped: CachedFunction, call: TorchCall, given: _entry.Declaration, key: Any, facts: dict[str, str]) -> Any:
         with _pausing.recording():
             return self._answer_and_record(wrapped, call, given, key, facts)
 
-    def _answer_and_record(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration, key: Any, facts: dict[str, str]) -> Any:
+    def _answer_and_record(self, wrapped: CachedFunction, call: TorchCall, given: _entry.Declaration, key: Any, facts: dict[str, str]) -> Any:
         try:
             recording = self._new_recording(wrapped, call)
         except Exception as error:
@@ -496,17 +496,17 @@ class TorchFunction:
             self._keep_if_possible(wrapped, call, key, variant)
         return result
 
-    def _new_recording(self, wrapped: CachedFunction, call: Call) -> _recording.Recording:
+    def _new_recording(self, wrapped: CachedFunction, call: TorchCall) -> _recording.Recording:
         return _recording.Recording(self, wrapped, call)
 
-    def _adopted(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration, recording: _recording.Recording) -> Variant:
+    def _adopted(self, wrapped: CachedFunction, call: TorchCall, given: _entry.Declaration, recording: _recording.Recording) -> TorchVariant:
         """Of a call that was answered."""
         with _moved_tensors.paused(), _recording.lock:
             self._expect_unchanged(wrapped, call, given.name)
             entry, metadata, words = recording.adopted(given)
-            return Variant(entry, metadata, words, _loan(wrapped, metadata, call.device))
+            return TorchVariant(entry, metadata, words, _loan(wrapped, metadata, call.device))
 
-    def _expect_unchanged(self, wrapped: CachedFunction, call: Call, name: str) -> None:
+    def _expect_unchanged(self, wrapped: CachedFunction, call: TorchCall, name: str) -> None:
         """The answer left every plain value as it was; a replay would not change it."""
         now, _ = self._walked(call.owner, call.arguments)
         change = difference(call.walker.found.facts, now.found.facts)

@@ -22,9 +22,9 @@ from warmgraph.torch.read import _custom_operators, _installed_code, _shared_mod
 from warmgraph.torch.read._torch_walker import Walker
 from warmgraph.torch.record import _capture, _mega_cache, _recording
 from warmgraph.torch.replay import _garbage_collection, _launching, _moved_tensors, _pausing, _preload, _regions, _surrounding_work
-from warmgraph.torch.replay._bound_call import Bound
+from warmgraph.torch.replay._bound_call import BoundCall
 from warmgraph.torch.replay._regions import Region
-from warmgraph.torch.replay._torch_call import Call, Surroundings
+from warmgraph.torch.replay._torch_call import TorchCall, Surroundings
 
 _log = logging.getLogger("warmgraph")
 Key = Union[str, int, Tuple[Union[str, int], ...]]
@@ -79,7 +79,7 @@ class GraphCache:
         self._lock = threading.RLock()
         self._warned: set[str] = set()
         self._are_others_begun = False
-        self._known = _shared_modules.Known()
+        self._known = _shared_modules.SharedModules()
         self._table = self._function_of(f"{name}-table", _nothing)  # stands for all of them
         self._request = _preload.request(self._table, self._all(), _PATIENCE) if self._table.options.config.model else None
 
@@ -203,7 +203,7 @@ class ReadSurroundings(Surroundings):
 class EngineFunction(TorchFunction):
     """forward_fn for one capture_one. Its tensors are moved in place for the second capture: an engine's objects cannot be copied."""
 
-    def __init__(self, wrapped: CachedFunction, key: Key, states: dict[str, Any], captures: str | None, known: _shared_modules.Known) -> None:
+    def __init__(self, wrapped: CachedFunction, key: Key, states: dict[str, Any], captures: str | None, known: _shared_modules.SharedModules) -> None:
         """known: what the table's other graphs found."""
         super().__init__(wrapped)
         self.captures, self._known = captures, known
@@ -215,7 +215,7 @@ class EngineFunction(TorchFunction):
         for name, default in _defaults(wrapped).items():
             self._states = {**self._states, f"{self._plain.__name__}.{name}": default}
 
-    def obtained(self, wrapped: CachedFunction, inputs: dict[str, Any]) -> tuple[str, Bound]:
+    def obtained(self, wrapped: CachedFunction, inputs: dict[str, Any]) -> tuple[str, BoundCall]:
         """(outcome, the variant on this memory). The work ran once. _Own is what forward_fn raised, MissForbidden the policy's."""
         try:
             return self._found_or_recorded(wrapped, self._read_all(self._owner, inputs))
@@ -223,12 +223,12 @@ class EngineFunction(TorchFunction):
             _log.info("graph %s is answered once more: %s", self._key_text, change)
             return self._found_or_recorded(wrapped, self._read_all(self._owner, inputs))
 
-    def _found_or_recorded(self, wrapped: CachedFunction, call: Call) -> tuple[str, Bound]:
+    def _found_or_recorded(self, wrapped: CachedFunction, call: TorchCall) -> tuple[str, BoundCall]:
         policy, given = wrapped.policy, self._declaration(wrapped, call, self.facts(call))
         variant = self._load(wrapped, call, given) if policy != "off" else None
         if variant is not None:
             try:
-                return "replayed", self._launched(Bound(call, variant, [one.pointer for one in given.states]), call)
+                return "replayed", self._launched(BoundCall(call, variant, [one.pointer for one in given.states]), call)
             except errors.MissForbidden as miss:  # another alignment, other overlaps
                 _log.info("'%s': %s", given.name, miss)
         if policy == "require_hit":
@@ -247,14 +247,14 @@ class EngineFunction(TorchFunction):
             self._has_run = True
             self._keep_memory(call)
             variant = self._adopted(wrapped, call, given, recording)
-        return "recorded", Bound(call, variant)
+        return "recorded", BoundCall(call, variant)
 
-    def _launched(self, bound: Bound, call: Call) -> Bound:
+    def _launched(self, bound: BoundCall, call: TorchCall) -> BoundCall:
         bound.launch()
         self._keep_memory(call)
         return bound
 
-    def _keep_memory(self, call: Call) -> None:
+    def _keep_memory(self, call: TorchCall) -> None:
         self.kept = [*call.walker.parts, call.walker.around, *(region.storage for region in call.regions)]
 
     def plain(self, wrapped: CachedFunction, pool: Any, stream: Any) -> tuple[Any, Any]:
@@ -272,29 +272,29 @@ class EngineFunction(TorchFunction):
     def _invoked(self, wrapped: CachedFunction, target: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         return target()
 
-    def in_place(self, call: Call) -> tuple[list[torch.Tensor], list[Any]]:
+    def in_place(self, call: TorchCall) -> tuple[list[torch.Tensor], list[Any]]:
         return [place.tensor for place in call.places], [call.owner, *call.arguments.values()]
 
-    def _expect_unchanged(self, wrapped: CachedFunction, call: Call, name: str) -> None:
+    def _expect_unchanged(self, wrapped: CachedFunction, call: TorchCall, name: str) -> None:
         now, _ = self._walked(call.owner, call.arguments)
         if now.found.facts.keys() != call.walker.found.facts.keys():
             raise _recording.NextTime(f"'{name}' made or dropped something that it uses: {difference(call.walker.found.facts, now.found.facts)}")
         super()._expect_unchanged(wrapped, call, name)
 
-    def _read_all(self, owner: Any, arguments: dict[str, Any]) -> Call:
+    def _read_all(self, owner: Any, arguments: dict[str, Any]) -> TorchCall:
         walker, reached = self._walked_anew(owner, arguments)
         regions = _regions.regions_of_walk(walker)
         return self._call_of(owner, arguments, walker, ReadSurroundings(walker, reached, regions), regions)
 
-    def facts(self, call: Call) -> dict[str, str]:
+    def facts(self, call: TorchCall) -> dict[str, str]:
         return {**super().facts(call), "graph.key": self._key_text}
 
-    def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _installed_code.Reached]:
+    def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _installed_code.TorchReached]:
         # After an answer nothing is taken to be as it was.
         return _torch_walker.read(self.reached, arguments, owner, {**_custom_operators.operators_of(self.reached), **self._states}, None if self._is_all_read else self._known)
 
 
-def _free(bound: Bound, kept: list[Any]) -> None:
+def _free(bound: BoundCall, kept: list[Any]) -> None:
     entry = bound.variant.function
     if not _surrounding_work.is_captured():
         torch.cuda.synchronize(bound.device)

@@ -25,7 +25,7 @@ from warmgraph.torch.read import _tensors, _torch_walker
 from warmgraph.torch.read._torch_walker import Place
 from warmgraph.torch.record import _caller_frames, _capture, _copied_graph, _operators, _recording
 from warmgraph.torch.replay import _entry, _launching, _modes, _moved_tensors, _outputs, _pausing, _regions, _surrounding_work
-from warmgraph.torch.replay._torch_call import Call, common_device
+from warmgraph.torch.replay._torch_call import TorchCall, common_device
 
 _log = logging.getLogger("warmgraph")
 _lock = threading.RLock()
@@ -247,10 +247,10 @@ class _Function(TorchFunction):
         super().__init__(wrapped)
         self._graph_name = name
 
-    def facts(self, call: Call) -> dict[str, str]:
+    def facts(self, call: TorchCall) -> dict[str, str]:
         return {**super().facts(call), "graph.key": self._graph_name}
 
-    def declared(self, wrapped: CachedFunction, call: Call) -> _entry.Declaration:
+    def declared(self, wrapped: CachedFunction, call: TorchCall) -> _entry.Declaration:
         """Memory that no variable tells of is no constant: it may be a weight, or the words of a generator, that change later."""
         return dataclasses.replace(self._declaration(wrapped, call, self.facts(call)), keeps_undeclared=False)
 
@@ -274,7 +274,7 @@ class _Seen:
         for region in regions:
             region.is_written = any(begun.is_written(place.tensor) for place in region.places)
         around_it = _engines.ReadSurroundings(walker, reached, regions)
-        self.call = Call(given, None, walker, around_it, regions, device, _modes.modes(), walker.of_arguments)
+        self.call = TorchCall(given, None, walker, around_it, regions, device, _modes.modes(), walker.of_arguments)
         self._made = _apart(made)
 
     def _is_in_pool(self, place: Place) -> bool:

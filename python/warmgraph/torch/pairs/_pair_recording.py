@@ -19,14 +19,14 @@ from warmgraph.torch.record._recording import _MOST_TRIES, Recorded, Recording, 
 from warmgraph.torch.record._shadows import Shadows
 from warmgraph.torch.replay import _bound_call, _declarations, _entry, _launching, _outputs
 from warmgraph.torch.replay._outputs import Output
-from warmgraph.torch.replay._torch_call import Call
+from warmgraph.torch.replay._torch_call import TorchCall
 
 # How far captured gradients may be from the function's own, of the largest one: two runs of a kernel with atomics differ as well.
 _TOLERANCES = {torch.float64: 1e-6, torch.float32: 1e-3, torch.complex64: 1e-3, torch.complex128: 1e-6}
 _LOW_TOLERANCE = 5e-2
 
 
-def differentiable_of(call: Call) -> list[torch.Tensor]:
+def differentiable_of(call: TorchCall) -> list[torch.Tensor]:
     """What backward gives gradients for, in the order of the call."""
     found: dict[int, torch.Tensor] = {}
     for place in call.places:
@@ -39,8 +39,8 @@ class _Copy:
     """Module and arguments once more, with tensors on other storages, or on the same ones, that are leaves of their own: what was computed
     with the caller's has tied them to its streams."""
 
-    def __init__(self, function: Recorded, call: Call, storages: dict[int, Any], swaps: bool) -> None:
-        self.moved = _copies.Moved(call.places, storages)
+    def __init__(self, function: Recorded, call: TorchCall, storages: dict[int, Any], swaps: bool) -> None:
+        self.moved = _copies.MovedTensors(call.places, storages)
         for tensor in differentiable_of(call):
             self.moved.of(tensor).requires_grad_(True)
         self.regions = [self.moved.region(one) for one in call.regions]

@@ -18,9 +18,9 @@ from warmgraph.torch.pairs import _pair_metadata, _pair_recording
 from warmgraph.torch.read import _tensors
 from warmgraph.torch.record import _recording
 from warmgraph.torch.replay import _declarations, _entry, _launching, _moved_tensors, _outputs
-from warmgraph.torch.replay._bound_call import Bound, Variant
+from warmgraph.torch.replay._bound_call import BoundCall, TorchVariant
 from warmgraph.torch.replay._outputs import Output
-from warmgraph.torch.replay._torch_call import Call
+from warmgraph.torch.replay._torch_call import TorchCall
 
 _log = logging.getLogger("warmgraph")
 _HALF = "torch.half"  # a fact
@@ -65,7 +65,7 @@ class Arena:
 
 
 @dataclasses.dataclass
-class PairVariant(Variant):
+class PairVariant(TorchVariant):
     """Both halves, loaded. `function` is forward."""
 
     backward: _entry.Entry = None  # type: ignore[assignment]  # after fields with defaults
@@ -73,19 +73,19 @@ class PairVariant(Variant):
     arena: Arena = None  # type: ignore[assignment]
 
     @classmethod
-    def of(cls, name: str, forward: Variant, backward: _entry.Entry, device: torch.device) -> PairVariant:
+    def of(cls, name: str, forward: TorchVariant, backward: _entry.Entry, device: torch.device) -> PairVariant:
         pair = _pair_metadata.description_of(forward.metadata)
         arena = Arena(name, forward.metadata.outputs[pair.results:], device)
         return cls(forward.function, forward.metadata, forward.words, None, backward, pair, arena)
 
 
-class BoundPair(Bound):
+class BoundPair(BoundCall):
     """A pair on the memory of one call: forward is launched once, and backward for as long as no other forward was. It holds no result:
     they hold it."""
 
     variant: PairVariant
 
-    def __init__(self, call: Call, variant: PairVariant) -> None:
+    def __init__(self, call: TorchCall, variant: PairVariant) -> None:
         super().__init__(call, variant)
         self.needed = [place.tensor for region in call.regions if region.name in variant.pair.used for place in region.places]
         self._generation = 0
@@ -227,7 +227,7 @@ class PairFunction(TorchFunction):
             return self._failed(wrapped, owner, arguments, error)
         return self._first(wrapped, call)
 
-    def _why_not(self, call: Call) -> str:
+    def _why_not(self, call: TorchCall) -> str:
         """What may change from call to call."""
         hooks = torch.nn.modules.module
         if torch._C._autograd._top_saved_tensors_default_hooks(True) is not None:
@@ -236,7 +236,7 @@ class PairFunction(TorchFunction):
             return "a module has hooks for backward, which a replay does not call: register them on the result, or on its inputs"
         return ""
 
-    def _hooks_of(self, call: Call) -> list[Any]:
+    def _hooks_of(self, call: TorchCall) -> list[Any]:
         serial = call.around.serial
         if serial not in self._hooks:
             if len(self._hooks) > 64:
@@ -246,19 +246,19 @@ class PairFunction(TorchFunction):
 
     # --- as TorchFunction asks
 
-    def _key(self, call: Call) -> Any:
+    def _key(self, call: TorchCall) -> Any:
         key = super()._key(call)
         return key if key is None else (key, torch.is_grad_enabled())
 
-    def facts(self, call: Call) -> dict[str, str]:
+    def facts(self, call: TorchCall) -> dict[str, str]:
         found = super().facts(call)
         return {**found, _HALF: "of a pair"} if torch.is_grad_enabled() else found
 
-    def _declaration(self, wrapped: CachedFunction, call: Call, facts: dict[str, str]) -> _entry.Declaration:
+    def _declaration(self, wrapped: CachedFunction, call: TorchCall, facts: dict[str, str]) -> _entry.Declaration:
         given = super()._declaration(wrapped, call, facts)
         return dataclasses.replace(given, name=half_of(given.name, "forward")) if torch.is_grad_enabled() else given
 
-    def _load(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration) -> Variant | None:
+    def _load(self, wrapped: CachedFunction, call: TorchCall, given: _entry.Declaration) -> TorchVariant | None:
         forward = super()._load(wrapped, call, given)
         if forward is None or not torch.is_grad_enabled():
             return forward
@@ -268,7 +268,7 @@ class PairFunction(TorchFunction):
             _log.warning("'%s' is recorded anew: %s", given.name, error)
             return None
 
-    def _with_backward(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration, forward: Variant) -> PairVariant | None:
+    def _with_backward(self, wrapped: CachedFunction, call: TorchCall, given: _entry.Declaration, forward: TorchVariant) -> PairVariant | None:
         declared = _pair_recording.backward_declaration(given, wrapped._name(), forward.metadata)
         device, pool = _launching.device_of(call.device.index or 0), pool_of(wrapped._where())
         text = _entry.found(pool.caches[0], device, declared)
@@ -282,19 +282,19 @@ class PairFunction(TorchFunction):
             raise errors.Corrupt(f"it has {len(variant.pair.gradients)} gradients, and the call {len(_pair_recording.differentiable_of(call))}")
         return variant
 
-    def _replay(self, call: Call, variant: Variant) -> Any:
+    def _replay(self, call: TorchCall, variant: TorchVariant) -> Any:
         if not isinstance(variant, PairVariant):
             return super()._replay(call, variant)
         bound = BoundPair(call, variant)
         results = _Step.apply(bound, *_pair_recording.differentiable_of(call))
         return _outputs.rebuilt(variant.metadata.tree, results, call.object)
 
-    def _new_recording(self, wrapped: CachedFunction, call: Call) -> _recording.Recording:
+    def _new_recording(self, wrapped: CachedFunction, call: TorchCall) -> _recording.Recording:
         if torch.is_grad_enabled():
             return _pair_recording.PairRecording(self, wrapped, call)
         return super()._new_recording(wrapped, call)
 
-    def _adopted(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration, recording: _recording.Recording) -> Variant:
+    def _adopted(self, wrapped: CachedFunction, call: TorchCall, given: _entry.Declaration, recording: _recording.Recording) -> TorchVariant:
         variant = super()._adopted(wrapped, call, given, recording)
         if not isinstance(recording, _pair_recording.PairRecording):
             return variant

@@ -27,7 +27,7 @@ class NoTests(Exception):
 
 
 @dataclasses.dataclass
-class Arguments:
+class TestedArguments:
     """`values`: (register, tensor or object) in the order of the walk. `classes`: namespaces that must stay as they are."""
 
     values: list[tuple[int, Any]]
@@ -35,11 +35,11 @@ class Arguments:
 
 
 class _Writer:
-    def __init__(self, tests: Tests, reached: _installed_code.Reached) -> None:
+    def __init__(self, tests: Tests, reached: _installed_code.TorchReached) -> None:
         self._tests, self._reached, self._names = tests, reached, reached.attributes
         self._seen: set[int] = set()
         self._apart: list[int] = []  # registers of what must not be one object
-        self.found = Arguments([], [])
+        self.found = TestedArguments([], [])
 
     def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         self._all(self._tests.items(0, len(args)), args)
@@ -114,7 +114,7 @@ class _Writer:
     def _attributes(self, register: int, value: Any) -> None:
         """Of a plain object: all of them, which are more than the walk may read."""
         kind = type(value)
-        if callable(value) or isinstance(value, _OTHERS) or _array_arguments.leaf_of(value) is not None or _walker._text_of(value) is not None or _stored_attributes.slots(kind) \
+        if callable(value) or isinstance(value, _OTHERS) or _array_arguments.argument_of(value) is not None or _walker._text_of(value) is not None or _stored_attributes.slots(kind) \
                 or "__getattribute__" in {name for one in kind.__mro__[:-1] for name in one.__dict__} or type(getattr(value, "__dict__", None)) is not dict:
             raise NoTests
         self._class(kind)
@@ -134,7 +134,7 @@ class _Writer:
                 self.found.classes.append(held)
 
 
-def expect(tests: Tests, args: Sequence[Any], kwargs: Mapping[str, Any], reached: _installed_code.Reached) -> Arguments:
+def expect(tests: Tests, args: Sequence[Any], kwargs: Mapping[str, Any], reached: _installed_code.TorchReached) -> TestedArguments:
     """Tests of the arguments, each value and each class in the order of the values. NoTests where they must be read each time."""
     writer = _Writer(tests, reached)
     writer.arguments(args, kwargs)

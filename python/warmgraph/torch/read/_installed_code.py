@@ -20,7 +20,7 @@ _ALWAYS_LIBRARY = {"torch", "warmgraph", "triton", "numpy"}
 _SITES = {"site-packages", "dist-packages"}  # of another environment's, below the standard library
 
 
-class Library(enum.Enum):
+class Origin(enum.Enum):
     """Whose code a module is."""
 
     none = False  # the user's own
@@ -28,10 +28,10 @@ class Library(enum.Enum):
     installed = "counts by the version of its package"
 
     def __bool__(self) -> bool:
-        return self is not Library.none
+        return self is not Origin.none
 
 
-def is_library(module: str | None, file: str | None) -> Library:
+def is_library(module: str | None, file: str | None) -> Origin:
     """A walk asks it of each class, and of what is above it."""
     known = _known_libraries.get(module) if file is None else None
     if known is not None and known[0] is sys.modules.get(module or ""):
@@ -42,16 +42,16 @@ def is_library(module: str | None, file: str | None) -> Library:
     return found
 
 
-_known_libraries: dict[str | None, tuple[Any, Library]] = {}  # (a module, whose it is), by its name
+_known_libraries: dict[str | None, tuple[Any, Origin]] = {}  # (a module, whose it is), by its name
 
 
-def _is_library(module: str | None, file: str | None) -> Library:
+def _is_library(module: str | None, file: str | None) -> Origin:
     if _is_always_library(package_of(module)):
-        return Library.always
+        return Origin.always
     file = file or _reached_code.file_of(module)
     if file is not None and file.startswith(_reached_code._INSTALLED):
-        return Library.always if _is_always_library(package_of(module, file)) else Library.installed
-    return Library.always if file is None and module != "__main__" else Library.none
+        return Origin.always if _is_always_library(package_of(module, file)) else Origin.installed
+    return Origin.always if file is None and module != "__main__" else Origin.none
 
 
 def _is_always_library(package: str) -> bool:
@@ -77,7 +77,7 @@ def values_of(reached: _reached_code.Reached) -> Iterator[Any]:
                 yield cell.cell_contents
 
 
-class Reached(_reached_code.Reached):
+class TorchReached(_reached_code.Reached):
     """As for other functions, but what is installed is never followed, even where the function itself is. Of installed classes that a call
     meets all methods count."""
 
@@ -109,7 +109,7 @@ class Reached(_reached_code.Reached):
                 self._references.append((_identity_checks.Item(kind.__dict__, name), _reached_code._followed(member)))
         return found
 
-    def _copy(self) -> Reached:
+    def _copy(self) -> TorchReached:
         other: Any = super()._copy()
         other.packages = dict(self.packages)
         return other  # type: ignore[no-any-return]
@@ -125,9 +125,9 @@ class Reached(_reached_code.Reached):
 
     def is_library(self, module: str | None, file: str | None) -> bool:
         found = is_library(module, file)
-        if found is Library.installed:
+        if found is Origin.installed:
             self.packages[package_of(module, file)] = None
-        return found is not Library.none
+        return found is not Origin.none
 
 
 def _digests_of(kind: type) -> list[bytes]:

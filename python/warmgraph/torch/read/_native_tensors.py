@@ -8,7 +8,7 @@ from typing import Any, Callable, Iterator
 
 import torch
 
-from warmgraph.calls._steady_calls import Framework
+from warmgraph.calls._steady_calls import NativeTensors
 from warmgraph.core.binding import _c
 from warmgraph.core.binding._library import library
 from warmgraph.reading import _native_snapshots
@@ -25,14 +25,14 @@ _REQUIRES_GRAD = "_ZNK3c1010TensorImpl13requires_gradEv"
 _AUTOGRAD_META = "_ZNK3c1010TensorImpl13autograd_metaEv"
 
 
-def framework() -> Framework | None:
+def framework() -> NativeTensors | None:
     """None where tensors cannot be read natively."""
     exchange = _native_snapshots.exchange_of(torch.Tensor)
-    return None if exchange is None else _own(exchange) or Framework(torch.Tensor, exchange, False)
+    return None if exchange is None else _own(exchange) or NativeTensors(torch.Tensor, exchange, False)
 
 
 @functools.cache
-def _own(exchange: int) -> Framework | None:
+def _own(exchange: int) -> NativeTensors | None:
     """By PyTorch's C functions, which answer sooner. None where this PyTorch's do not say what DLPack does."""
     if torch.version.hip is not None:  # whose devices are "cuda" as well
         return None
@@ -43,7 +43,7 @@ def _own(exchange: int) -> Framework | None:
     except (AttributeError, BufferError, OSError, ValueError) as error:
         _log.debug("PyTorch %s is asked through DLPack where its tensors are: %s", torch.__version__, error)
         return None
-    return Framework(torch.Tensor, _read_of_library(), True)
+    return NativeTensors(torch.Tensor, _read_of_library(), True)
 
 
 def _functions(exchange: int) -> _c.wg_torch_tensors:

@@ -10,20 +10,20 @@ import torch
 from warmgraph import errors
 from warmgraph.reading import _reached_code
 from warmgraph.torch.read import _installed_code
-from warmgraph.torch.read._torch_walker import Part, Walker
+from warmgraph.torch.read._torch_walker import ModulePart, Walker
 
 
-class Known:
+class SharedModules:
     """What the functions of one table have in common, as long as a walk that used it lives. One thread at a time."""
 
     def __init__(self) -> None:
         # By path, module, and the attributes that the code names, which say what is read.
-        self._parts: weakref.WeakValueDictionary[tuple[str, int, frozenset[str]], Part] = weakref.WeakValueDictionary()
+        self._parts: weakref.WeakValueDictionary[tuple[str, int, frozenset[str]], ModulePart] = weakref.WeakValueDictionary()
         self._entangled: set[tuple[str, int]] = set()  # modules that share objects with what lies around them, or that could not be read
         # By a function's code: the classes that it met, and what it reached, where that can be of another one.
         self._met: weakref.WeakKeyDictionary[types.CodeType, tuple[dict[type, bool], weakref.ref[_reached_code.Around] | None]] = weakref.WeakKeyDictionary()
 
-    def met(self, reached: _installed_code.Reached) -> dict[type, bool] | None:
+    def met(self, reached: _installed_code.TorchReached) -> dict[type, bool] | None:
         """The classes that a function with this code met when one was read last: a guess of what the next one meets. What it reached is taken over."""
         found = self._met.get(reached.code) if reached.code is not None else None
         if found is None:
@@ -33,7 +33,7 @@ class Known:
             self._met[around.code] = classes, None  # the next one is read anew
         return classes
 
-    def note(self, reached: _installed_code.Reached, walker: Walker) -> None:
+    def note(self, reached: _installed_code.TorchReached, walker: Walker) -> None:
         """reached: with what the walk met."""
         code = reached.code
         if code is None:
@@ -62,6 +62,6 @@ class Known:
         walker.read_module(path, module)
 
 
-def _read_apart(walker: Walker, path: str, module: torch.nn.Module) -> Part:
+def _read_apart(walker: Walker, path: str, module: torch.nn.Module) -> ModulePart:
     with walker.reached.noted() as packages:
-        return Part(walker.read_apart(path, module), path, module, packages)
+        return ModulePart(walker.read_apart(path, module), path, module, packages)

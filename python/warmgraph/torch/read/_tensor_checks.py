@@ -9,7 +9,7 @@ from warmgraph.reading import _native_snapshots
 from warmgraph.torch.read import _tensors
 
 
-class Looks:
+class TensorChecks:
     """Of tensors as they are now. One thread at a time."""
 
     def __init__(self, tensors: Iterable[torch.Tensor]) -> None:

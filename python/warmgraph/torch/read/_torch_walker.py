@@ -15,7 +15,7 @@ from warmgraph import errors
 from warmgraph.calls._cached_function import CachedFunction
 from warmgraph.reading import _code_objects, _identity_checks, _plain_values, _reached_code, _stored_attributes, _walker
 from warmgraph.torch.read import _installed_code, _modules, _tensors
-from warmgraph.torch.read._tensor_checks import Looks
+from warmgraph.torch.read._tensor_checks import TensorChecks
 
 _MOST_FACTS = 100_000
 _LONGEST_MODULE = 2000  # letters of the plain values of one module
@@ -40,7 +40,7 @@ def _of_contents(read: Callable[[], tuple[Any, ...]]) -> Callable[[], tuple[Any,
 
 
 @dataclasses.dataclass(frozen=True)
-class Arguments:
+class FactsOfArguments:
     """What a walk found of a call's arguments alone, as read_arguments finds it."""
 
     found: _walker.Found
@@ -51,10 +51,10 @@ class Arguments:
 
 
 class KnownModules(Protocol):
-    """What other walks found of modules (_shared_modules.Known)."""
+    """What other walks found of modules (_shared_modules.SharedModules)."""
 
-    def met(self, reached: _installed_code.Reached) -> dict[type, bool] | None: ...
-    def note(self, reached: _installed_code.Reached, walker: Walker) -> None: ...
+    def met(self, reached: _installed_code.TorchReached) -> dict[type, bool] | None: ...
+    def note(self, reached: _installed_code.TorchReached, walker: Walker) -> None: ...
     def read(self, walker: Walker, path: str, module: torch.nn.Module) -> None: ...
 
 
@@ -62,13 +62,13 @@ class Walker(_walker.Walker):
     """One walk. `places` are the tensors in the order in which they were met, `objects` what a path names, `watched` what the object, the
     closures and the globals held, `compiled_via` where modules were met that PyTorch compiled, as Place.via says it."""
 
-    def __init__(self, reached: _installed_code.Reached, is_tolerant: bool = False, known: KnownModules | None = None) -> None:
+    def __init__(self, reached: _installed_code.TorchReached, is_tolerant: bool = False, known: KnownModules | None = None) -> None:
         """known: what other walks found of the surroundings' modules."""
         super().__init__(reached, is_tolerant)
         self.reached, self._known = reached, known
-        self.parts: list[Part] = []  # of `known`, which live as long as this walk
+        self.parts: list[ModulePart] = []  # of `known`, which live as long as this walk
         self.around: _reached_code.Around | None = None  # as are these: what others of its code reach as well
-        self.taken: list[tuple[int, Part]] = []  # (where its places begin, the part)
+        self.taken: list[tuple[int, ModulePart]] = []  # (where its places begin, the part)
         self.places: list[Place] = []
         self.objects: dict[str, Any] = {}
         self.watched: list[_identity_checks.Watched] = []
@@ -84,7 +84,7 @@ class Walker(_walker.Walker):
         self.watched.clear()  # arguments are read at every call
         self.first_around = len(self.objects)
         found = dataclasses.replace(self.found, facts=dict(self.found.facts))
-        self.of_arguments = Arguments(found, list(self.places), dict(self.objects), dict(self.functions), dict(self.classes))
+        self.of_arguments = FactsOfArguments(found, list(self.places), dict(self.objects), dict(self.functions), dict(self.classes))
         self._into = self.found.states
         for name, value in named.items():
             self.value(self._root(name, value), value)
@@ -283,7 +283,7 @@ class Walker(_walker.Walker):
         """(objects that were read, paths of tensors, each by id; classes that are watched)."""
         return self._read, self._tensors, self._watched_classes
 
-    def takes(self, part: Part) -> bool:
+    def takes(self, part: ModulePart) -> bool:
         """What it found, as if it had been found here; not where both met an object: its first path is the one that counts."""
         if not (part.is_whole and part.ids.isdisjoint(self._read) and part.ids.isdisjoint(self._tensors)):
             return False
@@ -425,7 +425,7 @@ class Walker(_walker.Walker):
         self.found.facts[path] = _plain_values.shortened(text, longest)
 
 
-class Part:
+class ModulePart:
     """What a walk of its own found of one module. Whoever holds it holds the module, and nothing of the function that it was read for."""
 
     def __init__(self, walker: Walker, path: str, module: torch.nn.Module, packages: dict[str, None]) -> None:
@@ -437,7 +437,7 @@ class Part:
         self.ids = self.read.keys() | self.tensors.keys()
         self.is_whole = not (walker.found.programs or walker.found.devices)  # all that there is to it is here
         self._held = _identity_checks.Held([*self.watched, *self.watched_classes.values()])
-        self._looks = Looks(one.tensor for one in self.places)
+        self._looks = TensorChecks(one.tensor for one in self.places)
         # For _regions: (where and how large their storages were, the regions, their ids), and what these say.
         self.regions: tuple[Any, list[Any], frozenset[int]] | None = None
         self.memory: dict[str, str] | None = None
@@ -453,15 +453,15 @@ def _bytes_of(tensor: torch.Tensor) -> bytes:
     return bytes(flat.view(torch.uint8).numpy().tobytes()) if flat.numel() else b""
 
 
-def read(reached: _installed_code.Reached, arguments: dict[str, Any], owner: Any, named: Mapping[str, Any] = types.MappingProxyType({}),
-         known: KnownModules | None = None, is_tolerant: bool = False) -> tuple[Walker, _installed_code.Reached]:
+def read(reached: _installed_code.TorchReached, arguments: dict[str, Any], owner: Any, named: Mapping[str, Any] = types.MappingProxyType({}),
+         known: KnownModules | None = None, is_tolerant: bool = False) -> tuple[Walker, _installed_code.TorchReached]:
     """A call, as often as it takes until nothing new was met on the way; with the code that it may run. known: what calls of other functions
     found. is_tolerant: what cannot be compared is left out."""
     now: Any = reached.latest()
     classes = known.met(reached) if now is reached and known is not None else None
     if classes is not None:
         now = reached.with_met(classes, ())
-    parts: list[Part] = []  # of all walks: the next call takes as many
+    parts: list[ModulePart] = []  # of all walks: the next call takes as many
     for _ in range(_walker._MOST_WALKS):
         walker = Walker(now, is_tolerant, known)
         walker.parts = parts
@@ -478,7 +478,7 @@ def read(reached: _installed_code.Reached, arguments: dict[str, Any], owner: Any
     raise errors.NotRecordable("what it uses changes while it is read: keep other threads from changing its arguments and objects")
 
 
-def read_arguments(reached: _installed_code.Reached, arguments: dict[str, Any]) -> Walker:
+def read_arguments(reached: _installed_code.TorchReached, arguments: dict[str, Any]) -> Walker:
     walker = Walker(reached)
     walker.arguments(arguments)
     return walker

@@ -28,7 +28,7 @@ def leaf_on(storage: Any, tensor: torch.Tensor) -> torch.Tensor:
     return made
 
 
-class Moved:
+class MovedTensors:
     """Each place's tensor on another storage: `of(tensor)`."""
 
     def __init__(self, places: Sequence[Place], storages: dict[int, Any]) -> None:
@@ -50,7 +50,7 @@ class Moved:
         return dataclasses.replace(region, places=places)
 
 
-def copied(value: Any, moved: Moved, shared: Sequence[Any]) -> tuple[Any, dict[int, Any]]:
+def copied(value: Any, moved: MovedTensors, shared: Sequence[Any]) -> tuple[Any, dict[int, Any]]:
     """A deep copy with its tensors moved, and what became of each object by its id. `shared` objects stay what they are."""
     memo = moved.memo()
     for one in shared:
@@ -63,7 +63,7 @@ def copied(value: Any, moved: Moved, shared: Sequence[Any]) -> tuple[Any, dict[i
 
 
 @contextlib.contextmanager
-def swapped(tensors: Sequence[torch.Tensor], moved: Moved) -> Iterator[None]:
+def swapped(tensors: Sequence[torch.Tensor], moved: MovedTensors) -> Iterator[None]:
     """These very tensors on their other storages, for who reaches them past any copy. Calls of other threads wait; what
     else uses them meanwhile must not."""
     if not tensors:

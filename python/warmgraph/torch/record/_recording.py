@@ -16,7 +16,7 @@ from warmgraph.torch.record import _answers, _capture, _constants, _copies, _ope
 from warmgraph.torch.record._shadows import Shadows
 from warmgraph.torch.replay import _bound_call, _declarations, _entry, _launching, _outputs
 from warmgraph.torch.replay._regions import Region, storage_key
-from warmgraph.torch.replay._torch_call import Call
+from warmgraph.torch.replay._torch_call import TorchCall
 
 _log = logging.getLogger("warmgraph")
 _MOST_TRIES = 3
@@ -48,15 +48,15 @@ class Recorded(Protocol):
     def is_compiled(self) -> bool: ...
     @property
     def is_compiled_already(self) -> bool: ...
-    def may_be_shown(self, call: Call) -> bool: ...
+    def may_be_shown(self, call: TorchCall) -> bool: ...
     def run(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any: ...
-    def in_place(self, call: Call) -> tuple[list[torch.Tensor], list[Any]]: ...
+    def in_place(self, call: TorchCall) -> tuple[list[torch.Tensor], list[Any]]: ...
 
 
 class Recording:
     """One call that is answered and recorded."""
 
-    def __init__(self, function: Recorded, wrapped: CachedFunction, call: Call) -> None:
+    def __init__(self, function: Recorded, wrapped: CachedFunction, call: TorchCall) -> None:
         self._function, self._wrapped, self._call = function, wrapped, call
         self._result: Any = None
         self._draws = 0
@@ -150,14 +150,14 @@ class Recording:
     def _adopted_within(self, given: _entry.Declaration, described: _outputs.Described, metadata: _outputs.Metadata,
                         text: str) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
         call = self._call
-        first = _First(self, described)
+        first = FirstCapture(self, described)
         try:
             if self._function.captures is not None:
                 paired = self._paired(self._function.captures, given, metadata, text, first)
                 if paired is not None:
                     return paired
             for tried in range(1, _MOST_TRIES + 1):
-                second = _Second(self, described, first.outputs)
+                second = SecondCapture(self, described, first.outputs)
                 try:
                     return self._adopt(given, metadata, text, first, second)
                 except errors.NotRecordable as error:
@@ -167,7 +167,7 @@ class Recording:
                         raise
                     if is_number:
                         first.close()
-                        first = _First(self, described)
+                        first = FirstCapture(self, described)
                 finally:
                     second.close()
         finally:
@@ -175,7 +175,7 @@ class Recording:
             torch.cuda.synchronize(call.device)
         raise AssertionError("unreachable")
 
-    def _judge(self, first: _First) -> _answers.Judged | None:
+    def _judge(self, first: FirstCapture) -> _answers.Judged | None:
         """Of what was captured: it gives what the function gave, from what that started from."""
         results = [_answers.Given(one.name, answer, found) for one, answer, found in zip(first.described.outputs, first.described.fresh, first.outputs)]
         return self.judge_of(results, (lambda: self._difference(first)) if self._is_shown else None)
@@ -185,11 +185,11 @@ class Recording:
         given = [*results, *(_answers.Given(path, was, now) for path, was, now in self._start.left())]
         return _answers.Judged([one for one in given if one.answer.numel()], difference)
 
-    def _difference(self, first: _First) -> str:
+    def _difference(self, first: FirstCapture) -> str:
         return self._start.asked.difference(first.asked)
 
     def _paired(self, folder: str, given: _entry.Declaration, metadata: _outputs.Metadata, text: str,
-                first: _First) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None] | None:
+                first: FirstCapture) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None] | None:
         """With another process's capture. None: it proves nothing, and this process has to capture it elsewhere itself."""
         try:
             return self._adopt(given, metadata, text, first, folder)
@@ -213,7 +213,7 @@ class Recording:
         first.is_given_away = True
         raise Written(folder, first.capture, _outputs.rebuilt(metadata.tree, first.outputs, self._call.object))
 
-    def _write(self, folder: str, given: _entry.Declaration, metadata: _outputs.Metadata, text: str, first: _First) -> None:
+    def _write(self, folder: str, given: _entry.Declaration, metadata: _outputs.Metadata, text: str, first: FirstCapture) -> None:
         full = _declarations.completed(given, metadata, first.capture.words, text, first.outputs)
         pool = pool_of(self._wrapped._where())
         cache = pool.take(given.name)
@@ -222,8 +222,8 @@ class Recording:
         finally:
             pool.give_back(cache, given.name)
 
-    def _adopt(self, given: _entry.Declaration, metadata: _outputs.Metadata, text: str, first: _First,
-               second: _Second | str) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
+    def _adopt(self, given: _entry.Declaration, metadata: _outputs.Metadata, text: str, first: FirstCapture,
+               second: SecondCapture | str) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
         """`second`: a folder of other processes' captures, or this process's."""
         full = _declarations.completed(given, metadata, first.capture.words, text, first.outputs)
         names, sizes = _names_and_sizes(full)
@@ -292,7 +292,7 @@ class Recording:
         return captured
 
 
-class _First:
+class FirstCapture:
     """The capture on the caller's memory."""
 
     def __init__(self, recording: Recording, described: _outputs.Described) -> None:
@@ -315,7 +315,7 @@ class _First:
             self.capture.close()
 
 
-class _Second:
+class SecondCapture:
     """The capture with everything elsewhere: a copy of module and arguments, each storage on a shadow."""
 
     def __init__(self, recording: Recording, described: _outputs.Described, outputs: Sequence[torch.Tensor]) -> None:
@@ -333,7 +333,7 @@ class _Second:
     def _capture(self, recording: Recording, described: _outputs.Described, pointers: list[int]) -> None:
         call, function = recording._call, recording._function
         shadows = dict(zip(pointers, self._shadows.storages))
-        moved = _copies.Moved(call.places, shadows)
+        moved = _copies.MovedTensors(call.places, shadows)
         regions = [moved.region(one) for one in call.regions]
         rest = iter(self._shadows.storages[len(pointers):])
         outputs = [_tensors.view_of(next(rest), _tensors.dtype_of(one.dtype), 0, one.sizes, one.strides, call.device) if _extent(one)

@@ -10,11 +10,11 @@ import torch
 from warmgraph.torch.read import _tensors
 from warmgraph.torch.replay import _borrowed_results, _entry, _launching, _outputs
 from warmgraph.torch.replay._regions import Region
-from warmgraph.torch.replay._torch_call import Call
+from warmgraph.torch.replay._torch_call import TorchCall
 
 
 @dataclasses.dataclass
-class Variant:
+class TorchVariant:
     """An entry that is loaded, and what its result looks like. `function` is what explain() and report() ask."""
 
     function: _entry.Entry
@@ -23,12 +23,12 @@ class Variant:
     loan: _borrowed_results.Loan | None = None  # its results, where they are borrowed
 
 
-class Bound:
+class BoundCall:
     """A variant on the memory of one call, with outputs of its own or borrowed ones: launched once, or again and again."""
 
-    def __init__(self, call: Call, variant: Variant, states: list[int] | None = None) -> None:
+    def __init__(self, call: TorchCall, variant: TorchVariant, states: list[int] | None = None) -> None:
         """states: where those of the call are, of who just looked."""
-        self._call: Call | None = call
+        self._call: TorchCall | None = call
         self.variant, self.device = variant, call.device
         self.loan = variant.loan
         if self.loan is not None and self.loan.overlaps((one.pointer, one.pointer + one.nbytes) for one in call.regions):
@@ -67,7 +67,7 @@ class Bound:
             self._call = None
 
     @property
-    def call(self) -> Call:
+    def call(self) -> TorchCall:
         assert self._call is not None, "it was let go"
         return self._call
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Collection, Mapping
 
 from warmgraph.reading import _native_snapshots
-from warmgraph.torch.read._torch_walker import Part, Walker
+from warmgraph.torch.read._torch_walker import ModulePart, Walker
 from warmgraph.torch.replay import _long_facts, _regions
 
 _SUFFIX = " *"
@@ -36,7 +36,7 @@ def _with_list(facts: dict[str, str], known: Collection[str]) -> dict[str, str]:
     return {**apart, _REST: text} if text and _REST not in facts else facts
 
 
-def _of_part(part: Part) -> tuple[dict[str, str], list[str], str]:
+def _of_part(part: ModulePart) -> tuple[dict[str, str], list[str], str]:
     """(what the part and its regions say, the texts of that, as a list). Made once for a table, while its memory stays where it is."""
     if part.listed is None:
         held = {**part.facts, **_regions.facts_of(part.regions[1] if part.regions is not None else ())}

@@ -149,7 +149,7 @@ _CODE = {
 }
 
 
-class _Function(NamedTuple):
+class NativeFunction(NamedTuple):
     """Of PyTorch's, whose answer now is expected later. `says`: "same": what Python says, as a number; "more": an enumerator that tells as much as
     Python's answer or more. at: which byte of it."""
 
@@ -162,20 +162,20 @@ class _Function(NamedTuple):
 
 _CUDA = 1  # c10::DeviceType
 _FUNCTIONS = {
-    "inference mode": _Function("libc10.so", "_ZN3c1013InferenceMode10is_enabledEv"),
-    "default dtype": _Function("libc10.so", "_ZN3c1031get_default_dtype_as_scalartypeEv", says="more"),
-    "autocast": _Function("libtorch_cpu.so", "_ZN2at8autocast19is_autocast_enabledEN3c1010DeviceTypeE", _CUDA),
-    "autocast cache": _Function("libtorch_cpu.so", "_ZN2at8autocast25is_autocast_cache_enabledEv"),
-    "matmul precision": _Function("libtorch_cpu.so", "_ZNK2at7Context22float32MatmulPrecisionEv", None, "more"),
-    "matmul tf32": _Function("libtorch_cpu.so", "_ZNK2at7Context15allowTF32CuBLASEv", None),
-    "matmul fp16 reduction": _Function("libtorch_cpu.so", "_ZNK2at7Context24allowFP16ReductionCuBLASEv", None, "more"),
-    "matmul bf16 reduction": _Function("libtorch_cpu.so", "_ZNK2at7Context24allowBF16ReductionCuBLASEv", None, "more"),
-    "cudnn tf32": _Function("libtorch_cpu.so", "_ZNK2at7Context14allowTF32CuDNNESt8optionalINS_9Float32OpEE", None),  # of no operator
-    "dispatch modes": _Function("libc10.so", "_ZN3c104impl20TorchDispatchModeTLS13any_modes_setEb"),  # PyTorch's own among them
-    "function modes": _Function("libtorch_cpu.so", "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv"),
-    "many function modes": _Function("libtorch_cpu.so", "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv", at=1),
-    "sm carveout": _Function("libtorch_cpu.so", "_ZNK2at7Context24_SMCarveout_EXPERIMENTALEv", None, at=4),  # std::optional<int>: whether there is one
-    "device": _Function("libc10_cuda.so", "_ZN3c104cuda14current_deviceEv"),
+    "inference mode": NativeFunction("libc10.so", "_ZN3c1013InferenceMode10is_enabledEv"),
+    "default dtype": NativeFunction("libc10.so", "_ZN3c1031get_default_dtype_as_scalartypeEv", says="more"),
+    "autocast": NativeFunction("libtorch_cpu.so", "_ZN2at8autocast19is_autocast_enabledEN3c1010DeviceTypeE", _CUDA),
+    "autocast cache": NativeFunction("libtorch_cpu.so", "_ZN2at8autocast25is_autocast_cache_enabledEv"),
+    "matmul precision": NativeFunction("libtorch_cpu.so", "_ZNK2at7Context22float32MatmulPrecisionEv", None, "more"),
+    "matmul tf32": NativeFunction("libtorch_cpu.so", "_ZNK2at7Context15allowTF32CuBLASEv", None),
+    "matmul fp16 reduction": NativeFunction("libtorch_cpu.so", "_ZNK2at7Context24allowFP16ReductionCuBLASEv", None, "more"),
+    "matmul bf16 reduction": NativeFunction("libtorch_cpu.so", "_ZNK2at7Context24allowBF16ReductionCuBLASEv", None, "more"),
+    "cudnn tf32": NativeFunction("libtorch_cpu.so", "_ZNK2at7Context14allowTF32CuDNNESt8optionalINS_9Float32OpEE", None),  # of no operator
+    "dispatch modes": NativeFunction("libc10.so", "_ZN3c104impl20TorchDispatchModeTLS13any_modes_setEb"),  # PyTorch's own among them
+    "function modes": NativeFunction("libtorch_cpu.so", "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv"),
+    "many function modes": NativeFunction("libtorch_cpu.so", "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv", at=1),
+    "sm carveout": NativeFunction("libtorch_cpu.so", "_ZNK2at7Context24_SMCarveout_EXPERIMENTALEv", None, at=4),  # std::optional<int>: whether there is one
+    "device": NativeFunction("libc10_cuda.so", "_ZN3c104cuda14current_deviceEv"),
 }
 _TRACING = "libtorch_cpu.so", "_ZN5torch3jit6tracer15getTracingStateEv"  # a std::shared_ptr
 _INTERPRETERS = "libtorch_cpu.so", "_ZN2at9functorch20getDynamicLayerStackEv"  # a std::vector

@@ -9,7 +9,7 @@ from typing import Any, Sequence
 import torch
 
 from warmgraph.torch.read import _tensors
-from warmgraph.torch.read._torch_walker import Part, Place, Walker
+from warmgraph.torch.read._torch_walker import ModulePart, Place, Walker
 from warmgraph.torch.replay import _entry
 
 MEMORY = "memory."  # how the names of facts begin that regions make
@@ -122,7 +122,7 @@ def _group(groups: _Groups, places: Sequence[Place]) -> list[int]:
     return new
 
 
-def _of_part(part: Part) -> tuple[list[Region], list[int]]:
+def _of_part(part: ModulePart) -> tuple[list[Region], list[int]]:
     """(its regions, their storages)."""
     storages = [place.tensor.untyped_storage() for place in part.places if place.tensor.numel()]
     now = [(int(one.data_ptr()), one.nbytes()) for one in storages]
@@ -186,7 +186,7 @@ def _name(names: set[str], path: str) -> str:
     return name
 
 
-def facts_of(regions: Sequence[Region], parts: Sequence[Part] = ()) -> dict[str, str]:
+def facts_of(regions: Sequence[Region], parts: Sequence[ModulePart] = ()) -> dict[str, str]:
     """parts: whose regions, where they are among these, say what they said."""
     found: dict[str, str] = {}
     ids: set[int] = set(map(id, regions)) if parts else set()

@@ -18,16 +18,16 @@ from warmgraph.core.binding import _fork
 from warmgraph.reading import _native_snapshots
 from warmgraph.torch.read import _argument_tests, _native_tensors, _tensors
 from warmgraph.torch.replay import _entry, _launching, _modes, _moved_tensors, _outputs, _pausing
-from warmgraph.torch.replay._bound_call import Bound
-from warmgraph.torch.replay._torch_call import Call, NotSteady
+from warmgraph.torch.replay._bound_call import BoundCall
+from warmgraph.torch.replay._torch_call import TorchCall, NotSteady
 
 _log = logging.getLogger("warmgraph")
 
 
-class Steady:
+class SteadyTorchCall:
     """Made of a call that was replayed. `call` replays one that is like it, or gives OTHERWISE. Thread-safe."""
 
-    def __init__(self, bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature, outside: Outside) -> None:
+    def __init__(self, bound: BoundCall, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature, outside: Outside) -> None:
         call, variant = bound.call, bound.variant
         framework = _native_tensors.framework()
         if framework is None or bound._staged or bound.loan is not variant.loan or not _defaults_are_fixed(args, kwargs, signature):
@@ -78,7 +78,7 @@ class Steady:
                 outputs = self._loan.lend()
         return outputs[self._output] if self._result is None else self._result(outputs, values)
 
-    def _inputs(self, bound: Bound, given: _argument_tests.Arguments) -> list[_steady_calls.Input]:
+    def _inputs(self, bound: BoundCall, given: _argument_tests.TestedArguments) -> list[_steady_calls.Input]:
         """The tensors of the arguments. NotSteady where one is not by itself what the graph reads."""
         aligned = bound.variant.metadata.aligned
         tensors = {id(value): (register, value) for register, value in given.values if isinstance(value, torch.Tensor)}
@@ -92,7 +92,7 @@ class Steady:
             raise NotSteady
         return found + [_steady_calls.Input(register, tensor, 0, 0, None) for register, tensor in tensors.values()]
 
-    def _makers(self, bound: Bound, tests: Tests) -> list[_steady_calls.Maker]:
+    def _makers(self, bound: BoundCall, tests: Tests) -> list[_steady_calls.Maker]:
         """Of the outputs: those that have elements have an address."""
         places = itertools.count(len(bound.call.inputs))
         at = [_entry.address_place(self._args, next(places)) if one.numel() else None for one in bound.outputs]
@@ -109,7 +109,7 @@ class Steady:
 Outside = Callable[[Tests, bool], "list[tuple[Any, str]]"]
 
 
-def _addresses(call: Call, pointers: Sequence[int]) -> dict[int, int]:
+def _addresses(call: TorchCall, pointers: Sequence[int]) -> dict[int, int]:
     """Where the tensors of the states lay at the launch, by id. Another thread may have moved them since."""
     return {id(place.tensor): pointer + _tensors.start_in_storage(place.tensor) - region.start
             for region, pointer in zip(call.states, pointers) for place in region.places}
@@ -145,7 +145,7 @@ def _defaults_are_fixed(args: tuple[Any, ...], kwargs: Mapping[str, Any], signat
                if name not in given and one.default is not one.empty)
 
 
-def _result_of(tree: Any, call: Call, values: Sequence[Any]) -> tuple[Callable[[Sequence[Any], tuple[Any, ...]], Any] | None, int]:
+def _result_of(tree: Any, call: TorchCall, values: Sequence[Any]) -> tuple[Callable[[Sequence[Any], tuple[Any, ...]], Any] | None, int]:
     """(what gives a result of outputs and of what was read of the arguments, 0), or (None, the number of the output that it is)."""
     if tree.keys() == {"output"}:
         return None, tree["output"]
@@ -166,11 +166,11 @@ def _result_of(tree: Any, call: Call, values: Sequence[Any]) -> tuple[Callable[[
     return rebuilt, 0
 
 
-def steady_of(bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature, outside: Outside) -> Steady | None:
+def steady_of(bound: BoundCall, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature, outside: Outside) -> SteadyTorchCall | None:
     """None where each such call must be read."""
     try:
-        return Steady(bound, args, kwargs, signature, outside)
-    except (NotSteady, _steady_calls.Moved, _argument_tests.NoTests):
+        return SteadyTorchCall(bound, args, kwargs, signature, outside)
+    except (NotSteady, _steady_calls.AddressesMoved, _argument_tests.NoTests):
         return None
     except Exception:  # the call that it was made of has its result
         _log.debug("later calls are read at length", exc_info=True)

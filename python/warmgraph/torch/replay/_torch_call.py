@@ -12,8 +12,8 @@ from warmgraph import errors
 from warmgraph.calls import _steady_calls
 from warmgraph.reading import _identity_checks, _native_snapshots
 from warmgraph.torch.read import _installed_code, _native_tensors, _tensors
-from warmgraph.torch.read._tensor_checks import Looks
-from warmgraph.torch.read._torch_walker import Arguments, Place, Walker
+from warmgraph.torch.read._tensor_checks import TensorChecks
+from warmgraph.torch.read._torch_walker import FactsOfArguments, Place, Walker
 from warmgraph.torch.replay import _regions
 from warmgraph.torch.replay._regions import Region
 
@@ -27,7 +27,7 @@ class NotSteady(Exception):
 class Surroundings:
     """What one object, the closures and the globals hold: read once, and looked at again before each use."""
 
-    def __init__(self, walker: Walker, reached: _installed_code.Reached, regions: Sequence[Region]) -> None:
+    def __init__(self, walker: Walker, reached: _installed_code.TorchReached, regions: Sequence[Region]) -> None:
         """`regions`: of all that was walked."""
         self.serial, self.reached = next(_serials), reached
         self._kept: list[Any] = []  # storages, once the weights are frozen
@@ -40,7 +40,7 @@ class Surroundings:
         """For who looks again."""
         self.ids = {id(value) for value in self.objects.values()}
         self._held = _identity_checks.Held(walker.watched, self.reached)
-        self._looks = Looks(one.tensor for one in self.places)
+        self._looks = TensorChecks(one.tensor for one in self.places)
         states = [one for one in regions if one.is_state]
         shared = any(place.via == "argument" for one in states for place in one.places)
         self.regions = _regions.regions_of(self.places) if shared else states
@@ -80,7 +80,7 @@ class Surroundings:
 
 
 @dataclasses.dataclass
-class Call:
+class TorchCall:
     """One call, as it was read. `walker` read all of it, or the arguments alone where nothing else changed since."""
 
     arguments: dict[str, Any]
@@ -90,7 +90,7 @@ class Call:
     regions: list[Region]
     device: torch.device
     modes: tuple[Any, ...]
-    of_arguments: Arguments | Walker  # what was found of the arguments alone
+    of_arguments: FactsOfArguments | Walker  # what was found of the arguments alone
 
     @property
     def places(self) -> list[Place]:
