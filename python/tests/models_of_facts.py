@@ -17,8 +17,8 @@ from typing import Any, Callable, Iterator
 import numpy
 import torch
 
-from warmgraph.reading import _reached_code, _walker
-from warmgraph.torch.read import _installed_code, _shared_modules, _tensors, _torch_walker
+from warmgraph.reading import _array_reader, _reached_code, _walker
+from warmgraph.torch.read import _call_reader, _installed_code, _shared_modules, _tensors
 from warmgraph.torch.replay import _regions
 
 KEPT = pathlib.Path(__file__).with_name("kept_facts.txt")
@@ -183,7 +183,7 @@ def models() -> Iterator[tuple[str, Any, dict[str, Any]]]:
     yield "function", closing(), {"x": torch.zeros(3), "factor": 0.25, "more": (1, "a"), "named": {"b": torch.ones(1)}}
 
 
-def _lines(walker: _torch_walker.Walker) -> Iterator[str]:
+def _lines(walker: _walker.Walker) -> Iterator[str]:
     yield from (f"{path} = {text}" for path, text in walker.found.facts.items())
     yield from (f"tensor {place.path} of {place.via}" for place in walker.places)
     yield from (f"{path} = {text}" for path, text in _regions.facts_of(_regions.regions_of_walk(walker), walker.parts).items())
@@ -193,9 +193,9 @@ def _lines(walker: _torch_walker.Walker) -> Iterator[str]:
     yield f"watched {len(walker.watched)} compiled {' '.join(sorted(walker.compiled_via))}"
 
 
-def _read(model: Any, arguments: dict[str, Any], known: _shared_modules.SharedModules | None = None) -> _torch_walker.Walker:
+def _read(model: Any, arguments: dict[str, Any], known: _shared_modules.SharedModules | None = None) -> _walker.Walker:
     function, owner = (run_module, model) if isinstance(model, torch.nn.Module) else (model, None)
-    return _torch_walker.read(_installed_code.TorchReached(function), arguments, owner, known=known)[0]
+    return _call_reader.read(_installed_code.TorchReached(function), arguments, owner, known=known)[0]
 
 
 def _without_torch() -> Iterator[str]:
@@ -213,7 +213,7 @@ def _without_torch() -> Iterator[str]:
 
     holder = Holder()
     one = numpy.zeros((2, 3), numpy.float32)
-    found = _walker.read(_reached_code.Reached(holder.run), {"x": one, "y": {"again": one, "of": [Settings(), scaled, Mode.fast]}}, holder)
+    found = _array_reader.read(_reached_code.Reached(holder.run), {"x": one, "y": {"again": one, "of": [Settings(), scaled, Mode.fast]}}, holder)
     yield from (f"{path} = {text}" for path, text in found.facts.items())
     yield f"arrays {' '.join(path for path, _ in found.leaves())}"
 

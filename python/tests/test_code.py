@@ -10,7 +10,7 @@ import weakref
 
 import pytest
 
-from warmgraph.reading import _code_objects, _reached_code, _walker
+from warmgraph.reading import _array_reader, _code_objects, _reached_code
 
 
 def made(source: str, path: str = "<a>", lines: int = 0, **more) -> types.FunctionType:
@@ -75,7 +75,7 @@ def test_modules_that_are_imported_inside_count(tmp_path, monkeypatch):
         (tmp_path / "inside.py").write_text(f"def step(x): return x + {more}\n")
         monkeypatch.delitem(sys.modules, "inside", raising=False)
         importlib.invalidate_caches()
-        digests.append(_walker.read(_reached_code.Reached(made(source)), {}, None).reached.digest())
+        digests.append(_array_reader.read(_reached_code.Reached(made(source)), {}, None).reached.digest())
     assert digests[0] != digests[1] == digests[2]
 
 

@@ -523,12 +523,12 @@ def test_outputs_are_declared_as_they_lie() -> None:
 
 
 def test_a_weight_that_is_not_its_storage_is_declared_as_bytes_of_it() -> None:
-    from warmgraph.torch.read import _torch_walker
+    from warmgraph.torch.read import _tensor_readers
     from warmgraph.torch.replay import _regions
 
     memory = torch.zeros(6, 4)
     whole, part, turned = torch.zeros(2, 3), memory[2:4], torch.zeros(4, 5).t()
-    places = [_torch_walker.Place(f"self.{name}", one, "self") for name, one in (("whole", whole), ("part", part), ("turned", turned))]
+    places = [_tensor_readers.Place(f"self.{name}", one, "self") for name, one in (("whole", whole), ("part", part), ("turned", turned))]
     found = _regions.regions_of(places)
     assert [(one.name, one.sizes, one.nbytes, one.pointer) for one in found] == [
         ("whole", (2, 3), 24, whole.data_ptr()), ("part", (24,), 96, memory.data_ptr()), ("turned", (20,), 80, turned.data_ptr())]

@@ -457,12 +457,12 @@ def test_an_unknown_kind_on_an_unknown_source_is_refused_and_on_a_known_one_is_n
     class LocalSource:
         name, local_name = "L['x']", "x"
 
-    from warmgraph.torch.read import _installed_code, _torch_walker
+    from warmgraph.torch.read import _call_reader, _installed_code
 
     def work(x: Any) -> Any:
         return x
 
-    walker, _ = _torch_walker.read(_installed_code.TorchReached(work), {"x": X}, None)
+    walker, _ = _call_reader.read(_installed_code.TorchReached(work), {"x": X}, None)
     frame = _compiler.Frame({"x": X}, work.__globals__)
     assert "odd(7)" in _compiler.why_not_compared([_compiler.Guard("ODD_MATCH", OddSource())], walker, frame)
     assert _compiler.why_not_compared([_compiler.Guard("ODD_MATCH", LocalSource())], walker, frame) == ""

@@ -15,9 +15,10 @@ import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import errors  # noqa: E402
 from warmgraph.core.cache import _cache  # noqa: E402
+from warmgraph.reading import _walker  # noqa: E402
 from warmgraph.torch import GraphCache  # noqa: E402
 from warmgraph.torch.engines import _engines  # noqa: E402
-from warmgraph.torch.read import _shared_modules, _torch_walker  # noqa: E402
+from warmgraph.torch.read import _shared_modules  # noqa: E402
 from warmgraph.torch.replay import _preload, _surrounding_work  # noqa: E402
 
 
@@ -236,10 +237,10 @@ def test_a_restored_graph_keeps_nothing_of_its_reading_but_what_the_table_shares
         gc.collect()
         return [one for one in gc.get_objects() if type(one) is kind]
 
-    others, runner = [*living(_torch_walker.Walker), *living(_shared_modules.ModulePart)], Runner()  # of other tests
+    others, runner = [*living(_walker.Walker), *living(_shared_modules.ModulePart)], Runner()  # of other tests
     graphs = [runner.capture(2) for _ in range(3)]
     assert [graph.outcome for graph, _ in graphs] == ["recorded", "replayed", "replayed"]
-    new = [one for one in (*living(_torch_walker.Walker), *living(_shared_modules.ModulePart)) if all(one is not other for other in others)]
+    new = [one for one in (*living(_walker.Walker), *living(_shared_modules.ModulePart)) if all(one is not other for other in others)]
     assert [type(one) for one in new] == [_shared_modules.ModulePart], "hundreds of objects for each graph bring a collection of all that there is"
 
 

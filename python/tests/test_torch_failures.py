@@ -24,7 +24,7 @@ from hostile_calls import X, Net, refusal, replays, wrap  # noqa: E402
 from warmgraph import errors  # noqa: E402
 from warmgraph.reading import _native_snapshots  # noqa: E402
 from warmgraph.torch import GraphCache  # noqa: E402
-from warmgraph.torch.read import _libraries, _modules, _torch_walker  # noqa: E402
+from warmgraph.torch.read import _libraries, _modules, _tensor_readers  # noqa: E402
 from warmgraph.torch.record import _answers, _copies, _recording  # noqa: E402
 from warmgraph.torch.replay import _launching, _surrounding_work  # noqa: E402
 
@@ -236,7 +236,7 @@ def test_a_backend_that_is_a_function_counts_by_its_name():
 
 
 PARTS = {
-    "reading": ("warmgraph.torch.read._torch_walker.read", 0), "modes": ("warmgraph.torch.replay._modes.modes", 0), "facts": ("warmgraph.torch.replay._modes.facts", 0),
+    "reading": ("warmgraph.torch.read._call_reader.read", 0), "modes": ("warmgraph.torch.replay._modes.modes", 0), "facts": ("warmgraph.torch.replay._modes.facts", 0),
     "look-up": ("warmgraph.torch.replay._entry.found", 0), "regions": ("warmgraph.torch.replay._regions.regions_of", 0),
     "generator": ("warmgraph.torch.record._capture.generator_of", 0), "capture": ("warmgraph.torch.record._capture.captured", 0),
     "shadows": ("warmgraph.torch.record._recording.Shadows", 0), "copy": ("warmgraph.torch.record._copies.copied", 0),
@@ -505,7 +505,7 @@ def test_pytorchs_state_and_the_callers_tensors_are_as_they_were(fails, monkeypa
 def test_one_tensor_that_cannot_be_put_back_leaves_the_others_where_they_were():
     a, b = torch.ones(4), torch.ones(4)
     storages = {one.untyped_storage().data_ptr(): torch.zeros(4).untyped_storage() for one in (a, b)}
-    moved = _copies.MovedTensors([_torch_walker.Place("a", a, "elsewhere"), _torch_walker.Place("b", b, "elsewhere")], storages)
+    moved = _copies.MovedTensors([_tensor_readers.Place("a", a, "elsewhere"), _tensor_readers.Place("b", b, "elsewhere")], storages)
     before = a.data_ptr()
 
     class Stubborn:

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 from hostile_calls import X, Settings, refusal, replays, wrap  # noqa: E402
 from warmgraph import errors  # noqa: E402
-from warmgraph.torch.read import _torch_walker  # noqa: E402
+from warmgraph.torch.read import _tensor_readers  # noqa: E402
 from warmgraph.torch.replay import _torch_call  # noqa: E402
 
 
@@ -241,7 +241,7 @@ def test_what_cannot_be_followed_is_refused_and_the_result_is_the_functions(make
 
 
 def test_tensors_of_two_devices_are_refused_by_name():
-    on = [_torch_walker.Place(path, types.SimpleNamespace(device=torch.device("cuda", i)), "argument") for i, path in enumerate("ab")]
+    on = [_tensor_readers.Place(path, types.SimpleNamespace(device=torch.device("cuda", i)), "argument") for i, path in enumerate("ab")]
     with pytest.raises(errors.NotRecordable, match="b lies on cuda:1, a on cuda:0"):
         _torch_call.common_device(on)
 

@@ -16,7 +16,7 @@ import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph.core.serving._entry_metadata import each_fact  # noqa: E402
 from warmgraph.torch import GraphCache  # noqa: E402
-from warmgraph.torch.read import _installed_code, _shared_modules, _tensor_checks, _torch_walker  # noqa: E402
+from warmgraph.torch.read import _installed_code, _shared_modules, _tensor_checks, _tensor_readers  # noqa: E402
 from warmgraph.torch.replay import _regions  # noqa: E402
 
 Made = tuple[Any, Callable[[Any], Any]]  # (what lives as long as the table, a graph's function of its input)
@@ -403,7 +403,7 @@ def test_what_an_answer_changes_is_seen() -> None:
 
 
 def places(**tensors: Any) -> list[Any]:
-    return [_torch_walker.Place(path.replace("__", "."), one, "elsewhere") for path, one in tensors.items()]
+    return [_tensor_readers.Place(path.replace("__", "."), one, "elsewhere") for path, one in tensors.items()]
 
 
 def regions(walker: Any) -> list[Any]:

@@ -5,6 +5,7 @@ import collections
 import dataclasses
 import functools
 import gc
+import pathlib
 import random
 import sys
 import weakref
@@ -15,9 +16,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
+import warmgraph  # noqa: E402
 from warmgraph import errors  # noqa: E402
-from warmgraph.reading import _identity_checks, _native_snapshots  # noqa: E402
-from warmgraph.torch.read import _installed_code, _tensors, _torch_walker  # noqa: E402
+from warmgraph.reading import _identity_checks, _native_snapshots, _walker  # noqa: E402
+from warmgraph.torch.read import _call_reader, _installed_code, _module_readers, _tensors  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not _native_snapshots.is_possible(), reason="this Python's dictionaries are not looked at natively")
 
@@ -77,8 +79,8 @@ def run(module: Any, x: Any) -> Any:
     return module.linear(x), module.note, module.beside, module.config, module.other
 
 
-def read(module: Any, arguments: dict[str, Any] | None = None) -> _torch_walker.Walker:
-    return _torch_walker.read(_installed_code.TorchReached(run), arguments or {}, module)[0]
+def read(module: Any, arguments: dict[str, Any] | None = None) -> _walker.Walker:
+    return _call_reader.read(_installed_code.TorchReached(run), arguments or {}, module)[0]
 
 
 def with_tied() -> Any:
@@ -252,19 +254,57 @@ def test_a_change_while_it_is_read_is_seen() -> None:
     net.config = Changes()
     net._modules["other"]._modules["first"] = net._modules["other"]._modules.pop("linear")
     net._modules["other"]._modules["linear"] = torch.nn.Linear(4, 4)
-    walker = _torch_walker.Walker(_installed_code.TorchReached(run))
-    walker._into = walker.found.states
+    walker = _walker.Walker(_installed_code.TorchReached(run), _module_readers.TORCH)
+    walker.is_around = True
     walker.value("self", net)
     assert not _identity_checks.Held(walker.watched).is_same()
 
 
 def test_what_is_raised_is_raised_and_nothing_stays_open() -> None:
     net = Net(note=iter([1]), other=Net())
-    walker = _torch_walker.Walker(_installed_code.TorchReached(run))
-    walker._into = walker.found.states
+    walker = _walker.Walker(_installed_code.TorchReached(run), _module_readers.TORCH)
+    walker.is_around = True
     with pytest.raises(errors.NotRecordable, match="self.note"):
         walker.value("self", net)
-    assert walker.opened() == []
+    assert walker.opened == []
+
+
+def files_on_the_way_of(weight: Any, work: Callable[[], Any]) -> list[str]:
+    """The files of the package that run, one after another, from the first call that is given the weight until it ends."""
+    package, inside, found = str(pathlib.Path(warmgraph.__file__).parent), [], []
+
+    def note(frame: Any) -> None:
+        name = frame.f_code.co_filename
+        if name.startswith(package) and (not found or found[-1] != name):
+            found.append(name)
+
+    def look(frame: Any, event: str, argument: Any) -> None:
+        if event == "call":
+            code = frame.f_code
+            if not found and any(frame.f_locals.get(name) is weight for name in code.co_varnames[:code.co_argcount]):
+                inside.append(frame)
+            if inside:
+                note(frame)
+        elif event == "return" and inside:
+            if frame is inside[0]:
+                inside.clear()
+            else:
+                note(frame.f_back)
+
+    sys.setprofile(look)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return [name.removeprefix(package + "/") for name in found]
+
+
+def test_a_weight_comes_back_to_a_file_three_times_at_most() -> None:
+    net, reached = torch.nn.Linear(2, 2, bias=False), _installed_code.TorchReached(run)
+    _call_reader.read(reached, {}, net)
+    files = files_on_the_way_of(net.weight, lambda: _call_reader.read(reached, {}, net))
+    assert "torch/read/_tensor_readers.py" in files
+    assert len(files) - len(set(files)) <= 3, files
 
 
 def test_a_model_that_was_read_can_be_collected() -> None:

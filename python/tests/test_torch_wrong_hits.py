@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 from hostile_calls import X, Net, Settings, expect_apart, expect_noticed, refusal, replays, users, wrap  # noqa: E402
-from warmgraph.torch.read import _installed_code, _tensors, _torch_walker  # noqa: E402
+from warmgraph.torch.read import _call_reader, _installed_code, _tensors  # noqa: E402
 from warmgraph.torch.replay import _modes  # noqa: E402
 
 
@@ -401,7 +401,7 @@ def test_tensors_on_the_host_that_are_written_past_their_version_are_read_again(
         return x * table
 
     def watched() -> Any:
-        walker, _ = _torch_walker.read(_installed_code.TorchReached(work), {}, None)
+        walker, _ = _call_reader.read(_installed_code.TorchReached(work), {}, None)
         return walker.watched
 
     for write in (lambda: table.numpy().fill(2), lambda: table.data.fill_(3), lambda: table.add_(1)):

@@ -22,15 +22,15 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from warmgraph import NotRecordable, Tensor, Unsupported, cache_compile
-from warmgraph.calls import _side_effects
-from warmgraph.reading import _reached_code, _walker
+from warmgraph.calls import _array_call, _names, _side_effects
+from warmgraph.reading import _array_reader, _reached_code
 
 
 def f(x): return x
 
 
 def read(owner=None, **arguments):
-    return _walker.read(_reached_code.Reached(f), arguments, owner)
+    return _array_reader.read(_reached_code.Reached(f), arguments, owner)
 
 
 def paths(found) -> list[str]:
@@ -94,9 +94,9 @@ def test_facts_are_plain_text_in_one_line(tree):
 @settings(deadline=None)
 def test_arrays_are_replaced_where_they_are_and_nothing_else_is(tree):
     array, other = numpy.zeros(2), object()
-    assert _walker.rebuilt(tree, lambda value: value) is tree
+    assert _array_call.rebuilt(tree, lambda value: value) is tree
     given_tree = {"a": [tree, array], "b": (array,), "c": Meta([1], array)}
-    made = _walker.rebuilt(given_tree, lambda value: other if value is array else value)
+    made = _array_call.rebuilt(given_tree, lambda value: other if value is array else value)
     assert made["a"][0] is tree and made["a"][1] is other and made["b"] == (other,) and made["c"].mask is other
     assert given_tree["c"].mask is array and made["c"].sizes is given_tree["c"].sizes
 
@@ -151,12 +151,12 @@ class Model:
 def test_objects_are_read_as_far_as_code_names_them():
     model = Model()
     reached = _reached_code.Reached(model.forward)
-    found = _walker.read(reached, {}, model)
+    found = _array_reader.read(reached, {}, model)
     facts = found.facts
     assert facts["self.layers[1].width"] == "int 2"
     assert not any("unused" in path or "lock" in path for path in facts)
     model.layers[1].width = 3
-    assert _walker.read(reached, {}, model).facts["self.layers[1].width"] == "int 3"
+    assert _array_reader.read(reached, {}, model).facts["self.layers[1].width"] == "int 3"
     assert {"forward", "__call__", "helper"} <= {one.__name__ for one in found.reached.functions}
 
 
@@ -169,7 +169,7 @@ def uses_global(x):
 
 def test_globals_and_closures_are_read(monkeypatch):
     def facts():
-        return _walker.read(_reached_code.Reached(uses_global), {}, None).facts
+        return _array_reader.read(_reached_code.Reached(uses_global), {}, None).facts
 
     assert facts()["test_walk.FACTOR"] == "int 3"
     monkeypatch.setitem(globals(), "FACTOR", 4)
@@ -179,7 +179,7 @@ def test_globals_and_closures_are_read(monkeypatch):
     def closes(x):
         return x, inside
 
-    assert _walker.read(_reached_code.Reached(closes), {}, None).facts["closes.inside[1]"] == "int 2"
+    assert _array_reader.read(_reached_code.Reached(closes), {}, None).facts["closes.inside[1]"] == "int 2"
 
 
 def test_host_arrays_of_the_object_are_compared_by_contents():
@@ -190,12 +190,12 @@ def test_host_arrays_of_the_object_are_compared_by_contents():
     holder = Holder()
     holder.table = numpy.arange(4)
     reached = _reached_code.Reached(holder.run)
-    before = _walker.read(reached, {}, holder).facts
+    before = _array_reader.read(reached, {}, holder).facts
     holder.table[2] = 9
-    assert _walker.read(reached, {}, holder).facts != before
+    assert _array_reader.read(reached, {}, holder).facts != before
     holder.table = numpy.zeros(100_000)
     with pytest.raises(NotRecordable, match="self.table is an array of 800000 bytes in host memory"):
-        _walker.read(reached, {}, holder)
+        _array_reader.read(reached, {}, holder)
 
 
 def doubled(function):
@@ -254,7 +254,7 @@ class Plain:
 
 def uses_all_facts(**more):
     arguments = {"callback": callback, "config": Plain(width=1, other=2), **more}
-    found = _walker.read(_reached_code.Reached(uses_all), arguments, None)
+    found = _array_reader.read(_reached_code.Reached(uses_all), arguments, None)
     return {**found.facts, "code": found.reached.digest()}
 
 
@@ -310,18 +310,18 @@ def test_functions_of_one_name_have_paths_of_their_own():
     def both(x):
         return one(x) + other(x)
 
-    facts = _walker.read(_reached_code.Reached(both), {"inner": 7}, None).facts
+    facts = _array_reader.read(_reached_code.Reached(both), {"inner": 7}, None).facts
     assert {facts["inner"], facts["inner~2.factor"], facts["inner~3.factor"]} == {"int 7", "int 1", "int 2"}
 
 
 def test_earlier_calls_do_not_change_what_a_call_is():
     reached = _reached_code.Reached(callback)
-    alone = _walker.read(_reached_code.Reached(callback), {"config": Plain(width=1)}, None)
-    _walker.read(reached, {"config": Layer(1), "x": uses_global}, None)
-    after = _walker.read(reached, {"config": Plain(width=1)}, None)
+    alone = _array_reader.read(_reached_code.Reached(callback), {"config": Plain(width=1)}, None)
+    _array_reader.read(reached, {"config": Layer(1), "x": uses_global}, None)
+    after = _array_reader.read(reached, {"config": Plain(width=1)}, None)
     assert (after.facts, after.reached.digest()) == (alone.facts, alone.reached.digest())
     for _ in range(100):
-        _walker.read(reached, {"config": lambda: None}, None)
+        _array_reader.read(reached, {"config": lambda: None}, None)
     assert len(reached._larger) <= 32
 
 
@@ -382,7 +382,7 @@ class Slotted:
 
 
 def test_slots_are_read_also_private_ones():
-    facts = _walker.read(_reached_code.Reached(Slotted.get), {}, Slotted(5)).facts
+    facts = _array_reader.read(_reached_code.Reached(Slotted.get), {}, Slotted(5)).facts
     assert facts == {"self": "test_walk.Slotted", "self._Slotted__private": "int 5"}
 
 
@@ -394,18 +394,18 @@ class Table(list):
 def test_containers_of_ones_own_have_attributes():
     tables = [Table([1]), Table([1])]
     tables[0].factor, tables[1].factor = 2, 3
-    facts = [_walker.read(_reached_code.Reached(Table.look), {}, table).facts for table in tables]
+    facts = [_array_reader.read(_reached_code.Reached(Table.look), {}, table).facts for table in tables]
     assert facts[0]["self[0]"] == "int 1" and facts[0]["self.factor"] == "int 2" and facts[0] != facts[1]
 
 
 @given(st.lists(st.text(max_size=6) | st.sampled_from(["x[0]", "x.0", "x['a']", "x[a]", "x" * 300, "größe"]), unique=True, max_size=8))
 @settings(deadline=None)
 def test_arrays_have_names_that_the_library_takes(paths):
-    names = _walker.binding_names(paths)
+    names = _names.binding_names(paths)
     assert list(names) == paths and len(set(names.values())) == len(paths)
     assert all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", name) for name in names.values())
-    assert names == {path: _walker.binding_names(paths[::-1])[path] for path in paths}
-    assert _walker.binding_names(["self.weights[0]", "kv['a'][1]"]) == {"self.weights[0]": "self.weights.0", "kv['a'][1]": "kv.a.1"}
+    assert names == {path: _names.binding_names(paths[::-1])[path] for path in paths}
+    assert _names.binding_names(["self.weights[0]", "kv['a'][1]"]) == {"self.weights[0]": "self.weights.0", "kv['a'][1]": "kv.a.1"}
 
 
 @pytest.mark.parametrize("value", [threading.Lock(), open("/dev/null"), iter([1]), {object(): 1}, {frozenset({1}): 2}])
@@ -429,6 +429,6 @@ def test_arrays_of_pytorch_are_refused_by_name():
 
 
 def test_names_become_folders():
-    assert _walker.folder_name("<lambda>") == "_lambda_"
-    assert _walker.folder_name("../..") == "_"
+    assert _names.folder_name("<lambda>") == "_lambda_"
+    assert _names.folder_name("../..") == "_"
     assert Tensor(3, "float32") == Tensor([3], numpy.float32)

@@ -1,10 +1,10 @@
-"""Kinds of arrays that a function may be called with. A framework adds its own by `add_reader` (the seam for PyTorch)."""
+"""Kinds of arrays that a function may be called with."""
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, Optional, Protocol
+from typing import Any, Callable, Protocol
 
-from warmgraph import errors
+from warmgraph import dtypes, errors
 from warmgraph.arrays._device import Array, Device
 
 
@@ -61,17 +61,8 @@ class HostArgument:
             self.value[...] = array.numpy()
 
 
-Reader = Callable[[Any], Optional[ArrayArgument]]
-_readers: list[Reader] = []
-
-
-def add_reader(reader: Reader) -> None:
-    """`reader(value)`: an ArrayArgument for an array of its framework's, None for anything else. Asked before those that are there already."""
-    _readers.insert(0, reader)
-
-
 def argument_of(value: Any) -> ArrayArgument | None:
-    for reader in _readers:
+    for reader in _READERS:
         leaf = reader(value)
         if leaf is not None:
             return leaf
@@ -115,8 +106,6 @@ def _numpy_arrays(value: Any) -> ArrayArgument | None:
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(value, numpy.ndarray):
         return None
-    from warmgraph import dtypes
-
     dtypes.canonical(value.dtype)
     return HostArgument(value)
 
@@ -145,5 +134,4 @@ def _torch(value: Any) -> ArrayArgument | None:
     return None
 
 
-for _reader in (_dlpack, _numpy_arrays, _device_arrays, _torch):
-    add_reader(_reader)
+_READERS = (_torch, _device_arrays, _numpy_arrays, _dlpack)

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import threading
 import weakref
-from typing import Any, Iterable, Mapping, Protocol
+from typing import Any, Callable, Iterable, Mapping, Protocol
 
 from warmgraph import errors
 from warmgraph.arrays import _run
@@ -21,7 +21,8 @@ from warmgraph.arrays._shapes import Tensor
 from warmgraph.calls._side_effects import Changed, difference
 from warmgraph.core.cache._cache import Function, Spec
 from warmgraph.core.cache._pools import Pool
-from warmgraph.reading import _walker
+from warmgraph.reading._array_reader import facts_of_arguments
+from warmgraph.reading._walker import Found
 
 RESULT = "return"  # outputs' path: a word that is no argument's name
 
@@ -31,7 +32,7 @@ class Wrapped(Protocol):
 
     options: Any
 
-    def _read(self, bound: dict[str, Any], is_tolerant: bool = False) -> _walker.Found: ...
+    def _read(self, bound: dict[str, Any], is_tolerant: bool = False) -> Found: ...
     def _call_function(self, arguments: dict[str, Any]) -> Any: ...
 
 
@@ -90,7 +91,7 @@ class ArrayCall:
 
     wrapped: Wrapped
     bound: dict[str, Any]
-    found: _walker.Found
+    found: Found
     device: Device
     names: dict[str, str] = dataclasses.field(default_factory=dict)  # the library's, of arrays and scalars by path
     values: dict[str, Any] = dataclasses.field(default_factory=dict)  # arrays and numbers by the library's names
@@ -113,7 +114,7 @@ class ArrayCall:
     def enqueue(self, run: Run, numbers: Mapping[str, Any]) -> None:
         """Runs the function, and copies what it returned to where the outputs are."""
         arguments = copy.copy(self.bound)
-        arguments.update({name: numbers[name] if name in numbers else _walker.rebuilt(value, self._given) for name, value in self.bound.items()})
+        arguments.update({name: numbers[name] if name in numbers else rebuilt(value, self._given) for name, value in self.bound.items()})
         copies = {name: value for name, value in arguments.items() if value is not self.bound[name] and name not in numbers}
         before = self._facts_of(copies)
         returned = self.wrapped._call_function(arguments)
@@ -137,9 +138,7 @@ class ArrayCall:
 
     def _facts_of(self, copies: dict[str, Any]) -> dict[str, str]:
         """Lists and dicts in which host arrays were replaced are copies, whose changes nobody else would see."""
-        walker = _walker.Walker(self.found.reached, is_tolerant=True)  # the answer is the caller's, whatever it left here
-        walker.arguments(copies)
-        return walker.found.facts
+        return facts_of_arguments(self.found.reached, copies)  # tolerant: the answer is the caller's, whatever it left here
 
     def _copy_out(self, run: Run, path: str, tensor: Tensor, array: Any, output: Array) -> None:
         if not isinstance(array, Array) or (array.shape, array.dtype) != (tensor.shape, tensor.dtype):
@@ -179,3 +178,32 @@ class Taken:
         array = kept.pop(0) if kept else self.device.empty(wanted.shape, wanted.dtype)
         self.staging.setdefault(wanted, []).append(array)
         return array
+
+
+def rebuilt(value: Any, replace: Callable[[Any], Any]) -> Any:
+    """A copy of lists, tuples, dicts and data classes in which `replace` gives arrays; the very object where nothing in it changes."""
+    given = replace(value)
+    if given is not value:
+        return given
+    if isinstance(value, (list, tuple)):
+        items = [rebuilt(one, replace) for one in value]
+        if all(one is other for one, other in zip(items, value)):
+            return value
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    if isinstance(value, dict):
+        pairs = {key: rebuilt(one, replace) for key, one in value.items()}
+        return value if all(pairs[key] is value[key] for key in value) else _like_dict(value, pairs)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        changed = {name: rebuilt(one, replace) for name, one in fields.items()}
+        if all(changed[name] is one for name, one in fields.items()):
+            return value
+        copy = object.__new__(type(value))
+        for name, one in {**getattr(value, "__dict__", {}), **changed}.items():
+            object.__setattr__(copy, name, one)
+        return copy
+    return value
+
+
+def _like_dict(value: Any, pairs: dict[Any, Any]) -> Any:
+    return pairs if type(value) is dict else type(value)(pairs)

@@ -20,15 +20,16 @@ from warmgraph.arrays._array_arguments import OfTorch, expect_apart
 from warmgraph.arrays._device import Array, Device, Program
 from warmgraph.arrays._run import Run
 from warmgraph.arrays._shapes import Tensor, like
-from warmgraph.calls import _refusals
-from warmgraph.calls._array_call import RESULT, ArrayCall, Taken, ArrayVariant, flat
+from warmgraph.calls import _names, _refusals
+from warmgraph.calls._array_call import RESULT, ArrayCall, ArrayVariant, Taken, flat, rebuilt
 from warmgraph.calls._side_effects import Changed, Changes
 from warmgraph.calls._steady_calls import OTHERWISE
 from warmgraph.config import Config, unknown_option
 from warmgraph.core.binding import _fork, _frameworks
 from warmgraph.core.cache._cache import Report, Scalar, Spec
 from warmgraph.core.cache._pools import Where, folder_of, pool_of
-from warmgraph.reading import _plain_values, _reached_code, _walker
+from warmgraph.reading import _array_reader, _plain_values, _reached_code
+from warmgraph.reading._walker import Found
 
 _log = logging.getLogger("warmgraph")
 HALVES = ("forward", "backward")
@@ -237,9 +238,9 @@ class CachedFunction:
                 self._shared.reached = _reached_code.Reached(self._function)
             return self._shared.reached
 
-    def _read(self, bound: dict[str, Any], is_tolerant: bool = False) -> _walker.Found:
+    def _read(self, bound: dict[str, Any], is_tolerant: bool = False) -> Found:
         with self._shared.lock:  # reading may meet further code
-            return _walker.read(self._reach(), bound, getattr(self._function, "__self__", None), self.options.scalars, is_tolerant)
+            return _array_reader.read(self._reach(), bound, getattr(self._function, "__self__", None), self.options.scalars, is_tolerant)
 
     def _call_function(self, arguments: dict[str, Any]) -> Any:
         assert self._function is not None
@@ -269,7 +270,7 @@ class CachedFunction:
                 positional.append(arguments[name])
         return function(*positional, **named)
 
-    def _answered(self, bound: dict[str, Any], found: _walker.Found) -> Any:
+    def _answered(self, bound: dict[str, Any], found: Found) -> Any:
         call = ArrayCall(self, bound, found, self._device(found))
         staging: dict[Any, list[Array]] = {}
         spare: dict[Any, list[Array]] = {}
@@ -306,14 +307,14 @@ class CachedFunction:
                 self._shared.changing.add(why.change.path)
                 self._shared.refused_facts[self._steady_facts(call.found)] = str(why)
 
-    def _steady_facts(self, found: _walker.Found) -> tuple[tuple[str, str], ...]:
+    def _steady_facts(self, found: Found) -> tuple[tuple[str, str], ...]:
         return tuple(pair for pair in found.facts.items() if pair[0] not in self._shared.changing)
 
     def _place(self, call: ArrayCall, taken: Taken) -> None:
         """Device memory of everything that the call touches."""
         expect_apart([(name, leaf.value) for name, leaf in call.found.arguments if leaf.is_host])
         declared = [path for path, one in flat(RESULT, call.result) if isinstance(one, Tensor)]
-        call.names = _walker.binding_names([*(path for path, _ in call.found.leaves()), *declared, *self.options.scalars])
+        call.names = _names.binding_names([*(path for path, _ in call.found.leaves()), *declared, *self.options.scalars])
         for path, leaf in call.found.leaves():
             array = leaf.on(call.device, taken.array)
             call.values[call.names[path]] = call.given[id(leaf.value)] = array
@@ -342,7 +343,7 @@ class CachedFunction:
                 return array.numpy() if hosted else array
             return value
 
-        return _walker.rebuilt(call.result, filled)
+        return rebuilt(call.result, filled)
 
     def _as_it_is(self, bound: dict[str, Any], why: str) -> Any:
         """What cannot be recorded runs all the same, on the caller's memory."""
@@ -373,7 +374,7 @@ class CachedFunction:
         outputs = self.options.outputs
         return self._called(outputs, dict(bound)) if callable(outputs) else outputs
 
-    def _device(self, found: _walker.Found) -> Device:
+    def _device(self, found: Found) -> Device:
         if isinstance(self.options.device, Device):
             return self.options.device
         if isinstance(self.options.device, str):
@@ -393,7 +394,7 @@ class CachedFunction:
         return [self._name(), *(half_of(self._name(), half) for half in HALVES if self.options.pair)]
 
     def _name_of_itself(self) -> str:
-        return _walker.folder_name(getattr(self._function, "__name__", self._description))
+        return _names.folder_name(getattr(self._function, "__name__", self._description))
 
     def _where(self) -> Where:
         options = self.options
@@ -405,13 +406,13 @@ class CachedFunction:
             return self._name_of_itself()
         owner = getattr(self._function, "__self__", None)
         if owner is not None:
-            return _walker.folder_name((owner if isinstance(owner, type) else type(owner)).__name__)
+            return _names.folder_name((owner if isinstance(owner, type) else type(owner)).__name__)
         module = getattr(self._function, "__module__", None) or "main"
         if module == "__main__":
             module = os.path.splitext(os.path.basename(getattr(sys.modules["__main__"], "__file__", None) or "main"))[0]
-        return _walker.folder_name(module.rpartition(".")[2])
+        return _names.folder_name(module.rpartition(".")[2])
 
-    def _version(self, found: _walker.Found) -> str:
+    def _version(self, found: Found) -> str:
         return self.options.version or f"python {found.reached.digest()}"
 
     def _key(self, call: ArrayCall) -> tuple[Any, ...]:
@@ -434,7 +435,7 @@ class CachedFunction:
                 variants[key] = ArrayVariant(pool_of(self._where()), self._name(), call.device, spec)
             return variants[key]
 
-    def _read_only(self, found: _walker.Found) -> list[str]:
+    def _read_only(self, found: Found) -> list[str]:
         states = {name for name, _ in found.states}
         for name in self.options.read_only:
             if name not in states:
@@ -516,7 +517,7 @@ def _unpickled(description: str, options: dict[str, Any]) -> CachedFunction:
 
 def half_of(name: str, half: str) -> str:
     """What a half of a pair is called in the cache."""
-    return f"{name[:_walker.LONGEST_NAME - 1 - len(half)]}.{half}"
+    return f"{name[:_names.LONGEST_NAME - 1 - len(half)]}.{half}"
 
 
 def _described(func: Any) -> str:

@@ -6,7 +6,6 @@ import atexit
 import ctypes
 import dataclasses
 import logging
-import os
 import threading
 from typing import Any, Callable, Protocol
 

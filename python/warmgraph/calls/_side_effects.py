@@ -1,4 +1,4 @@
-"""Facts of a call, before and after: plain values by path (reading/_walker.py, torch/read/_torch_walker.py), of which a replay changes none."""
+"""Facts of a call, before and after: plain values by path (reading/_walker.py, torch/read/_call_reader.py), of which a replay changes none."""
 from __future__ import annotations
 
 import dataclasses

@@ -1,6 +1,7 @@
 """What objects and classes store."""
 from __future__ import annotations
 
+import copyreg
 import dataclasses
 import enum
 import functools
@@ -62,6 +63,11 @@ def stored_by(kind: type) -> Stored:
             _known_stored.clear()
         _known_stored[id(kind)] = known
     return known
+
+
+def leave_slot_names(kind: type) -> None:
+    """As a first deep copy does, which would make another class of it later."""
+    copyreg._slotnames(kind)  # type: ignore[attr-defined]
 
 
 @dataclasses.dataclass

@@ -11,14 +11,14 @@ from warmgraph.calls._cached_function import CachedFunction
 from warmgraph.core.binding import _frameworks
 from warmgraph.torch.calls._torch_function import TorchFunction
 from warmgraph.torch.pairs._pairs import PairFunction
-from warmgraph.torch.read import _modules, _torch_walker
+from warmgraph.torch.read import _call_reader, _modules
 from warmgraph.torch.record import _mega_cache
 from warmgraph.torch.replay import _pausing, _preload
 
 
 class TorchFramework:
     def is_call(self, owner: Any, values: Iterable[Any]) -> bool:
-        return _torch_walker.is_torch_call(owner, values)
+        return _call_reader.is_torch_call(owner, values)
 
     def function_of(self, wrapped: CachedFunction) -> TorchFunction:
         return (PairFunction if wrapped.options.pair else TorchFunction)(wrapped)

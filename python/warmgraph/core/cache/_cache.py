@@ -10,7 +10,6 @@ import weakref
 from typing import Any, Callable, Mapping, Sequence
 
 from warmgraph import config as _config, dtypes, errors
-from warmgraph.arrays import _run
 from warmgraph.arrays._device import Array, Device, Program
 from warmgraph.arrays._run import Run
 from warmgraph.arrays._shapes import Tensor, pointer_array
@@ -217,9 +216,6 @@ class Cache(Handle):
     def summary(self) -> str:
         """One line: hits, misses, time saved."""
         return library().text("wg_cache_summary", self.pointer)
-
-    def miss_reasons(self) -> list[str]:
-        return library().text("wg_cache_miss_reasons", self.pointer).splitlines()
 
     def readable(self, function: str) -> str:
         """The function's entries as text, as `warmgraph show`."""

@@ -8,7 +8,7 @@ import threading
 from typing import Any, Iterable, Mapping, Sequence
 
 from warmgraph import errors
-from warmgraph.arrays._array_arguments import expect_apart, argument_of
+from warmgraph.arrays._array_arguments import argument_of, expect_apart
 from warmgraph.arrays._device import Array, Device, stream_view
 from warmgraph.arrays._shapes import Tensor
 from warmgraph.config import Config

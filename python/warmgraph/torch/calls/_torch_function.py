@@ -20,8 +20,9 @@ from warmgraph.calls._steady_calls import OTHERWISE, Tests
 from warmgraph.core.binding import _fork
 from warmgraph.core.cache._pools import pool_of
 from warmgraph.reading import _plain_values, _reached_code
-from warmgraph.torch.read import _custom_operators, _installed_code, _modules, _torch_walker
-from warmgraph.torch.read._torch_walker import Place, Walker
+from warmgraph.reading._walker import Walker
+from warmgraph.torch.read import _call_reader, _custom_operators, _installed_code, _modules
+from warmgraph.torch.read._tensor_readers import Place
 from warmgraph.torch.record import _compiler, _mega_cache, _operators, _recording
 from warmgraph.torch.replay import (
     _borrowed_results, _bound_call, _declarations, _entry, _fact_lists, _garbage_collection, _launching, _modes, _moved_tensors, _outputs,
@@ -29,7 +30,7 @@ from warmgraph.torch.replay import (
 )
 from warmgraph.torch.replay._bound_call import BoundCall, TorchVariant
 from warmgraph.torch.replay._regions import Region
-from warmgraph.torch.replay._torch_call import TorchCall, Surroundings, common_device
+from warmgraph.torch.replay._torch_call import Surroundings, TorchCall, common_device
 
 _log = logging.getLogger("warmgraph")
 _lock = threading.RLock()
@@ -294,7 +295,7 @@ class TorchFunction:
             return self._read_all(owner, arguments), None, None
 
     def _read_quickly(self, owner: Any, arguments: dict[str, Any], around: Surroundings) -> tuple[TorchCall, Any]:
-        walker = _torch_walker.read_arguments(around.reached, arguments)
+        walker = _call_reader.read_arguments(around.reached, arguments)
         inputs, modes = _regions.regions_of(walker.places), _modes.modes()
         call = TorchCall(arguments, owner, walker, around, inputs + around.regions, common_device(walker.places + around.places), modes, walker)
         return call, self._key(call)
@@ -342,7 +343,7 @@ class TorchFunction:
         return self._walked(owner, arguments)
 
     def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _installed_code.TorchReached]:
-        return _torch_walker.read(self.reached, arguments, owner, _custom_operators.operators_of(self.reached))
+        return _call_reader.read(self.reached, arguments, owner, _custom_operators.operators_of(self.reached))
 
     def version(self, wrapped: CachedFunction, call: TorchCall) -> str:
         return wrapped.options.version or f"torch {call.around.reached.digest()}"

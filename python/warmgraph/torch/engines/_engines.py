@@ -12,19 +12,19 @@ from typing import Any, Callable, Mapping, Sequence, Tuple, Union
 import torch
 
 from warmgraph import errors
-from warmgraph.calls import _refusals
+from warmgraph.calls import _names, _refusals
 from warmgraph.calls._cached_function import CachedFunction, Options
 from warmgraph.calls._side_effects import difference
 from warmgraph.config import Config, unknown_option
-from warmgraph.reading import _reached_code, _walker
+from warmgraph.reading import _reached_code
+from warmgraph.reading._walker import Walker
 from warmgraph.torch.calls._torch_function import TorchFunction
-from warmgraph.torch.read import _custom_operators, _installed_code, _shared_modules, _torch_walker
-from warmgraph.torch.read._torch_walker import Walker
+from warmgraph.torch.read import _call_reader, _custom_operators, _installed_code, _shared_modules
 from warmgraph.torch.record import _capture, _mega_cache, _recording
 from warmgraph.torch.replay import _garbage_collection, _launching, _moved_tensors, _pausing, _preload, _regions, _surrounding_work
 from warmgraph.torch.replay._bound_call import BoundCall
 from warmgraph.torch.replay._regions import Region
-from warmgraph.torch.replay._torch_call import TorchCall, Surroundings
+from warmgraph.torch.replay._torch_call import Surroundings, TorchCall
 
 _log = logging.getLogger("warmgraph")
 Key = Union[str, int, Tuple[Union[str, int], ...]]
@@ -135,7 +135,7 @@ class GraphCache:
             _preload.begin(wrapped, torch.cuda.current_device(), self._all())
 
     def _all(self) -> str:
-        return f"{_walker.folder_name(self.name)}-*"
+        return f"{_names.folder_name(self.name)}-*"
 
     def _wrapped(self, key: Key, forward_fn: Callable[[], Any]) -> CachedFunction:
         if not callable(forward_fn):
@@ -291,7 +291,7 @@ class EngineFunction(TorchFunction):
 
     def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _installed_code.TorchReached]:
         # After an answer nothing is taken to be as it was.
-        return _torch_walker.read(self.reached, arguments, owner, {**_custom_operators.operators_of(self.reached), **self._states}, None if self._is_all_read else self._known)
+        return _call_reader.read(self.reached, arguments, owner, {**_custom_operators.operators_of(self.reached), **self._states}, None if self._is_all_read else self._known)
 
 
 def _free(bound: BoundCall, kept: list[Any]) -> None:
@@ -327,7 +327,7 @@ def checked_options(who: str, more: Sequence[str], name: str, *, cache_dir: Any,
 
 def wrapped_by(options: Mapping[str, Any], name: str, function: Callable[..., Any]) -> CachedFunction:
     """A function of the cache, with a folder of this name."""
-    return CachedFunction(function, Options(**{**options, "config": options["config"].copy(), "name": _walker.folder_name(name)}))
+    return CachedFunction(function, Options(**{**options, "config": options["config"].copy(), "name": _names.folder_name(name)}))
 
 
 def folder_of(captures: Any) -> str | None:

@@ -16,13 +16,12 @@ from typing import Any, Callable, Mapping, Sequence
 import torch
 
 from warmgraph import errors
-from warmgraph.calls import _refusals
+from warmgraph.calls import _names, _refusals
 from warmgraph.calls._cached_function import CachedFunction
-from warmgraph.reading import _walker
 from warmgraph.torch.calls._torch_function import TorchFunction
 from warmgraph.torch.engines import _engines
-from warmgraph.torch.read import _tensors, _torch_walker
-from warmgraph.torch.read._torch_walker import Place
+from warmgraph.torch.read import _call_reader, _tensors
+from warmgraph.torch.read._tensor_readers import Place
 from warmgraph.torch.record import _caller_frames, _capture, _copied_graph, _operators, _recording
 from warmgraph.torch.replay import _entry, _launching, _modes, _moved_tensors, _outputs, _pausing, _regions, _surrounding_work
 from warmgraph.torch.replay._torch_call import TorchCall, common_device
@@ -191,9 +190,9 @@ class Recorder:
 
     def _name_of(self, frame: types.FrameType, variables: dict[str, Any]) -> str:
         if self._key is None:
-            return self._numbered(f"{self._name}-{_walker.folder_name(frame.f_code.co_name.strip('<>'))}")
+            return self._numbered(f"{self._name}-{_names.folder_name(frame.f_code.co_name.strip('<>'))}")
         key = _engines.checked_key(self._key(types.MappingProxyType({**frame.f_locals, **variables})))
-        name = _walker.folder_name(f"{self._name}-{_engines.text_of(key)}")
+        name = _names.folder_name(f"{self._name}-{_engines.text_of(key)}")
         count = self._counts[name]
         self._counts[name] += 1
         return f"{name}-{count + 1}" if count else name
@@ -263,7 +262,7 @@ class _Seen:
         self._function = _Function(wrapped, name)
         self.scratch, self.free_blocks = _capture.memory_of(graph.pool(), begun.free)
         given, around = _caller_frames.split(variables)
-        walker, reached = _torch_walker.read(self._function.reached, given, None, around, is_tolerant=True)
+        walker, reached = _call_reader.read(self._function.reached, given, None, around, is_tolerant=True)
         made = [place for place in walker.places if not begun.had(place.tensor) and self._is_in_pool(place)]
         # What earlier graphs left in the pool is this one's scratch: whether it reads that is tried.
         walker.places[:] = [place for place in walker.places if not self._is_in_pool(place)]

@@ -12,7 +12,7 @@ from warmgraph.arrays import _array_arguments
 from warmgraph.calls._cached_function import CachedFunction
 from warmgraph.calls._steady_calls import Tests
 from warmgraph.core.binding import _c
-from warmgraph.reading import _native_snapshots, _plain_values, _stored_attributes, _walker
+from warmgraph.reading import _native_snapshots, _plain_values, _stored_attributes, _value_readers
 from warmgraph.torch.read import _installed_code, _tensors
 
 _MOST = 1024  # tests
@@ -81,7 +81,7 @@ class _Writer:
     def _is_fixed(self, value: enum.Enum) -> bool:
         """It holds nothing that can be written."""
         return self._reached.is_library(type(value).__module__, None) \
-            or isinstance(value.value, _plain_values.KINDS) and not vars(value).keys() - _walker._OF_ENUMERATORS
+            or isinstance(value.value, _plain_values.KINDS) and not vars(value).keys() - _value_readers.OF_ENUMERATORS
 
     def _met(self, register: int, value: Any) -> None:
         if id(value) in self._seen:  # the walk says where it was met first
@@ -114,7 +114,7 @@ class _Writer:
     def _attributes(self, register: int, value: Any) -> None:
         """Of a plain object: all of them, which are more than the walk may read."""
         kind = type(value)
-        if callable(value) or isinstance(value, _OTHERS) or _array_arguments.argument_of(value) is not None or _walker._text_of(value) is not None or _stored_attributes.slots(kind) \
+        if callable(value) or isinstance(value, _OTHERS) or _array_arguments.argument_of(value) is not None or _value_readers.text_of(value) is not None or _stored_attributes.slots(kind) \
                 or "__getattribute__" in {name for one in kind.__mro__[:-1] for name in one.__dict__} or type(getattr(value, "__dict__", None)) is not dict:
             raise NoTests
         self._class(kind)

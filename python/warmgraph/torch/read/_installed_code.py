@@ -3,7 +3,6 @@ of a module by all its methods."""
 from __future__ import annotations
 
 import contextlib
-import copyreg
 import dataclasses
 import enum
 import hashlib
@@ -171,11 +170,6 @@ def _digests_anew(kind: type, functions: list[tuple[types.FunctionType, types.Co
         if isinstance(function, types.FunctionType):
             functions.append((function, function.__code__))
             yield hashlib.sha256(f"{kind.__module__}.{kind.__qualname__}.{name} ".encode() + _code_objects.code_digest(function.__code__)).digest()
-
-
-def leave_slot_names(kind: type) -> None:
-    """As a first deep copy does, which would make another class of it later."""
-    copyreg._slotnames(kind)  # type: ignore[attr-defined]
 
 
 def version_of(package: str) -> str:

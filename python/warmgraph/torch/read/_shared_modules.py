@@ -4,13 +4,39 @@ from __future__ import annotations
 
 import types
 import weakref
+from typing import Any
 
 import torch
 
 from warmgraph import errors
-from warmgraph.reading import _reached_code
+from warmgraph.reading import _identity_checks, _reached_code
+from warmgraph.reading._walker import Walker
 from warmgraph.torch.read import _installed_code
-from warmgraph.torch.read._torch_walker import ModulePart, Walker
+from warmgraph.torch.read._module_readers import TORCH, read_module
+from warmgraph.torch.read._tensor_checks import TensorChecks
+
+
+class ModulePart:
+    """What a walk of its own found of one module. Whoever holds it holds the module, and nothing of the function that it was read for."""
+
+    def __init__(self, walker: Walker, path: str, module: torch.nn.Module, packages: dict[str, None]) -> None:
+        self.path = path
+        self.packages, self._module, self._open = packages, module, list(walker.opened)
+        self.facts, self.objects, self.places, self.watched = walker.found.facts, walker.objects, walker.places, walker.watched
+        self.classes, self.functions, self.compiled_via = walker.classes, walker.functions, walker.compiled_via
+        self.read, self.tensors, self.watched_classes = walker.read, walker.arrays, walker.watched_classes
+        self.ids = self.read.keys() | self.tensors.keys()
+        self.is_whole = not (walker.found.programs or walker.found.devices)  # all that there is to it is here
+        self._held = _identity_checks.Held([*self.watched, *self.watched_classes.values()])
+        self._looks = TensorChecks(one.tensor for one in self.places)
+        # For _regions.py: (where and how large their storages were, the regions, their ids), and what these say.
+        self.regions: tuple[Any, list[Any], frozenset[int]] | None = None
+        self.memory: dict[str, str] | None = None
+        self.listed: tuple[dict[str, str], list[str], str] | None = None  # for _fact_lists.py: (all facts of both, their texts, as a list)
+
+    def is_same(self, opened: list[int]) -> bool:
+        """opened: ids of the objects around it."""
+        return self._open == opened and self._held.is_same() and self._looks.are_same()
 
 
 class SharedModules:
@@ -50,18 +76,44 @@ class SharedModules:
         if place not in self._entangled:
             key = (*place, frozenset(walker.reached.names))
             part = self._parts.get(key)
-            if part is None or not part.is_same(walker.opened()):
+            if part is None or not part.is_same(walker.opened):
                 try:
                     part = self._parts[key] = _read_apart(walker, path, module)
                 except errors.NotRecordable:  # the walk itself says so, and keeps what it met before
                     part = None
-            if part is not None and walker.takes(part):
+            if part is not None and _take(walker, part):
                 walker.reached.packages.update(part.packages)
                 return
             self._entangled.add(place)
-        walker.read_module(path, module)
+        read_module(walker, path, module)
 
 
 def _read_apart(walker: Walker, path: str, module: torch.nn.Module) -> ModulePart:
+    """By a walk of its own, which has met nothing before."""
     with walker.reached.noted() as packages:
-        return ModulePart(walker.read_apart(path, module), path, module, packages)
+        one = Walker(walker.reached, TORCH)
+        one.is_around, one.opened = True, list(walker.opened)
+        one.stored, one.values_of_classes, one.known_classes = walker.stored, walker.values_of_classes, walker.known_classes
+        read_module(one, path, module)
+        return ModulePart(one, path, module, packages)
+
+
+def _take(walker: Walker, part: ModulePart) -> bool:
+    """What a part holds, as if the walk had found it; not where both met an object: its first path is the one that counts."""
+    if not (part.is_whole and part.ids.isdisjoint(walker.read) and part.ids.isdisjoint(walker.arrays)):
+        return False
+    walker.parts.append(part)
+    walker.taken.append((len(walker.places), part))
+    kept: tuple[tuple[dict[Any, Any], dict[Any, Any]], ...] = (
+        (walker.found.facts, part.facts), (walker.objects, part.objects), (walker.read, part.read), (walker.arrays, part.tensors),
+        (walker.functions, part.functions))
+    for held, more in kept:
+        held.update(more)
+    walker.places += part.places
+    walker.watched += part.watched
+    walker.compiled_via |= part.compiled_via
+    for kind, is_constructed in part.classes.items():
+        walker.classes[kind] = is_constructed or walker.classes.get(kind, False)
+    for one, watched in part.watched_classes.items():
+        walker.watched_classes.setdefault(one, watched)
+    return True

@@ -70,6 +70,15 @@ def why_unusable(tensor: torch.Tensor) -> str:
     return ""
 
 
+def read(tensor: torch.Tensor, may_be_hosts: bool) -> tuple[str, bool]:
+    """(what a fact says of it, whether its memory can be followed). Where it cannot: (why, False), or ("", False) of a plain one in the host's
+    memory. may_be_hosts: such a one counts by its contents."""
+    if may_be_hosts and tensor.device.type == "cpu" != DEVICE_TYPE and type(tensor) in PLAIN_TYPES and tensor.layout == torch.strided:
+        return "", False
+    why = why_unusable(tensor)
+    return (why, False) if why else (described(tensor), True)
+
+
 def is_lazy(tensor: torch.Tensor) -> bool:
     """What it holds is not what lies in its memory, but that conjugated or negated. DLPack's exchange table does not say so."""
     return tensor.is_conj() or tensor.is_neg()

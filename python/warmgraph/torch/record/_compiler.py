@@ -19,8 +19,8 @@ import torch
 
 from warmgraph import errors
 from warmgraph.reading import _plain_values, _reached_code
+from warmgraph.reading._walker import Walker
 from warmgraph.torch.read import _installed_code, _modules
-from warmgraph.torch.read._torch_walker import Walker
 
 _log = logging.getLogger("warmgraph")
 # Kinds of guards that need nothing of the reader, and why.

@@ -11,7 +11,7 @@ import torch
 
 from warmgraph import errors
 from warmgraph.torch.read import _tensors
-from warmgraph.torch.read._torch_walker import Place
+from warmgraph.torch.read._tensor_readers import Place
 from warmgraph.torch.replay import _moved_tensors
 from warmgraph.torch.replay._regions import Region, storage_key
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Collection, Mapping
 
 from warmgraph.reading import _native_snapshots
-from warmgraph.torch.read._torch_walker import ModulePart, Walker
+from warmgraph.reading._walker import Walker
+from warmgraph.torch.read._shared_modules import ModulePart
 from warmgraph.torch.replay import _long_facts, _regions
 
 _SUFFIX = " *"

@@ -8,8 +8,10 @@ from typing import Any, Sequence
 
 import torch
 
+from warmgraph.reading._walker import Walker
 from warmgraph.torch.read import _tensors
-from warmgraph.torch.read._torch_walker import ModulePart, Place, Walker
+from warmgraph.torch.read._shared_modules import ModulePart
+from warmgraph.torch.read._tensor_readers import Place
 from warmgraph.torch.replay import _entry
 
 MEMORY = "memory."  # how the names of facts begin that regions make

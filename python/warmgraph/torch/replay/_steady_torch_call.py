@@ -19,7 +19,7 @@ from warmgraph.reading import _native_snapshots
 from warmgraph.torch.read import _argument_tests, _native_tensors, _tensors
 from warmgraph.torch.replay import _entry, _launching, _modes, _moved_tensors, _outputs, _pausing
 from warmgraph.torch.replay._bound_call import BoundCall
-from warmgraph.torch.replay._torch_call import TorchCall, NotSteady
+from warmgraph.torch.replay._torch_call import NotSteady, TorchCall
 
 _log = logging.getLogger("warmgraph")
 

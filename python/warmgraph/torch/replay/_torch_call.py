@@ -11,9 +11,10 @@ import torch
 from warmgraph import errors
 from warmgraph.calls import _steady_calls
 from warmgraph.reading import _identity_checks, _native_snapshots
+from warmgraph.reading._walker import FactsOfArguments, Walker
 from warmgraph.torch.read import _installed_code, _native_tensors, _tensors
 from warmgraph.torch.read._tensor_checks import TensorChecks
-from warmgraph.torch.read._torch_walker import FactsOfArguments, Place, Walker
+from warmgraph.torch.read._tensor_readers import Place
 from warmgraph.torch.replay import _regions
 from warmgraph.torch.replay._regions import Region
 

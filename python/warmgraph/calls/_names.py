@@ -1,0 +1,24 @@
+"""Names in the library and in the cache folder."""
+from __future__ import annotations
+
+import collections
+import hashlib
+import re
+from typing import Iterable
+
+_NAME = re.compile(r"[^A-Za-z0-9._-]")
+LONGEST_NAME = 100
+
+
+def folder_name(text: str) -> str:
+    """A text as a folder's name may be."""
+    name = _NAME.sub("_", text).strip(".-")[:LONGEST_NAME]
+    return name or "function"
+
+
+def binding_names(paths: Iterable[str]) -> dict[str, str]:
+    """What the library calls each of them: "self.weights.0" for "self.weights[0]". Those that would be alike have a digest."""
+    plain = {path: re.sub(r"\.{2,}", ".", _NAME.sub(".", path)).strip(".-") for path in paths}
+    count = collections.Counter(plain.values())
+    return {path: name if name and count[name] == 1 and len(name) <= LONGEST_NAME
+            else f"{name[:LONGEST_NAME] or 'array'}.{hashlib.sha256(path.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}" for path, name in plain.items()}

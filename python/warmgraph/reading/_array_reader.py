@@ -1,0 +1,55 @@
+"""Reads a call on arrays."""
+from __future__ import annotations
+
+from typing import Any, Iterable
+
+from warmgraph import errors
+from warmgraph.arrays._array_arguments import argument_of
+from warmgraph.arrays._device import Device
+from warmgraph.reading import _reached_code
+from warmgraph.reading._value_readers import PYTHON, read_host_array
+from warmgraph.reading._walker import MOST_WALKS, Found, Readers, Walker
+
+ARRAYS = Readers(PYTHON)
+
+
+@ARRAYS.reads_single(object)
+def _read_array(walker: Walker, path: str, value: Any) -> bool:
+    """Whatever is memory of an array."""
+    array = argument_of(value)
+    if array is None:
+        return False
+    key = id(array.value)
+    if key in walker.arrays:
+        walker.fact(path, f"is {walker.arrays[key]}")
+    elif walker.is_around and array.key() == ("host",):
+        read_host_array(walker, path, array.value)
+    else:
+        walker.arrays[key] = path
+        walker.fact(path, f"array {' '.join(map(str, array.key()))}")
+        (walker.found.states if walker.is_around else walker.found.arguments).append((path, array))
+        device = getattr(array.value, "device", None)
+        if isinstance(device, Device):
+            walker.found.devices.append(device)
+    return True
+
+
+def read(reached: _reached_code.Reached, arguments: dict[str, Any], owner: Any, skipped: Iterable[str] = (), is_tolerant: bool = False) -> Found:
+    """A call, as often as it takes until nothing new was met on the way."""
+    now = reached.latest()  # the last call's is mostly this one's
+    for _ in range(MOST_WALKS):
+        walker = Walker(now, ARRAYS, is_tolerant)
+        walker.arguments(arguments, skipped)
+        walker.surroundings(owner)
+        met = reached.with_met(walker.classes, walker.functions.values())
+        if met is now:
+            return walker.found
+        now = met
+    raise errors.NotRecordable("what it uses changes while it is read: keep other threads from changing its arguments and objects")
+
+
+def facts_of_arguments(reached: _reached_code.Reached, arguments: dict[str, Any]) -> dict[str, str]:
+    """Of the arguments alone, as far as they can be compared."""
+    walker = Walker(reached, ARRAYS, is_tolerant=True)
+    walker.arguments(arguments)
+    return walker.found.facts

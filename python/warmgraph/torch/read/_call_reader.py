@@ -1,0 +1,66 @@
+"""Reads a call on PyTorch's tensors: each tensor by path, and every plain value of arguments, modules and configurations."""
+from __future__ import annotations
+
+import dataclasses
+import sys
+import types
+from typing import Any, Iterable, Mapping
+
+import torch
+
+from warmgraph import errors
+from warmgraph.reading import _plain_values
+from warmgraph.reading._walker import MOST_WALKS, Walker
+from warmgraph.torch.read import _installed_code
+from warmgraph.torch.read._module_readers import TORCH
+from warmgraph.torch.read._shared_modules import ModulePart, SharedModules
+
+
+def read(reached: _installed_code.TorchReached, arguments: dict[str, Any], owner: Any, named: Mapping[str, Any] = types.MappingProxyType({}),
+         known: SharedModules | None = None, is_tolerant: bool = False) -> tuple[Walker, _installed_code.TorchReached]:
+    """A call, as often as it takes until nothing new was met on the way; with the code that it may run. known: what calls of other functions
+    found. is_tolerant: what cannot be compared is left out."""
+    now: Any = reached.latest()
+    classes = known.met(reached) if now is reached and known is not None else None
+    if classes is not None:
+        now = reached.with_met(classes, ())
+    parts: list[ModulePart] = []  # of all walks: the next call takes as many
+    for _ in range(MOST_WALKS):
+        walker = Walker(now, TORCH, is_tolerant, known)
+        walker.parts = parts
+        with now.noted() as packages:
+            walker.arguments(arguments)
+            walker.surroundings(owner, named)
+        met: Any = reached.with_met(walker.classes, walker.functions.values())
+        met.packages.update(packages)  # a walk leaves slots' names in a class, which makes another of it
+        if met is now or met.reads_as(now):
+            if known is not None:
+                known.note(met, walker)
+            return walker, met
+        now = met
+    raise errors.NotRecordable("what it uses changes while it is read: keep other threads from changing its arguments and objects")
+
+
+def read_arguments(reached: _installed_code.TorchReached, arguments: dict[str, Any]) -> Walker:
+    walker = Walker(reached, TORCH)
+    walker.arguments(arguments)
+    return walker
+
+
+def is_torch_call(owner: Any, values: Iterable[Any]) -> bool:
+    """A module's method, or tensors among the arguments (or one step inside of them)."""
+    return isinstance(owner, torch.nn.Module) or any(_has_tensor(value, 4) for value in values)
+
+
+def _has_tensor(value: Any, depth: int) -> bool:
+    if isinstance(value, torch.Tensor):
+        return True
+    if depth == 0 or isinstance(value, (*_plain_values.KINDS, type)):
+        return False
+    if isinstance(value, dict):
+        return any(_has_tensor(one, depth - 1) for one in value.values())
+    if isinstance(value, (list, tuple)):
+        return any(_has_tensor(one, depth - 1) for one in value)
+    if dataclasses.is_dataclass(value) or type(value).__module__.split(".")[0] not in sys.stdlib_module_names:
+        return any(_has_tensor(one, depth - 1) for one in getattr(value, "__dict__", {}).values())
+    return False

@@ -1,0 +1,154 @@
+"""Readers of tensors, and of what else PyTorch has that is no module. TORCH: all readers of a call on tensors."""
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import types
+from typing import Any, Callable
+
+import torch
+
+from warmgraph import errors
+from warmgraph.arrays._array_arguments import argument_of
+from warmgraph.calls._cached_function import CachedFunction
+from warmgraph.reading import _code_objects, _identity_checks
+from warmgraph.reading._reached_code import compiled_from
+from warmgraph.reading._value_readers import PYTHON, read_function, read_host_array
+from warmgraph.reading._walker import Readers, Walker
+from warmgraph.torch.read import _modules, _tensors
+
+_SMALL = 64 << 10  # bytes of a tensor on the host that becomes a guard
+
+TORCH = Readers(PYTHON, is_watching=True, most_facts=100_000)
+TORCH.unwatched.add(torch.nn.Module)
+# Contexts of PyTorch (torch.autocast) keep what they found when they were entered.
+TORCH.of_process.append(lambda kind, name, value: name.startswith("prev") and kind.__module__.startswith("torch."))
+
+
+@dataclasses.dataclass(slots=True, eq=False)  # not frozen, which takes three times as long to make
+class Place:
+    """Where a tensor was found. Nothing of it changes. `via`: "argument", "self" (the object of the method), or "elsewhere" (a closure, a global)."""
+
+    path: str
+    tensor: torch.Tensor
+    via: str
+
+
+def via_of(walker: Walker, path: str) -> str:
+    """Place.via of what is read now."""
+    if not walker.is_around:
+        return "argument"
+    return "self" if path == "self" or path.startswith(("self.", "self[")) else "elsewhere"
+
+
+@TORCH.reads_single(object)
+def _read_operator(walker: Walker, path: str, value: Any) -> bool:
+    if type(value).__module__ != "torch._ops":
+        return False
+    walker.fact(path, f"built-in {getattr(value, '__module__', None)}.{getattr(value, '__qualname__', value)}")
+    return True
+
+
+@TORCH.reads_single(object)
+def _read_foreign_array(walker: Walker, path: str, value: Any) -> bool:
+    """Of other libraries: small ones on the host count by their contents."""
+    found = argument_of(value)
+    if found is None:
+        return False
+    if not found.is_host:
+        raise errors.NotRecordable(f"{path} is a {type(found.value).__module__}.{type(found.value).__qualname__} on a device: pass a tensor "
+                                   "of PyTorch's (torch.as_tensor)")
+    array = found.value
+    read_host_array(walker, path, array)
+    walker.watch(_of_contents(lambda: (array.dtype, array.shape, array.tobytes())))  # it may be written at any time
+    return True
+
+
+@TORCH.reads_single(torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)
+def _read_plain(walker: Walker, path: str, value: Any) -> None:
+    walker.fact(path, f"{type(value).__name__} {value}")
+
+
+@TORCH.reads_single(CachedFunction)
+def _read_cached(walker: Walker, path: str, value: CachedFunction) -> None:
+    """The code of one that is called. A module has more of them than its method calls."""
+    walker.fact(path, "function with a cache")
+    name = path.rpartition(".")[2]
+    if value._function is not None and (name in walker.reached.names or not name.isidentifier() or not path.startswith("self.")):
+        walker.opened.append(id(value))
+        try:
+            walker.value(f"{path}.__wrapped__", value._function)
+        finally:
+            walker.opened.pop()
+
+
+@TORCH.reads_single(torch.Tensor)
+def read_tensor(walker: Walker, path: str, tensor: torch.Tensor) -> None:
+    first = walker.arrays.get(id(tensor))
+    if first is not None:
+        walker.fact(path, f"is {first}")
+        return
+    via = via_of(walker, path)
+    text, is_of_device = _tensors.read(tensor, may_be_hosts=via != "argument")
+    if is_of_device:
+        walker.found.facts[path] = f"tensor {text}"
+        walker.places.append(Place(path, tensor, via))
+    elif text:
+        raise errors.NotRecordable(f"{path} {text}")
+    else:
+        _read_host_tensor(walker, path, tensor)
+    walker.arrays[id(tensor)] = path
+    held = tensor.__dict__
+    if via != "argument":
+        walker.watched.append(_identity_checks.of_dict(held))
+    if held:
+        walker.members(path, held)
+
+
+def _read_host_tensor(walker: Walker, path: str, tensor: torch.Tensor) -> None:
+    nbytes = tensor.numel() * tensor.element_size()
+    if nbytes > _SMALL:
+        raise errors.NotRecordable(f"{path} is a tensor of {nbytes} bytes on the host, which a graph cannot follow: move it to the "
+                                   "device")
+    walker.watch(_of_contents(lambda: (_tensors.described(tensor), _bytes_of(tensor))))
+    walker.fact(path, f"host tensor {_tensors.described(tensor)} {hashlib.sha256(_bytes_of(tensor)).hexdigest()}")
+
+
+def _of_contents(read: Callable[[], tuple[Any, ...]]) -> Callable[[], tuple[Any, ...]]:
+    """For what is written in place."""
+    held = read()
+    return lambda: (read() == held,)
+
+
+def _bytes_of(tensor: torch.Tensor) -> bytes:
+    flat = tensor.detach().cpu().contiguous().reshape(-1)  # it may have been moved since
+    return bytes(flat.view(torch.uint8).numpy().tobytes()) if flat.numel() else b""
+
+
+@TORCH.reads(torch.Generator)
+def _refuse_generator(walker: Walker, path: str, value: Any) -> None:
+    raise errors.NotRecordable(f"{path} is a torch.Generator: random numbers are recorded of the default generator alone")
+
+
+@TORCH.reads(object)
+def _read_triton_kernel(walker: Walker, path: str, value: Any) -> bool:
+    if not type(value).__module__.startswith("triton.") or not isinstance(getattr(value, "fn", None), types.FunctionType):
+        return False
+    walker.functions[id(value.fn)] = value.fn  # whose globals are its helpers
+    walker.watch_function(value.fn)
+    walker.fact(path, f"Triton kernel {_code_objects.code_digest(value.fn.__code__).hex()}")
+    return True
+
+
+@TORCH.reads(types.FunctionType)
+def _read_compiled_function(walker: Walker, path: str, value: types.FunctionType) -> bool:
+    """What torch.compile returned holds Dynamo's own objects, which change when it compiles: what it was given counts."""
+    inner = compiled_from(value)
+    if inner is None:
+        return False
+    walker.compiled_via.add(via_of(walker, path))
+    walker.watch_function(value)
+    walker.fact(f"{path} compiled", _modules.how_compiled(value))
+    if not (isinstance(inner, types.FunctionType) and _read_compiled_function(walker, path, inner)):
+        read_function(walker, path, inner)
+    return True
