@@ -407,7 +407,7 @@ def test_what_the_answer_changes_is_refused_by_its_path(program, device, caplog)
         numpy.testing.assert_array_equal(model.total.numpy(), round_ * 2 * floats())
     assert model.counts.report().outcome == "refused"
     assert "self.steps was 'int 1' before the call and is 'int 2' after it" in warmgraph.explain(model.counts)
-    assert len(Model.counts._shared.variants) == 2 and model.steps == 3  # refused for good, not anew at each value
+    assert len(Model.counts._shared.known.variants) == 2 and model.steps == 3  # refused for good, not anew at each value
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert len(warnings) == 2 and all("cannot record 'counts': self.steps was" in one for one in warnings)
     Model.counts.reset()
@@ -625,7 +625,7 @@ def test_more_structures_than_are_kept(program):
 
     for n in (1, 2, 3, 1, 2, 3):
         numpy.testing.assert_array_equal(many(floats(), n), n * floats())
-    assert len(many._shared.variants) == 2
+    assert len(many._shared.known.variants) == 2
     many.reset()
 
 

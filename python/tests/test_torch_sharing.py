@@ -161,7 +161,7 @@ def table(shares: bool, of: Callable[[Any], Any], inputs: list[Any]) -> list[Any
     """The graphs of one table, which share what is read, or do not."""
     one = GraphCache(config=warmgraph.Config(model="shared"))
     if not shares:
-        one._known = None  # type: ignore[assignment]
+        one._shared_modules = None  # type: ignore[assignment]
     return [one.capture_one(i, of(x))[0] for i, x in enumerate(inputs)]
 
 

@@ -406,7 +406,7 @@ class Pair:
 
     def expect_apart(self):
         """No .grad lies in the arena, which the next forward overwrites."""
-        arena = getattr(self.cached._shared.last, "arena", None) if self.is_cached else None
+        arena = getattr(self.cached._shared.known.last, "arena", None) if self.is_cached else None
         if arena is None:
             return
         saved = {one.untyped_storage().data_ptr() for one in arena.memory()}
@@ -910,7 +910,7 @@ def outcome_of(call):
     wrappers = [call] if isinstance(call, warmgraph.CachedFunction) else [one for one in vars(call).values()
                                                                           if isinstance(one, warmgraph.CachedFunction)]
     stats = warmgraph.stats(wrappers[0])[0]
-    refusals = [one._shared.last_refusal for one in wrappers if one._shared.last_refusal]
+    refusals = [one._shared.known.last_refusal for one in wrappers if one._shared.known.last_refusal]
     report = wrappers[0].report()
     return {"recorded": stats.recordings, "hits": stats.hits, "refused": refusals,
             "phases": [(name, round(ms, 1)) for name, ms in report.phases] if report else []}

@@ -1,7 +1,6 @@
 """cache_compile: a Python function that enqueues work, recorded once and replayed in every later process."""
 from __future__ import annotations
 
-import collections
 import copy
 import dataclasses
 import functools
@@ -22,7 +21,8 @@ from warmgraph.arrays._run import Run
 from warmgraph.arrays._shapes import Tensor, like
 from warmgraph.calls import _names, _refusals
 from warmgraph.calls._array_call import RESULT, ArrayCall, ArrayVariant, Taken, flat, rebuilt
-from warmgraph.calls._side_effects import Changed, Changes
+from warmgraph.calls._known_calls import KnownCalls
+from warmgraph.calls._side_effects import Changed
 from warmgraph.calls._steady_calls import OTHERWISE
 from warmgraph.config import Config, unknown_option
 from warmgraph.core.binding import _fork, _frameworks
@@ -62,14 +62,10 @@ class Shared:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.variants: collections.OrderedDict[tuple[Any, ...], ArrayVariant] = collections.OrderedDict()
+        self.known = KnownCalls()
         self.reached: _reached_code.Reached | None = None
         self.preloaded_on: int | None = None  # the device that its graphs are restored on ahead of calls (torch/replay/_preload.py)
         self.refused: set[str] = set()  # reasons that were logged
-        self.changes = Changes()
-        self.changing: set[str] = set()  # facts that the function itself changes each time
-        self.refused_facts: dict[tuple[tuple[str, str], ...], str] = {}  # what was refused for that, by the other facts
-        self.last: ArrayVariant | None = None
         self.last_refusal = ""
         self.runs_as_it_is: dict[str, _refusals.Refused] = {}  # by reason
         self.refused_report: Report | None = None  # of the last kind of call that was refused, until another one is recorded or replayed
@@ -180,10 +176,9 @@ class CachedFunction:
             raise errors.InvalidArgument(f"'{self._name()}' is wrapped with pair=True and meets no tensor of PyTorch's: gradients are recorded of "
                                          "PyTorch's functions alone")
         self._expect_scalars(bound)
-        if self._shared.changing:
-            why = self._shared.refused_facts.get(self._steady_facts(found))
-            if why is not None:
-                return self._as_it_is(bound, why)
+        why = self._shared.known.why_refused(found.facts)
+        if why is not None:
+            return self._as_it_is(bound, why)
         return self._answered(bound, found)
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -278,15 +273,14 @@ class CachedFunction:
         call.result = self._declared_outputs(bound)
         key = self._key(call)
         with self._shared.lock:
-            variant = self._shared.variants.get(key)
+            variant = self._shared.known.variant(key)
             if variant is not None:
-                self._shared.variants.move_to_end(key)
                 spare = variant.staging()
         taken = Taken(call.device, spare, staging)
         self._place(call, taken)
         if variant is None:
             variant = self._new_variant(key, call)
-        self._shared.last = variant
+        self._shared.known.last = variant
         if variant(call) == "refused":
             self._remember_refusal(call, variant.refusal or variant.function.report().reason)
         self._shared.refused_report = None  # the variant's own says it
@@ -303,12 +297,8 @@ class CachedFunction:
         if not isinstance(why, Changed) or why.change.was is None or why.change.now is None:
             return
         with self._shared.lock:
-            if self._shared.changes.is_again(getattr(self._function, "__self__", None), why.change):
-                self._shared.changing.add(why.change.path)
-                self._shared.refused_facts[self._steady_facts(call.found)] = str(why)
-
-    def _steady_facts(self, found: Found) -> tuple[tuple[str, str], ...]:
-        return tuple(pair for pair in found.facts.items() if pair[0] not in self._shared.changing)
+            if self._shared.known.is_changed_again(getattr(self._function, "__self__", None), why.change):
+                self._shared.known.refuse(call.found.facts, str(why))
 
     def _place(self, call: ArrayCall, taken: Taken) -> None:
         """Device memory of everything that the call touches."""
@@ -427,13 +417,11 @@ class CachedFunction:
         scalars = {call.names[name]: scalar for name, scalar in self.options.scalars.items()}
         spec = Spec(inputs, outputs, states, frozenset(call.names[path] for path in self._read_only(call.found)), scalars,
                     call.found.facts, programs, self.options.config.environment, self._version(call.found), self.options.config.strict)
-        variants = self._shared.variants
+        known = self._shared.known
         with self._shared.lock:
-            if key not in variants:
-                while len(variants) >= max(1, self.options.config.max_variants):
-                    variants.popitem(last=False)
-                variants[key] = ArrayVariant(pool_of(self._where()), self._name(), call.device, spec)
-            return variants[key]
+            if key not in known.variants:
+                known.keep(key, self.options.config.max_variants, lambda: ArrayVariant(pool_of(self._where()), self._name(), call.device, spec))
+            return known.variants[key]  # type: ignore[no-any-return]
 
     def _read_only(self, found: Found) -> list[str]:
         states = {name for name, _ in found.states}
@@ -459,7 +447,7 @@ class CachedFunction:
         """Of its latest variant, or of the call that was refused last; None before the first call."""
         if self._shared.refused_report is not None:
             return self._shared.refused_report
-        last = self._shared.last
+        last = self._shared.known.last
         return last.function.report() if last is not None else None
 
     def freeze_weights(self) -> None:
@@ -476,9 +464,8 @@ class CachedFunction:
         """Frees what was loaded, as soon as nothing runs; the next call loads it again."""
         with self._shared.lock:
             self._shared.frozen.clear()
-            devices = {id(one.function.device): one.function.device for one in self._shared.variants.values()}
-            self._shared.variants.clear()
-            self._shared.last = None
+            devices = {id(one.function.device): one.function.device for one in self._shared.known.variants.values()}
+            self._shared.known.forget_variants()
             if self._shared.torchs is not None:
                 self._shared.torchs.reset()
         for device in devices.values():

@@ -53,7 +53,7 @@ def explain(function: CachedFunction) -> str:
     framework = _frameworks.registered()
     lines += filter(None, [framework.summary() if framework is not None else ""])
     with function._shared.lock:
-        misses = [variant.function.misses() for variant in function._shared.variants.values()]
+        misses = [variant.function.misses() for variant in function._shared.known.variants.values()]
     lines += [line for text in reversed(misses) for line in text.splitlines()]
     lines.append(f"of all processes: warmgraph explain {function._where().model}/{function._name()} --cache-dir {function.cache_dir}")
     return "\n".join(lines)

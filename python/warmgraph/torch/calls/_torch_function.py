@@ -39,7 +39,6 @@ _lock = threading.RLock()
 _MOST_TRIES = 4
 _MOST_STEADY = 8  # kinds of calls of one object that are known by heart
 _MOST_OBJECTS = 16  # whose surroundings are kept
-_MOST_REFUSED = 4096  # calls that are remembered
 
 
 class TorchFunction:
@@ -63,10 +62,9 @@ class TorchFunction:
         self.reached = _installed_code.TorchReached(self._plain)
         self._around: collections.OrderedDict[int, Surroundings] = collections.OrderedDict()
         self._quick: dict[Any, TorchVariant] = {}
-        self._frozen = wrapped._shared.frozen
+        self._frozen, self._known = wrapped._shared.frozen, wrapped._shared.known
         self._tries: collections.Counter[Any] = collections.Counter()  # by key, to know it by heart
         self.steady: dict[int, list[_steady_torch_call.SteadyTorchCall]] = wrapped._shared.steady
-        self._refused: dict[Any, str] = {}
         self._made_in = _fork.generation()
         self._is_begun = False
         self._served = self._refusals = self._put_off = 0  # calls that were recorded or replayed, refused, and put off to the next one
@@ -278,7 +276,7 @@ class TorchFunction:
         self._tries.clear()
         self._around.clear()
         self.steady.clear()
-        self._refused.clear()
+        self._known.forget_refused()
         self._in_a_row.clear()
         self._shapes.clear()
         self._given_up.clear()
@@ -358,11 +356,11 @@ class TorchFunction:
         shared, policy = wrapped._shared, wrapped.policy
         try:
             facts = self.facts(call)
-            why = self._refused.get(_steady_facts(wrapped, facts)) if self._refused else None
+            why = self._known.why_refused(facts)
             given = self._declaration(wrapped, call, facts)
             key = (call.device.index, given.version, tuple(facts.items()))
             with shared.lock:
-                variant: Any = shared.variants.get(key)
+                variant = self._known.variant(key)
             if variant is None and policy != "off" and why is None:
                 variant = self._load(wrapped, call, given)
         except Exception as error:
@@ -396,11 +394,8 @@ class TorchFunction:
     def _keep(self, wrapped: CachedFunction, call: TorchCall, key: Any, variant: TorchVariant) -> None:
         shared = wrapped._shared
         with shared.lock:
-            shared.variants[key] = variant  # type: ignore[assignment]
-            shared.variants.move_to_end(key)
-            shared.last, shared.refused_report = variant, None  # type: ignore[assignment]
-            while len(shared.variants) > max(1, wrapped.options.config.max_variants):
-                shared.variants.popitem(last=False)
+            self._known.last, shared.refused_report = variant, None
+            if self._known.keep(key, wrapped.options.config.max_variants, lambda: variant):
                 self._quick.clear()
                 self.steady.clear()
         if len(self._quick) > 4096:
@@ -488,9 +483,7 @@ class TorchFunction:
                 self._put_off += 1
         except Exception as error:  # the caller has his result
             why = _reason(error)
-            if len(self._refused) >= _MOST_REFUSED:
-                self._refused.clear()
-            self._refused[_steady_facts(wrapped, facts)] = why
+            self._known.refuse(facts, why)
             self._keeps_grad = False
             self._note(wrapped, why, error)
         else:
@@ -524,9 +517,8 @@ class TorchFunction:
                 raise _recording.NextTime(f"it changed a setting of PyTorch's ({setting}), which a replay would not: do it outside")
             return
         is_structure = change.was is None or change.now is None or change.was.startswith("tensor") or change.now.startswith("tensor")
-        if is_structure or not wrapped._shared.changes.is_again(call.owner, change):
+        if is_structure or not self._known.is_changed_again(call.owner, change):
             raise _recording.NextTime(f"{change}: a call that changes nothing is recorded")
-        wrapped._shared.changing.add(change.path)
         raise errors.NotRecordable(f"{change}: a replay would not change it. Keep it in device memory, or change it outside")
 
     def _failed(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], error: Exception) -> Any:
@@ -553,11 +545,6 @@ class TorchFunction:
             _log.warning("cannot record '%s': %s", wrapped._name(), why)
             if error is not None and not isinstance(error, errors.Error):
                 _log.debug("'%s': where it failed", wrapped._name(), exc_info=error)
-
-
-def _steady_facts(wrapped: CachedFunction, facts: dict[str, str]) -> tuple[tuple[str, str], ...]:
-    """Those that the function itself does not change."""
-    return tuple(pair for pair in facts.items() if pair[0] not in wrapped._shared.changing)
 
 
 def _reason(error: Exception) -> str:

@@ -79,7 +79,7 @@ class GraphCache:
         self._lock = threading.RLock()
         self._warned: set[str] = set()
         self._are_others_begun = False
-        self._known = _shared_modules.SharedModules()
+        self._shared_modules = _shared_modules.SharedModules()
         self._table = self._function_of(f"{name}-table", _nothing)  # stands for all of them
         self._request = _preload.request(self._table, self._all(), _PATIENCE) if self._table.options.config.model else None
 
@@ -99,7 +99,7 @@ class GraphCache:
         both = sorted(named.keys() & around.keys())
         if both:
             raise errors.InvalidArgument(f"'{both[0]}' names an input and a state: expected names of one kind")
-        function = EngineFunction(wrapped, key, around, self._captures, self._known)
+        function = EngineFunction(wrapped, key, around, self._captures, self._shared_modules)
         # What PyTorch compiled is kept when the graph is there, whoever captured it.
         with self._lock, torch.cuda.stream(stream) if stream is not None else contextlib.nullcontext(), function.compiling:
             try:
@@ -206,7 +206,7 @@ class EngineFunction(TorchFunction):
     def __init__(self, wrapped: CachedFunction, key: Key, states: dict[str, Any], captures: str | None, known: _shared_modules.SharedModules) -> None:
         """known: what the table's other graphs found."""
         super().__init__(wrapped)
-        self.captures, self._known = captures, known
+        self.captures, self._shared_modules = captures, known
         self._key_text, self._states = repr(key), states
         self._owner = getattr(wrapped._function, "__self__", self.held)
         self.kept: list[Any] = []  # storages that replays use, and what the table knows by them
@@ -291,7 +291,7 @@ class EngineFunction(TorchFunction):
 
     def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _installed_code.TorchReached]:
         # After an answer nothing is taken to be as it was.
-        return _call_reader.read(self.reached, arguments, owner, {**_custom_operators.operators_of(self.reached), **self._states}, None if self._is_all_read else self._known)
+        return _call_reader.read(self.reached, arguments, owner, {**_custom_operators.operators_of(self.reached), **self._states}, None if self._is_all_read else self._shared_modules)
 
 
 def _free(bound: BoundCall, kept: list[Any]) -> None:

@@ -1,0 +1,69 @@
+"""What is known of the calls of one function, on arrays or on a framework's tensors.
+
+Two calls are the same where their keys are: who answers them, the code, and all facts. A call that is refused is known by its facts alone,
+without those that the function itself changes each time: a counter has another value at each call, and each would be tried.
+"""
+from __future__ import annotations
+
+import collections
+from typing import Any, Callable, Mapping
+
+from warmgraph.calls._side_effects import Changes, Difference
+
+_MOST_REFUSED = 4096
+
+Key = tuple[Any, ...]
+
+
+class KnownCalls:
+    """One thread at a time."""
+
+    def __init__(self) -> None:
+        self.variants: collections.OrderedDict[Key, Any] = collections.OrderedDict()  # loaded graphs, the last used one at the end
+        self.last: Any = None  # the variant that answered last
+        self._changes = Changes()
+        self._changing: set[str] = set()  # facts that the function itself changes each time
+        self._refused: dict[Key, str] = {}
+
+    def variant(self, key: Key) -> Any:
+        """What answers such a call; None: nothing yet."""
+        found = self.variants.get(key)
+        if found is not None:
+            self.variants.move_to_end(key)
+        return found
+
+    def keep(self, key: Key, most: int, made: Callable[[], Any]) -> bool:
+        """Keeps a variant that is made now, of `most` at most. Whether others went for it: those that were used longest ago."""
+        went = False
+        self.variants.pop(key, None)
+        while len(self.variants) >= max(1, most):
+            self.variants.popitem(last=False)
+            went = True
+        self.variants[key] = made()
+        return went
+
+    def is_changed_again(self, owner: Any, change: Difference) -> bool:
+        """Of calls with this object: the function changed that fact before, and does so each time. It counts for no refusal from now on."""
+        if not self._changes.is_again(owner, change):
+            return False
+        self._changing.add(change.path)
+        return True
+
+    def refuse(self, facts: Mapping[str, str], why: str) -> None:
+        if len(self._refused) >= _MOST_REFUSED:
+            self._refused.clear()
+        self._refused[self._unchanging(facts)] = why
+
+    def why_refused(self, facts: Mapping[str, str]) -> str | None:
+        """Why such a call was refused; None: none was."""
+        return self._refused.get(self._unchanging(facts)) if self._refused else None
+
+    def forget_refused(self) -> None:
+        self._refused.clear()
+
+    def forget_variants(self) -> None:
+        self.variants.clear()
+        self.last = None
+
+    def _unchanging(self, facts: Mapping[str, str]) -> Key:
+        return tuple(pair for pair in facts.items() if pair[0] not in self._changing)
