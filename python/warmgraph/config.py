@@ -3,8 +3,9 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import os
-from typing import Any, Iterable, Mapping
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
 from warmgraph import errors
 from warmgraph.core.binding import _c
@@ -23,72 +24,39 @@ def unknown_option(where: str, name: str, known: Iterable[str]) -> errors.Invali
     return errors.InvalidArgument(f"{where} has no option '{name}': {cure}")
 
 
-@dataclasses.dataclass(init=False)
+@dataclasses.dataclass(kw_only=True)
 class Config:
     """Options of a cache; docs/calls.md and docs/trust.md say what they do. Mutable until the first call; an unknown name or a value of the
-    wrong kind is InvalidArgument.
+    wrong kind is InvalidArgument."""
 
-    mode: "reduce-overhead", TorchAir's name for graphs that are captured once and replayed. It is the one that there is.
-    """
-
-    mode: str
-    policy: str
-    model: str
-    model_config: Mapping[str, str]
-    environment: tuple[str, ...]
-    world_size: int
-    accept_newer_driver: bool
-    share_with_group: bool
-    max_variants: int
-    verify_on_load: bool
-    probing_ms: int
-    strict: bool
-    sign_with_file: str
-    accept_file: str
-    require_signed: bool
-    trusted_owners: tuple[int, ...]
-    max_bytes: int
-    max_files: int
-    max_bytes_by_kind: str
-    bundles: tuple[str, ...]
-    kinds: str
-    preload: bool
-    mega_cache: bool
-
-    _DEFAULTS = {
-        "mode": "reduce-overhead",  # TorchAir's
-        "policy": "default",  # $WARMGRAPH_POLICY, else read_write
-        "model": "",  # folder name; the class of a method's object, or the function's module
-        "model_config": {},  # part of the model's identity
-        "environment": (),  # variables that become guards
-        "world_size": -1,  # the launcher's environment
-        "accept_newer_driver": False,
-        "share_with_group": False,
-        "max_variants": 64,  # of one function
-        "verify_on_load": False,
-        "probing_ms": 200,
-        "strict": False,  # refuse words in kernels' parameters that nobody initialised
-        "sign_with_file": "",
-        "accept_file": "",
-        "require_signed": False,
-        "trusted_owners": (),
-        "max_bytes": 0,
-        "max_files": 0,
-        "max_bytes_by_kind": "",  # what some kinds may take of max_bytes: "compiled=1G,tuned=64M"
-        "bundles": (),  # files (.wgb) that are read where they lie, below the folder
-        "kinds": "",  # which are used, as $WARMGRAPH_KINDS: "entries,compiled", or all but some, "-tuned"
-        "preload": True,  # what the last call of a function of PyTorch's needed is restored as soon as CUDA runs, before the next one
-        "mega_cache": False,  # what PyTorch compiled is kept, signed, and handed to it before a miss compiles; needs a key
-    }
-
-    def __init__(self, **options: Any) -> None:
-        for name, value in {**self._DEFAULTS, **options}.items():
-            setattr(self, name, value)
+    mode: str = "reduce-overhead"  # TorchAir's name for graphs that are captured once and replayed: the one that there is
+    policy: str = "default"  # $WARMGRAPH_POLICY, else read_write
+    model: str = ""  # folder name; the class of a method's object, or the function's module
+    model_config: Mapping[str, str] = dataclasses.field(default_factory=dict)  # part of the model's identity
+    environment: Sequence[str] = ()  # variables that become guards
+    world_size: int = -1  # the launcher's environment
+    accept_newer_driver: bool = False
+    share_with_group: bool = False
+    max_variants: int = 64  # of one function
+    verify_on_load: bool = False
+    probing_ms: int = 200
+    strict: bool = False  # refuse words in kernels' parameters that nobody initialised
+    sign_with_file: str = ""
+    accept_file: str = ""
+    require_signed: bool = False
+    trusted_owners: Sequence[int] = ()
+    max_bytes: int = 0
+    max_files: int = 0
+    max_bytes_by_kind: str = ""  # what some kinds may take of max_bytes: "compiled=1G,tuned=64M"
+    bundles: Sequence[Any] = ()  # files (.wgb) that are read where they lie, below the folder
+    kinds: str = ""  # which are used, as $WARMGRAPH_KINDS: "entries,compiled", or all but some, "-tuned"
+    preload: bool = True  # what the last call of a function of PyTorch's needed is restored as soon as CUDA runs, before the next one
+    mega_cache: bool = False  # what PyTorch compiled is kept, signed, and handed to it before a miss compiles; needs a key
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in self._DEFAULTS:
-            raise unknown_option("Config", name, self._DEFAULTS)
-        object.__setattr__(self, name, _checked(name, value, self._DEFAULTS[name]))
+        if name not in _DEFAULTS:
+            raise unknown_option("Config", name, _DEFAULTS)
+        object.__setattr__(self, name, _checked(name, value, _DEFAULTS[name]))
 
     def expect_key(self) -> None:
         """Of a Config with mega_cache: InvalidArgument where no key says whose pickles PyTorch is given."""
@@ -101,6 +69,23 @@ class Config:
         one.__dict__.update(self.__dict__, model_config=dict(self.model_config))  # checked when they were set
         return one
 
+
+_DEFAULTS: dict[str, Any] = {one.name: {} if one.default is dataclasses.MISSING else one.default for one in dataclasses.fields(Config)}
+
+
+def _expecting_known(init: Callable[..., None]) -> Callable[..., None]:
+    """Says which option a misspelt one may be."""
+    @functools.wraps(init)
+    def expecting(self: Config, **options: Any) -> None:
+        for name in options:
+            if name not in _DEFAULTS:
+                raise unknown_option("Config", name, _DEFAULTS)
+        init(self, **options)
+
+    return expecting
+
+
+Config.__init__ = _expecting_known(Config.__init__)  # type: ignore[method-assign]
 
 def _checked(name: str, value: Any, default: Any) -> Any:
     if name == "mode" and value != "reduce-overhead":

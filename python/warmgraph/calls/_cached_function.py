@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import types
-from typing import Any, Callable, Dict, Mapping
+from typing import Any, Callable, Dict, Iterable, Mapping
 
 from warmgraph import dtypes, errors
 from warmgraph.arrays import _current_run
@@ -134,7 +134,7 @@ class CachedFunction:
     def __reduce__(self) -> Any:
         options = {field.name: getattr(self.options, field.name) for field in dataclasses.fields(Options)}
         plain = {name: value for name, value in options.items() if name in _PICKLED}
-        plain["config"] = {name: getattr(self.options.config, name) for name in Config._DEFAULTS}
+        plain["config"] = {name: getattr(self.options.config, name) for name in vars(self.options.config)}
         return _unpickled, (self._description, plain)
 
     # --- calls
@@ -495,7 +495,6 @@ class _BoundFunction(CachedFunction):
 
 
 _PICKLED = ("dynamic", "global_rank", "tp_rank", "pp_rank", "name", "version", "read_only", "borrow", "pair")
-_OPTIONS = tuple(field.name for field in dataclasses.fields(Options))
 
 
 def _unpickled(description: str, options: dict[str, Any]) -> CachedFunction:
@@ -511,7 +510,11 @@ def _described(func: Any) -> str:
     return f"{getattr(func, '__module__', None)}.{getattr(func, '__qualname__', type(func).__name__)}"
 
 
-def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any:
+def cache_compile(func: Callable[..., Any] | None = None, *, config: Config | None = None, dynamic: bool = True, cache_dir: Any = None,
+                  global_rank: int | None = None, tp_rank: int | None = None, pp_rank: int | None = None, name: str | None = None,
+                  version: str | None = None, device: Device | str | None = None, code: Iterable[Program] = (), outputs: Any = None,
+                  scalars: Mapping[str, Scalar] = types.MappingProxyType({}), read_only: Iterable[str] = (),
+                  compile: bool | dict[str, Any] | None = None, borrow: bool = False, pair: bool = False, **unknown: Any) -> Any:
     """Wraps a function, a bound method or, as a decorator, either, or a torch.nn.Module, which is called as it is (`module(*args)`) and has
     the name of its class. Wrapping reads nothing and opens nothing: the first call does. What an earlier process needed for a function of
     PyTorch's is restored in the background once CUDA runs (Config.preload).
@@ -527,22 +530,20 @@ def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any
     of the call before, whose tensors raise RuntimeError from then on when they are used. pair, for PyTorch: True records a call under gradients as a forward and
     a backward half, eagerly (compile must not be given); under torch.no_grad() it is a function as any other.
     """
-    for name in options:
-        if name not in _OPTIONS:
-            raise unknown_option("cache_compile", name, _OPTIONS)
-    if options.get("config") is None:
-        options["config"] = Config()
-    if not isinstance(options["config"], Config):
-        raise errors.InvalidArgument(f"config is {options['config']!r}, expected a warmgraph.Config")
-    options["config"].expect_key()
-    if not (options.get("compile") is None or isinstance(options["compile"], (bool, dict))):
-        raise errors.InvalidArgument(f"compile is {options['compile']!r}, expected True, False or a dict of torch.compile's arguments")
-    if not isinstance(options.get("borrow", False), bool):
-        raise errors.InvalidArgument(f"borrow is {options['borrow']!r}, expected True or False")
+    options = {one: value for one, value in locals().items() if one not in ("func", "unknown")}
+    for one in unknown:
+        raise unknown_option("cache_compile", one, options)
+    if config is None:
+        options["config"] = config = Config()
+    if not isinstance(config, Config):
+        raise errors.InvalidArgument(f"config is {config!r}, expected a warmgraph.Config")
+    config.expect_key()
+    if not (compile is None or isinstance(compile, (bool, dict))):
+        raise errors.InvalidArgument(f"compile is {compile!r}, expected True, False or a dict of torch.compile's arguments")
+    if not isinstance(borrow, bool):
+        raise errors.InvalidArgument(f"borrow is {borrow!r}, expected True or False")
     _check_pair(options)
-    for name in ("code", "read_only"):
-        if name in options:
-            options[name] = tuple(options[name])
+    options.update(code=tuple(code), read_only=tuple(read_only))
     if func is None:
         return functools.partial(cache_compile, **options)
     if any(kind(func) for kind in (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)):
@@ -560,14 +561,14 @@ def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any
 
 def _check_pair(options: dict[str, Any]) -> None:
     """A pair is captured eagerly, on memory that belongs to nobody else."""
-    pair = options.get("pair", False)
+    pair = options["pair"]
     if not isinstance(pair, bool):
         raise errors.InvalidArgument(f"pair is {pair!r}, expected True or False")
     if not pair:
         return
-    if options.get("compile"):
+    if options["compile"]:
         raise errors.InvalidArgument(f"pair and compile={options['compile']!r} exclude each other: pairs are recorded of eager functions")
-    if options.get("borrow"):
+    if options["borrow"]:
         raise errors.InvalidArgument("pair and borrow exclude each other: autograd keeps results for as long as it needs them")
     options["compile"] = False
 
