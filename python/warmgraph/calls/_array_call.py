@@ -7,7 +7,6 @@ from __future__ import annotations
 import collections
 import copy
 import dataclasses
-import functools
 import threading
 import weakref
 from typing import Any, Callable, Iterable, Mapping, Protocol
@@ -41,18 +40,14 @@ class ArrayVariant:
     when nobody holds it any more, and nothing runs."""
 
     def __init__(self, pool: Pool, name: str, device: Device, spec: Spec) -> None:
-        cache, itself = pool.take(name), weakref.ref(self)
+        itself = weakref.ref(self)
 
         def enqueue(run: Run) -> None:
             variant = itself()
             assert variant is not None  # it is being called
             variant._enqueue(run)
 
-        try:
-            self.function = Function(cache, name, device, spec, enqueue, functools.partial(pool.give_back, cache, name))
-        except BaseException:
-            pool.give_back(cache, name)
-            raise
+        self.function = pool.made(name, lambda cache, destroyed: Function(cache, name, device, spec, enqueue, destroyed))
         self.refusal: Exception | None = None  # of the call that was to record it
         self._call = threading.local()
         self._free: collections.deque[dict[Any, list[Array]]] = collections.deque()

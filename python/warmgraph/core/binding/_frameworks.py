@@ -5,41 +5,28 @@ A framework is never imported for this. Where a program has it already, its half
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib
 import sys
 import types
-from typing import Any, Callable, Iterable, Protocol
+from typing import Any, Callable, Iterable
 
 _HALVES = {"torch": "warmgraph.torch"}  # by the framework's module, its half, which registers itself
 _registered: list[Framework] = []
 
 
-class Framework(Protocol):
+@dataclasses.dataclass(frozen=True)
+class Framework:
     """What a half can do."""
 
-    def is_call(self, owner: Any, values: Iterable[Any]) -> bool:
-        """The method's object, or arguments, are the framework's: its half answers such calls."""
-
-    def function_of(self, wrapped: Any) -> Any:
-        """What answers the calls of a wrapper (`CachedFunction`)."""
-
-    def method_of(self, module: Any) -> types.MethodType:
-        """A module that is called itself, as a method."""
-
-    def signed_by(self, module: Any) -> Callable[..., Any] | None:
-        """What has the signature of such a module."""
-
-    def request_preload(self, wrapped: Any) -> None:
-        """The graphs of a wrapper may be restored before its first call."""
-
-    def forget_preload(self, wrapped: Any) -> None:
-        """They may not."""
-
-    def pause_recording(self) -> str:
-        """Device code is kept no longer. Why not, or ""."""
-
-    def summary(self) -> str:
-        """A line for explain(); "" where there is nothing to say."""
+    is_call: Callable[[Any, Iterable[Any]], bool]  # the method's object, or values of arguments, are the framework's: its half answers such calls
+    function_of: Callable[[Any], Any]  # what answers the calls of a wrapper (CachedFunction)
+    method_of: Callable[[Any], types.MethodType]  # a module that is called itself, as a method
+    signed_by: Callable[[Any], Any]  # what has the signature of such a module; None: nothing
+    request_preload: Callable[[Any], Any]  # the graphs of a wrapper may be restored before its first call
+    forget_preload: Callable[[Any], Any]  # they may not
+    pause_recording: Callable[[], str]  # device code is kept no longer; why not, or ""
+    summary: Callable[[], str]  # a line for explain(); "" where there is nothing to say
 
 
 def register(framework: Framework) -> None:

@@ -2,14 +2,16 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import threading
-from typing import Any
+from typing import Any, Callable, TypeVar
 
 from warmgraph.config import Config
 from warmgraph.core.binding import _fork
 from warmgraph.core.binding._library import library, text_or_none
 from warmgraph.core.cache._cache import Cache, Statistics
 
+_Made = TypeVar("_Made")
 _lock = threading.RLock()
 
 
@@ -44,6 +46,15 @@ class Pool:
         self.where = where
         self.caches: list[Cache] = [where.open()]
         self._names: list[set[str]] = [set()]
+
+    def made(self, name: str, make: Callable[[Cache, Callable[[], Any]], _Made]) -> _Made:
+        """What `make` makes in a cache that has no function of this name. It is given what to call when that is destroyed."""
+        cache = self.take(name)
+        try:
+            return make(cache, functools.partial(self.give_back, cache, name))
+        except BaseException:
+            self.give_back(cache, name)
+            raise
 
     def take(self, name: str) -> Cache:
         with _lock:

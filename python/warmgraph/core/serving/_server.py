@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import functools
 import threading
 from typing import Any, Iterable, Mapping, Sequence
 
@@ -229,13 +228,7 @@ class _Variant:
         spec = Spec(_tensors(entry.inputs), _tensors(entry.outputs), states,
                     frozenset(state.name for state in entry.states if state.is_read_only), entry.scalars, entry.facts, (),
                     entry.environment, recorded_code=entry.recorded_code)
-        pool = server._pool
-        cache = pool.take(name)
-        try:
-            self.function = Function(cache, name, self._device, spec, None, functools.partial(pool.give_back, cache, name))
-        except BaseException:
-            pool.give_back(cache, name)
-            raise
+        self.function = server._pool.made(name, lambda cache, destroyed: Function(cache, name, self._device, spec, None, destroyed))
         self._staged: dict[str, Array] = {}  # of inputs and outputs on the host
 
     def __call__(self, call: ServedCall, stream: int | None, out: Mapping[str, Array]) -> dict[str, Any]:

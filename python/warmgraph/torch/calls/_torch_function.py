@@ -438,15 +438,15 @@ class TorchFunction:
             _log.warning("'%s' is recorded anew: %s", given.name, why)
             return None
         full = _declarations.completed(given, metadata, _bound_call.word_pointers(words))
-        entry = _declarations.made(pool, given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
+        entry = pool.made(given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
         return TorchVariant(entry, metadata, words, _loan(wrapped, metadata, call.device))
 
     def _why_missing(self, wrapped: CachedFunction, call: TorchCall, given: _entry.Declaration) -> str:
         """What the library says of a call that nothing was found for. It does not know the outputs, which then differ as well."""
         device = _launching.device_of(call.device.index or 0)
         try:
-            entry = _declarations.made(pool_of(wrapped._where()), given.name,
-                          lambda cache, destroyed: _entry.Entry(cache, device, given, None, destroyed))
+            entry = pool_of(wrapped._where()).made(
+                given.name, lambda cache, destroyed: _entry.Entry(cache, device, given, None, destroyed))
             entry(device.stream, [one.pointer for one in call.inputs], [one.pointer for one in call.states])
         except errors.Error as error:
             return str(error)

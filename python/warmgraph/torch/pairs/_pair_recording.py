@@ -15,7 +15,7 @@ from warmgraph.torch.pairs import _pair_metadata
 from warmgraph.torch.pairs._saved_tensors import Saver
 from warmgraph.torch.read import _tensors
 from warmgraph.torch.record import _answers, _capture, _copies
-from warmgraph.torch.record._recording import _MOST_TRIES, Recorded, Recording, version_of
+from warmgraph.torch.record._recording import _MOST_TRIES, Chance, Recorded, Recording, chance_of, version_of
 from warmgraph.torch.record._shadows import Shadows
 from warmgraph.torch.replay import _bound_call, _declarations, _entry, _launching, _outputs
 from warmgraph.torch.replay._outputs import Output
@@ -180,7 +180,7 @@ class PairRecording(Recording):
                                        "(cache_compile(module, pair=True)) or its method, or pass it")
 
     def _expect_differentiable(self, described: _outputs.Described) -> None:
-        views = (self._call.object(path) for path in _views_in(described.tree))
+        views = (self._call.object(path) for path in _outputs.paths_in(described.tree, ("view",)))
         if any(isinstance(base, torch.Tensor) and base.requires_grad for base in views):
             raise errors.NotRecordable("its result is a view of something that requires grad, whose gradient a replay would lose: make the view "
                                        "outside, or return a clone()")
@@ -320,12 +320,11 @@ class PairRecording(Recording):
             try:
                 return self._adopt_half(half, given, texts)
             except errors.NotRecordable as error:
-                # Chance, as in Recording.
-                is_number = "follows no region" in str(error) or "lies in no declared region" in str(error)
-                if not (is_number or "moved by different distances" in str(error)) or tried == _MOST_TRIES:
+                chance = chance_of(error)
+                if chance is None or tried == _MOST_TRIES:
                     raise
                 self._second.close()
-                if is_number:
+                if chance is Chance.number:
                     self._first.close()
                     self._first = self._captured_here()
                 self._second = _Elsewhere(self)
@@ -348,7 +347,7 @@ class PairRecording(Recording):
         _capture.set_words(self._first.half(half), self._call.device, self._seed, self._offset)
         torch.cuda.synchronize(self._call.device)
         pool = pool_of(self._wrapped._where())
-        return _declarations.made(pool, full.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
+        return pool.made(full.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
 
 
 class _JudgedGradients:
@@ -455,17 +454,6 @@ def _pattern(output: Output, device: torch.device) -> torch.Tensor:
     made = output.made(device)
     values = (torch.arange(made.numel(), device=device) % 13 - 6).to(torch.float32) / 8
     return made.copy_(values.view(made.size()))
-
-
-def _views_in(tree: Any) -> Iterator[str]:
-    if isinstance(tree, dict):
-        if isinstance(tree.get("view"), str):
-            yield tree["view"]
-        for one in tree.values():
-            yield from _views_in(one)
-    elif isinstance(tree, list):
-        for one in tree:
-            yield from _views_in(one)
 
 
 class _NoHooks(torch.overrides.TorchFunctionMode):

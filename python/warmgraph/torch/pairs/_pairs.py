@@ -276,7 +276,7 @@ class PairFunction(TorchFunction):
             _log.info("'%s' is recorded anew: '%s' is not there", given.name, declared.name)
             return None
         full = _declarations.completed(declared, _outputs.from_text(text), [])
-        backward = _declarations.made(pool, full.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
+        backward = pool.made(full.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
         variant = PairVariant.of(wrapped._name(), forward, backward, call.device)
         if len(variant.pair.gradients) != len(_pair_recording.differentiable_of(call)):
             raise errors.Corrupt(f"it has {len(variant.pair.gradients)} gradients, and the call {len(_pair_recording.differentiable_of(call))}")

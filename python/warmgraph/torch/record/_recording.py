@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import logging
 import threading
 from typing import Any, Callable, Protocol, Sequence, TypeVar
@@ -35,6 +36,20 @@ class Written(Exception):
 
 class NextTime(Exception):
     """The next call is recorded: this one's answer made something that is there then, or showed what must be looked at before it."""
+
+
+class Chance(enum.Enum):
+    """Why captures that are taken anew may be accepted."""
+
+    neighbours = "two ranges moved together"
+    number = "a stale or small number looks like an address of live memory"
+
+
+def chance_of(refusal: errors.NotRecordable) -> Chance | None:
+    text = str(refusal)
+    if "follows no region" in text or "lies in no declared region" in text:
+        return Chance.number
+    return Chance.neighbours if "moved by different distances" in text else None
 
 
 class Recorded(Protocol):
@@ -161,11 +176,10 @@ class Recording:
                 try:
                     return self._adopt(given, metadata, text, first, second)
                 except errors.NotRecordable as error:
-                    # Chance: neighbours that moved together, a stale or small number that looks like an address of live memory.
-                    is_number = "follows no region" in str(error) or "lies in no declared region" in str(error)
-                    if not (is_number or "moved by different distances" in str(error)) or tried == _MOST_TRIES:
+                    chance = chance_of(error)
+                    if chance is None or tried == _MOST_TRIES:
                         raise
-                    if is_number:
+                    if chance is Chance.number:
                         first.close()
                         first = FirstCapture(self, described)
                 finally:
@@ -234,7 +248,7 @@ class Recording:
         _capture.set_words(first.capture, self._call.device, self._seed, self._offset)
         torch.cuda.synchronize(self._call.device)
         pool = pool_of(self._wrapped._where())
-        entry = _declarations.made(pool, given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
+        entry = pool.made(given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
         return entry, metadata, _bound_call.words_of_generator(self._call.device) if metadata.draws else None
 
     # --- what is captured

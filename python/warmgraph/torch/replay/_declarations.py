@@ -2,12 +2,10 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-from typing import Any, Callable, Sequence
+from typing import Sequence
 
 import torch
 
-from warmgraph.core.cache._cache import Cache
 from warmgraph.core.serving._entry_metadata import WORDS
 from warmgraph.torch.read import _tensors
 from warmgraph.torch.replay import _entry, _outputs
@@ -41,13 +39,3 @@ def output_decl(output: _outputs.Output, pointer: int) -> _entry.Decl:
 
 def decls(regions: Sequence[Region]) -> list[_entry.Decl]:
     return [one.decl() for one in regions]
-
-
-def made(pool: Any, name: str, make: Callable[[Cache, Callable[[], Any]], _entry.Entry]) -> _entry.Entry:
-    """In a cache of the pool's that has no function of this name."""
-    cache = pool.take(name)
-    try:
-        return make(cache, functools.partial(pool.give_back, cache, name))
-    except BaseException:
-        pool.give_back(cache, name)
-        raise

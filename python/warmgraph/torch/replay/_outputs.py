@@ -242,15 +242,15 @@ def _class(name: str) -> Any:
     return found
 
 
-def paths_in(tree: Any) -> Iterator[str]:
-    """What `rebuilt` will ask for."""
+def paths_in(tree: Any, kinds: Sequence[str] = ("same", "view")) -> Iterator[str]:
+    """What `rebuilt` will ask for, for these kinds of results."""
     if isinstance(tree, dict):
-        yield from (tree[kind] for kind in ("same", "view") if isinstance(tree.get(kind), str))
+        yield from (tree[kind] for kind in kinds if isinstance(tree.get(kind), str))
         for one in tree.values():
-            yield from paths_in(one)
+            yield from paths_in(one, kinds)
     elif isinstance(tree, list):
         for one in tree:
-            yield from paths_in(one)
+            yield from paths_in(one, kinds)
 
 
 def why_not_rebuilt(metadata: Metadata, objects: Callable[[str], Any]) -> str:
