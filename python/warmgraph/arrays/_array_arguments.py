@@ -62,6 +62,8 @@ class HostArgument:
 
 
 def argument_of(value: Any) -> ArrayArgument | None:
+    if type(value) in _CONTAINERS:
+        return None
     for reader in _READERS:
         leaf = reader(value)
         if leaf is not None:
@@ -134,4 +136,5 @@ def _torch(value: Any) -> ArrayArgument | None:
     return None
 
 
+_CONTAINERS = (list, tuple, dict, set)  # hold arrays, and are none
 _READERS = (_torch, _device_arrays, _numpy_arrays, _dlpack)

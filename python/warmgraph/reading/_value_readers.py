@@ -193,12 +193,12 @@ def _read_enumerator(walker: Walker, path: str, value: enum.Enum) -> None:
 
 @PYTHON.reads_single(*_plain_values.KINDS)
 def _read_plain(walker: Walker, path: str, value: Any) -> bool:
+    """Of a class of the user's that is one. The walker itself knows those that are nothing more."""
     if isinstance(value, enum.Enum):
         return False
     walker.expect_shallow(path)
     walker.fact(path, _plain_values.text_of(value))
-    if type(value) not in _plain_values.KINDS:
-        read_rest(walker, path, value)
+    read_rest(walker, path, value)
     return True
 
 

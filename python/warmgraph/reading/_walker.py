@@ -5,7 +5,7 @@ import abc
 import dataclasses
 import sys
 import types
-from typing import Any, Callable, Generic, Iterable, Mapping, Optional, Protocol, TypeVar
+from typing import Any, Callable, Generic, Iterable, Mapping, NamedTuple, Optional, Protocol, TypeVar
 
 from warmgraph import errors
 from warmgraph.arrays._array_arguments import ArrayArgument
@@ -30,6 +30,7 @@ class Readers:
         self.nested: list[tuple[Any, Reader]] = list(base.nested) if base is not None else []
         self.of_process: list[Callable[[type, str, Any], bool]] = list(base.of_process) if base is not None else []
         self.unwatched: set[type] = {object}  # classes that stay as they are
+        self._by_type: dict[int, ReadersOfType] = {}  # by id: a class may have no hash
         self.begin_surroundings: Callable[[Walker, Any], Any] = lambda walker, owner: owner  # gives the object that is read in place of `owner`
 
     def reads(self, *kinds: type) -> Callable[[_R], _R]:
@@ -40,13 +41,36 @@ class Readers:
         """Registers a reader of values that hold nothing which is read, or that are never met twice. Those of object come last."""
         return self._registering(self.single, len(self.single) if kinds == (object,) else 0, kinds)
 
-    @staticmethod
-    def _registering(readers: list[tuple[Any, Reader]], at: int, kinds: tuple[type, ...]) -> Callable[[_R], _R]:
+    def of(self, value: Any) -> ReadersOfType:
+        """Those that are asked, in their order."""
+        kind = type(value)
+        found = self._by_type.get(id(kind))
+        if found is not None and value.__class__ is kind:
+            return found
+        found = ReadersOfType(kind, isinstance(value, _plain_values.KINDS), [reader for kinds, reader in self.single if isinstance(value, kinds)],
+                              [reader for kinds, reader in self.nested if isinstance(value, kinds)])
+        if value.__class__ is kind:  # it says of itself what it is
+            if len(self._by_type) >= _stored_attributes.MOST_CLASSES:
+                self._by_type.clear()
+            self._by_type[id(kind)] = found
+        return found
+
+    def _registering(self, readers: list[tuple[Any, Reader]], at: int, kinds: tuple[type, ...]) -> Callable[[_R], _R]:
         def register(reader: _R) -> _R:
             readers.insert(at, (kinds, reader))
+            self._by_type.clear()
             return reader
 
         return register
+
+
+class ReadersOfType(NamedTuple):
+    """What values of one class are read by. It keeps the class: another one may get its id."""
+
+    kind: type
+    is_plain: bool
+    single: list[Reader]
+    nested: list[Reader]
 
 
 @dataclasses.dataclass
@@ -193,15 +217,20 @@ class Walker:
     def _value(self, path: str, value: Any) -> None:
         if len(self.found.facts) > self.readers.most_facts:
             raise errors.NotRecordable(f"{path}: more than {self.readers.most_facts} values are reached from the function: pass what it needs")
+        if type(value) in _plain_values.KINDS:  # as most are
+            self.expect_shallow(path)
+            self.fact(path, _plain_values.text_of(value))
+            return
         read = self.read.get(id(value))
         if read is not None:  # a configuration that each module has
             self.objects.setdefault(path, value)
             self.fact(path, f"is {read[0]}")
             return
-        if not isinstance(value, _plain_values.KINDS):
+        readers = self.readers.of(value)
+        if not readers.is_plain:
             self.objects.setdefault(path, value)
-        for kinds, reader in self.readers.single:
-            if isinstance(value, kinds) and reader(self, path, value) is not False:
+        for reader in readers.single:
+            if reader(self, path, value) is not False:
                 return
         self.expect_shallow(path)
         if id(value) in self.opened:
@@ -209,8 +238,8 @@ class Walker:
             return
         self.opened.append(id(value))
         try:
-            for kinds, reader in self.readers.nested:
-                if isinstance(value, kinds) and reader(self, path, value) is not False:
+            for reader in readers.nested:
+                if reader(self, path, value) is not False:
                     break
         finally:
             self.opened.pop()
