@@ -199,7 +199,7 @@ def _read(model: Any, arguments: dict[str, Any], known: _shared_modules.SharedMo
 
 
 def _without_torch() -> Iterator[str]:
-    """What the arrays' half finds."""
+    """The facts that the arrays' readers find."""
 
     class Holder:
         limits = [0, 1]
@@ -230,7 +230,7 @@ def _on_another_device() -> Iterator[str]:
 
 
 def facts(has_digests: bool = False) -> str:
-    """Of all models. has_digests: those of code objects too, which only the same Python has."""
+    """The facts of all models. has_digests: digests of code objects too, which differ between versions of Python."""
     before, _tensors.DEVICE_TYPE = _tensors.DEVICE_TYPE, "cpu"
     try:
         torch.manual_seed(0)

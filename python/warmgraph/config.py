@@ -59,7 +59,7 @@ class Config:
         object.__setattr__(self, name, _checked(name, value, _DEFAULTS[name]))
 
     def expect_key(self) -> None:
-        """Of a Config with mega_cache: InvalidArgument where no key says whose pickles PyTorch is given."""
+        """Raises InvalidArgument for a Config with mega_cache where no key says whose pickles PyTorch is given."""
         if self.mega_cache and not (self.sign_with_file or self.accept_file or any(os.environ.get(name) for name in _KEYS)):
             raise errors.InvalidArgument("mega_cache is True, and no key says whose artifacts PyTorch may be given, which can run any code: "
                                          "set sign_with_file or accept_file (WARMGRAPH_SIGN_KEY_FILE, WARMGRAPH_ACCEPT_KEYS_FILE)")

@@ -183,7 +183,7 @@ class Array:
 
     @property
     def nbytes(self) -> int:
-        """Of its elements, without what lies between them."""
+        """Bytes of its elements, without the gaps between them."""
         return self.size * dtypes.itemsize(self.dtype)
 
     @property

@@ -1,4 +1,4 @@
-"""What is known of the calls of one function, on arrays or on a framework's tensors.
+"""Remembers the calls of one function, on arrays or on a framework's tensors.
 
 Two calls are the same where their keys are: who answers them, the code, and all facts. A call that is refused is known by its facts alone,
 without those that the function itself changes each time: a counter has another value at each call, and each would be tried.
@@ -26,7 +26,7 @@ class KnownCalls:
         self._refused: dict[Key, str] = {}
 
     def variant(self, key: Key) -> Any:
-        """What answers such a call; None: nothing yet."""
+        """The variant that answers such a call; None: there is none yet."""
         found = self.variants.get(key)
         if found is not None:
             self.variants.move_to_end(key)
@@ -43,7 +43,7 @@ class KnownCalls:
         return went
 
     def is_changed_again(self, owner: Any, change: Difference) -> bool:
-        """Of calls with this object: the function changed that fact before, and does so each time. It counts for no refusal from now on."""
+        """Notes that a call with this object changed a fact. True where it does so each time: the fact counts for no refusal from now on."""
         if not self._changes.is_again(owner, change):
             return False
         self._changing.add(change.path)

@@ -17,7 +17,7 @@ def folder_name(text: str) -> str:
 
 
 def binding_names(paths: Iterable[str]) -> dict[str, str]:
-    """What the library calls each of them: "self.weights.0" for "self.weights[0]". Those that would be alike have a digest."""
+    """The library's names of them: "self.weights.0" for "self.weights[0]". Those that would be alike have a digest."""
     plain = {path: re.sub(r"\.{2,}", ".", _NAME.sub(".", path)).strip(".-") for path in paths}
     count = collections.Counter(plain.values())
     return {path: name if name and count[name] == 1 and len(name) <= LONGEST_NAME

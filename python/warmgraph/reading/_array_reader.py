@@ -15,7 +15,7 @@ ARRAYS = Readers(PYTHON)
 
 @ARRAYS.reads_single(object)
 def _read_array(walker: Walker, path: str, value: Any) -> bool:
-    """Whatever is memory of an array."""
+    """Reads arrays of every kind that a function may be called with."""
     array = argument_of(value)
     if array is None:
         return False
@@ -49,7 +49,7 @@ def read(reached: _reached_code.Reached, arguments: dict[str, Any], owner: Any, 
 
 
 def facts_of_arguments(reached: _reached_code.Reached, arguments: dict[str, Any]) -> dict[str, str]:
-    """Of the arguments alone, as far as they can be compared."""
+    """Gives the facts of the arguments alone, as far as they can be compared."""
     walker = Walker(reached, ARRAYS, is_tolerant=True)
     walker.arguments(arguments)
     return walker.found.facts

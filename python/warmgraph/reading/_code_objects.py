@@ -1,4 +1,4 @@
-"""What one code object says, whoever asks: the names of globals and attributes that it and those inside of it use, and a digest without line
+"""Reads one code object: the names of globals and attributes that it and those inside of it use, and a digest without line
 numbers and paths."""
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Iterator
 from warmgraph.reading import _plain_values
 
 _GLOBALS = {"LOAD_GLOBAL", "STORE_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
-# Of Python 3.10 to 3.13, as dis.py of each reads them: an instruction is two bytes, and its argument is an index into co_names. From 3.11 on
+# Instructions of Python 3.10 to 3.13, as dis.py of each reads them: an instruction is two bytes, and its argument is an index into co_names. From 3.11 on
 # LOAD_GLOBAL's lowest bit says whether NULL is pushed.
 _IS_KNOWN_PYTHON = sys.implementation.name == "cpython" and (3, 10) <= sys.version_info[:2] <= (3, 13)
 _SHIFTS = {dis.opmap[name]: int(name == "LOAD_GLOBAL" and sys.version_info >= (3, 11)) for name in _GLOBALS if name in dis.opmap}
@@ -34,7 +34,7 @@ def globals_in(code: types.CodeType) -> set[str]:
 
 
 def _names_of_globals(code: types.CodeType) -> Iterator[str]:
-    """What _slowly_named_globals gives; dis makes an object of each instruction, which took most of the time of a model's first reading."""
+    """Gives the same as _slowly_named_globals; dis makes an object of each instruction, which took most of the time of a model's first reading."""
     names, raw, more = code.co_names, code.co_code, 0
     for operation, argument in zip(raw[::2], raw[1::2]):
         if operation == dis.EXTENDED_ARG:
@@ -51,7 +51,7 @@ def _slowly_named_globals(code: types.CodeType) -> Iterator[str]:
 
 
 class Read:
-    """What a code object says, whoever asks."""
+    """The names that a code object uses."""
 
     def __init__(self, code: types.CodeType) -> None:
         self.code = code  # kept: its identity is the key

@@ -1,4 +1,4 @@
-"""What a call found, by identity: quick to compare with what is there now."""
+"""Keeps the objects that a call found, and compares them by identity with those that are there now."""
 from __future__ import annotations
 
 import operator
@@ -27,7 +27,7 @@ class Code(Protocol):
 
 
 class Watched:
-    """What something held. `look` gives a tuple. `dict`, `items` and `object` (whose class counts): the same for who looks natively, where
+    """The objects that something held. `look` gives a tuple. `dict`, `items` and `object` (whose class counts): the same for who looks natively, where
     that is all of it."""
 
     is_owned = False  # the dictionary is the object's own
@@ -178,7 +178,7 @@ class Watch:
 
 
 class Held:
-    """What was watched, and the code that may run: natively once all of it was the same."""
+    """Everything that is watched, and the code that may run: compared natively once all of it was the same."""
 
     def __init__(self, watched: Sequence[Watched], reached: Code | None = None) -> None:
         self._watched, self._reached = watched, reached
@@ -197,7 +197,7 @@ class Held:
         return same
 
     def looks(self) -> tuple[_native_snapshots.Snapshot, list[Callable[[], bool]]] | None:
-        """What says whether it is the same: all of these. None where something is another one already."""
+        """The checks that together say whether it is the same. None where something is another one already."""
         if not self.is_same() or self._watch is None:
             return None
         reached = [] if self._reached is None else [self._reached.is_rest_current]

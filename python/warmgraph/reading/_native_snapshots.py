@@ -31,7 +31,7 @@ def _is_python_found() -> bool:
 
 def dict_of(mapping: Any) -> dict[Any, Any] | None:
     """A dictionary itself, or the one that a class's read-only view shows; None for what has ways of its own."""
-    # What an ordered one has beside its items is their order, which move_to_end changes and a look at its items does not show.
+    # An ordered one also has an order, which move_to_end changes and a look at its items does not show.
     if type(mapping) is dict or type(mapping) is collections.OrderedDict and len(mapping) < 2:
         return mapping
     if isinstance(mapping, types.MappingProxyType):
@@ -76,7 +76,7 @@ class _Watcher:
 
 @functools.cache
 def watcher() -> _Watcher | None:
-    """Of Python 3.12 alone, where others leave one: 3.11 has none, and 3.13 tells nothing of an object's attributes that are written past its
+    """Python 3.12 alone has one, where others leave one: 3.11 has none, and 3.13 tells nothing of an object's attributes that are written past its
     dictionary (seen in 3.13.0)."""
     if sys.version_info[:2] != (3, 12) or not is_possible():
         return None
@@ -146,7 +146,7 @@ def _own_attributes() -> Callable[[Any, None], Any]:
 
 
 def are_attributes_in(held: Any, value: Any) -> bool:
-    """Of an object whose `__dict__` is its own, and not made for who asks (a property, a proxy)."""
+    """Says whether the object's `__dict__` is its own, and not made for each access (a property, a proxy)."""
     try:
         return _own_attributes()(value, None) is held
     except (AttributeError, TypeError):
@@ -203,7 +203,7 @@ class Tensors:
         return self._own[:]
 
     def described(self) -> list[tuple[Any, ...]]:
-        """What they looked like, and where they lay."""
+        """Type, sizes, strides and address of each, as they were."""
         names = [field[0] for field in _c.wg_tensor_look._fields_ if field[0] not in ("sizes", "strides", "address")]
         return [(*(getattr(one, name) for name in names), one.sizes[:one.rank], one.strides[:one.rank], own) for one, own in zip(self.looks, self._own)]
 

@@ -1,4 +1,4 @@
-"""What a function's code is: its code object, and the functions that it names, through globals, closures and classes. Never source."""
+"""Finds the code of a function: its code object, and the functions that it names, through globals, closures and classes. Never source."""
 from __future__ import annotations
 
 import collections
@@ -49,7 +49,7 @@ def function_of(callable_: Any) -> types.FunctionType | None:
 
 
 def compiled_from(function: Any) -> Any:
-    """What torch.compile was given for this function; None of any other. Dynamo puts a wrapper around what is PyTorch's own (the forward of
+    """The function that torch.compile was given for this one; None for any other. Dynamo puts a wrapper around what is PyTorch's own (the forward of
     torch.nn.Sequential) to trace it."""
     given = getattr(function, "__dict__", {}).get("_torchdynamo_orig_callable")
     while isinstance(given, types.FunctionType) and given.__code__.co_filename.endswith("torch/_dynamo/external_utils.py") and "__wrapped__" in given.__dict__:
@@ -58,7 +58,7 @@ def compiled_from(function: Any) -> Any:
 
 
 def below(callable_: Any) -> Any:
-    """What a callable that is no function of its own calls; None for anything else."""
+    """The callable that a method, a partial or a wrapper calls; None for anything else."""
     if isinstance(callable_, types.MethodType):
         return callable_.__func__
     if isinstance(callable_, functools.partial):
@@ -129,7 +129,7 @@ class Reached:
         return found
 
     def around(self) -> Around | None:
-        """What another function of the same code reaches as well. None: this one brings some of it along, in what it closes over or in
+        """The code that another function of the same code reaches as well. None: this one brings some of it along, in what it closes over or in
         attributes."""
         root = self._root
         if root is None or not self._of_root or self._brings_code(root) or id(root) in self.wrappers:
@@ -145,7 +145,7 @@ class Reached:
         return True
 
     def _copy(self) -> Reached:
-        """Of one that reads nothing more."""
+        """A copy that reads nothing more."""
         other = copy.copy(self)
         other._rest, other._sorted, other._larger = [], 0, collections.OrderedDict()
         return other
@@ -170,7 +170,7 @@ class Reached:
         return all(_followed(look()) is value for look, value in self._references)
 
     def items(self) -> list[_identity_checks.Item]:
-        """What `is_current` looks at in dictionaries."""
+        """The items of dictionaries that `is_current` looks at."""
         return [look for look, _ in self._references if isinstance(look, _identity_checks.Item)]
 
     def is_rest_current(self) -> bool:
@@ -207,12 +207,12 @@ class Reached:
 
     @property
     def code(self) -> types.CodeType | None:
-        """Of the function itself."""
+        """The code object of the function itself."""
         return self._root.__code__ if self._root is not None else None
 
     @property
     def target(self) -> Any:
-        """What was wrapped, as it was given."""
+        """The callable that was wrapped, as it was given."""
         return self._function
 
     def is_library(self, module: str | None, file: str | None) -> bool:
@@ -304,7 +304,7 @@ class Reached:
         return found
 
     def _methods(self, kind: type, among: set[str] | None = None) -> list[Any]:
-        """What of the class is called, and was not followed yet. among: names that code has named since; None: all."""
+        """Methods of the class that are called, and were not followed yet. among: names that code has named since; None: all."""
         found: list[Any] = []
         held, followed = kind.__dict__, self._members.setdefault(kind, set())
         names = held.keys() if among is None else among & held.keys()
@@ -330,7 +330,7 @@ class Reached:
 
 
 class Around:
-    """What a function reaches through globals and classes, without the function: others of its code, as the graphs of a table have them, reach the
+    """The code that a function reaches through globals and classes, without the function: others of its code, as the graphs of a table have them, reach the
     same. It keeps nothing that the function closes over."""
 
     def __init__(self, reached: Reached, root: types.FunctionType) -> None:
@@ -361,7 +361,7 @@ class Around:
 
 
 def _of_function(function: types.FunctionType) -> list[tuple[Callable[[], Any], Any]]:
-    """What is looked at again of any function: (how, what it was)."""
+    """The attributes of a function that are looked at again: (how, the value)."""
     return [(functools.partial(getattr, function, "__code__"), function.__code__),
             (_identity_checks.Item(function.__dict__, "__wrapped__"), _followed(function.__dict__.get("__wrapped__")))]
 
@@ -371,7 +371,7 @@ def _of_closure(function: types.FunctionType) -> list[tuple[Callable[[], Any], A
 
 
 def name_of_class(kind: type) -> str:
-    """Of one that is not found by it (a function made it), what its methods do is part of it: others may be called like it."""
+    """A class that is not found by its name (a function made it) has a digest of its methods behind it: others may have the same name."""
     name = f"{kind.__module__}.{kind.__qualname__}"
     found: Any = sys.modules.get(kind.__module__)
     for part in kind.__qualname__.split("."):
@@ -406,13 +406,13 @@ def _unless_registered(function: types.FunctionType, known: tuple[tuple[Any, Any
 
 
 def file_of(module: str | None) -> str | None:
-    """Of a package without a file: its first folder."""
+    """The file of a module; the first folder of a package without a file."""
     found = sys.modules.get(module or "")
     return getattr(found, "__file__", None) or next((str(folder) + "/" for folder in getattr(found, "__path__", None) or ()), None)
 
 
 def is_code(value: Any) -> bool:
-    """What a Reached follows by name."""
+    """Says whether Reached follows the value by name."""
     return isinstance(value, types.FunctionType)
 
 

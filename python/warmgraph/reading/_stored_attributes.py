@@ -1,4 +1,4 @@
-"""What objects and classes store."""
+"""Reads the attributes that objects and classes store."""
 from __future__ import annotations
 
 import copyreg
@@ -42,7 +42,7 @@ def of_itself(value: Any) -> dict[str, Any]:
 
 
 def of_classes(kind: type, stored_by: Callable[[type], Stored]) -> Iterator[tuple[str, Any]]:
-    """What a class stores that is no method and no descriptor of Python's own."""
+    """Attributes of a class and those above it that are no methods and no descriptors of Python's own."""
     seen: set[str] = set()
     for one in kind.__mro__:
         stored = stored_by(one)
@@ -53,7 +53,7 @@ def of_classes(kind: type, stored_by: Callable[[type], Stored]) -> Iterator[tupl
 
 
 def stored_by(kind: type) -> Stored:
-    """Of one class, known as long as it holds the same: a library's base has a hundred methods, and is below each class of a model."""
+    """Attributes of one class, known as long as it holds the same: a library's base has a hundred methods, and is below each class of a model."""
     held, known = kind.__dict__, _known_stored.get(id(kind))  # a class may have no hash
     if known is None or not known.is_of(held):
         known = Stored(kind, [*held], [*held.values()], [
@@ -72,7 +72,7 @@ def leave_slot_names(kind: type) -> None:
 
 @dataclasses.dataclass
 class Stored:
-    """What a class held. `found`: what is no method and no descriptor of Python's own."""
+    """The attributes that a class held. `found`: those that are no methods and no descriptors of Python's own."""
 
     kind: type
     names: list[str]
@@ -84,7 +84,7 @@ class Stored:
 
     @functools.cached_property
     def plain(self) -> list[tuple[str, Any]]:
-        """Of `found` values and containers."""
+        """Values and containers among `found`."""
         return [(name, value) for name, value in self.found if isinstance(value, (*_plain_values.KINDS, list, tuple, dict)) and not name.startswith("__")]
 
     @functools.cached_property
@@ -102,7 +102,7 @@ def _holds_value(member: Any) -> bool:
 
 
 def _is_own_descriptor(member: Any) -> bool:
-    """Of a class of the user's, which may keep values."""
+    """Descriptors of a user's class may keep values."""
     kind = type(member)
     return kind is functools.partialmethod or isinstance(getattr(kind, "__get__", None), types.FunctionType) and kind.__module__.split(".")[0] not in _NOT_USERS
 

@@ -85,7 +85,7 @@ def _read_dict(walker: Walker, path: str, value: Any) -> None:
 
 @PYTHON.reads(object)
 def _read_function(walker: Walker, path: str, value: Any) -> bool:
-    """Whatever has a function below it."""
+    """Reads callables that have a function below them."""
     if not (callable(value) or isinstance(value, functools.partialmethod)) or _reached_code.function_of(value) is None and _reached_code.below(value) is None:
         return False
     read_function(walker, path, value)
@@ -193,7 +193,7 @@ def _read_enumerator(walker: Walker, path: str, value: enum.Enum) -> None:
 
 @PYTHON.reads_single(*_plain_values.KINDS)
 def _read_plain(walker: Walker, path: str, value: Any) -> bool:
-    """Of a class of the user's that is one. The walker itself knows those that are nothing more."""
+    """Reads an object of a user's subclass of a plain type. The walker itself reads the plain types."""
     if isinstance(value, enum.Enum):
         return False
     walker.expect_shallow(path)
@@ -235,7 +235,7 @@ def _watch_attributes(walker: Walker, value: Any) -> None:
 
 
 def read_host_array(walker: Walker, path: str, array: Any) -> None:
-    """What is small counts by its contents."""
+    """A small array counts by its contents."""
     if array.nbytes > _SMALL_ARRAY:
         raise errors.NotRecordable(f"{path} is an array of {array.nbytes} bytes in host memory, which a graph cannot follow: keep it on "
                                    "the device (device.array), or pass it")
@@ -273,7 +273,7 @@ def _text_of_enumerator(value: enum.Enum) -> str:
 
 
 def text_of(value: Any) -> str | None:
-    """Of kinds that a text says all about, but for what does not change results."""
+    """A text that says all about values of some kinds, except for what does not change results. None for other kinds."""
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.generic):
         return f"{type(value).__name__} {value!r}"

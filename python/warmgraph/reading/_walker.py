@@ -65,7 +65,7 @@ class Readers:
 
 
 class ReadersOfType(NamedTuple):
-    """What values of one class are read by. It keeps the class: another one may get its id."""
+    """The readers that values of one class have. It keeps the class, because another one could get its id."""
 
     kind: type
     is_plain: bool
@@ -75,7 +75,7 @@ class ReadersOfType(NamedTuple):
 
 @dataclasses.dataclass
 class Found:
-    """What a walk found. `facts` are in the order of their paths; arrays once, under the path where they came first. `reached`: the code
+    """The result of a walk. `facts` are in the order of their paths; arrays once, under the path where they came first. `reached`: the code
     that the call may run."""
 
     reached: _reached_code.Reached
@@ -91,7 +91,7 @@ class Found:
 
 @dataclasses.dataclass(frozen=True)
 class FactsOfArguments:
-    """What a walk found of a call's arguments alone."""
+    """The result of a walk for a call's arguments alone."""
 
     found: Found
     places: list[Any]
@@ -269,7 +269,7 @@ class Walker:
             self.value(path, value)
 
     def named_by_wrapper(self, path: str, value: Any) -> None:
-        """What a wrapper of a library's closes over: as far as it can be compared."""
+        """Reads what a library's wrapper closes over, as far as it can be compared."""
         before = self._mark()
         try:
             self.named(path, value)
@@ -309,7 +309,7 @@ class Walker:
     # --- classes
 
     def stored_in(self, kind: type) -> list[tuple[str, Any]]:
-        """What a class and those above it store."""
+        """Attributes that a class and those above it store."""
         if kind not in self.stored:
             self.stored[kind] = list(_stored_attributes.of_classes(kind, self.stored_by))
         return self.stored[kind]

@@ -1,4 +1,4 @@
-"""What the package's half for PyTorch can do, as the core asks for it (core/binding/_frameworks.py)."""
+"""Registers PyTorch's half of the package with the core (core/binding/_frameworks.py)."""
 from __future__ import annotations
 
 import torch

@@ -17,7 +17,7 @@ _registered: list[Framework] = []
 
 @dataclasses.dataclass(frozen=True)
 class Framework:
-    """What a half can do."""
+    """The functions that a half registers."""
 
     is_call: Callable[[Any, Iterable[Any]], bool]  # the method's object, or values of arguments, are the framework's: its half answers such calls
     function_of: Callable[[Any], Any]  # what answers the calls of a wrapper (CachedFunction)

@@ -48,7 +48,7 @@ class Pool:
         self._names: list[set[str]] = [set()]
 
     def made(self, name: str, make: Callable[[Cache, Callable[[], Any]], _Made]) -> _Made:
-        """What `make` makes in a cache that has no function of this name. It is given what to call when that is destroyed."""
+        """Calls `make` with a cache that has no function of this name, and with what to call when the function is destroyed."""
         cache = self.take(name)
         try:
             return make(cache, functools.partial(self.give_back, cache, name))
@@ -90,7 +90,7 @@ def pool_of(where: Where) -> Pool:
 
 
 def every_pool() -> list[Pool]:
-    """Of this process, in the order in which they were opened."""
+    """All pools of this process, in the order in which they were opened."""
     with _lock:
         return list(_pools.values())
 

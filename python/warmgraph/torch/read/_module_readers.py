@@ -99,7 +99,7 @@ def _read_hooks(walker: Walker, path: str, module: torch.nn.Module) -> None:
 
 
 def _note_compiled(walker: Walker, path: str, module: Any) -> None:
-    """What torch.compile returned, around the module that it was given."""
+    """Notes the object that torch.compile returned around a module."""
     outside = _modules.hooks_outside(module)
     if outside:
         raise errors.NotRecordable(f"{path} has {outside} of what torch.compile returned, which run around the compiled code: register them "

@@ -17,7 +17,7 @@ from warmgraph.torch.read._tensor_checks import TensorChecks
 
 
 class ModulePart:
-    """What a walk of its own found of one module. Whoever holds it holds the module, and nothing of the function that it was read for."""
+    """The result of a walk of one module alone. It holds the module, and nothing of the function that the module was read for."""
 
     def __init__(self, walker: Walker, path: str, module: torch.nn.Module, packages: dict[str, None]) -> None:
         self.path = path
@@ -40,7 +40,7 @@ class ModulePart:
 
 
 class SharedModules:
-    """What the functions of one table have in common, as long as a walk that used it lives. One thread at a time."""
+    """The modules that the functions of one table have in common, as long as a walk that used them lives. One thread at a time."""
 
     def __init__(self) -> None:
         # By path, module, and the attributes that the code names, which say what is read.
@@ -99,7 +99,7 @@ def _read_apart(walker: Walker, path: str, module: torch.nn.Module) -> ModulePar
 
 
 def _take(walker: Walker, part: ModulePart) -> bool:
-    """What a part holds, as if the walk had found it; not where both met an object: its first path is the one that counts."""
+    """Adds a part to the walk, as if the walk had read it. False where both met the same object, whose first path counts."""
     if not (part.is_whole and part.ids.isdisjoint(walker.read) and part.ids.isdisjoint(walker.arrays)):
         return False
     walker.parts.append(part)

@@ -51,7 +51,7 @@ def _read_operator(walker: Walker, path: str, value: Any) -> bool:
 
 @TORCH.reads_single(object)
 def _read_foreign_array(walker: Walker, path: str, value: Any) -> bool:
-    """Of other libraries: small ones on the host count by their contents."""
+    """Reads arrays of other libraries: small ones on the host count by their contents."""
     found = argument_of(value)
     if found is None:
         return False
@@ -142,7 +142,7 @@ def _read_triton_kernel(walker: Walker, path: str, value: Any) -> bool:
 
 @TORCH.reads(types.FunctionType)
 def _read_compiled_function(walker: Walker, path: str, value: types.FunctionType) -> bool:
-    """What torch.compile returned holds Dynamo's own objects, which change when it compiles: what it was given counts."""
+    """A function that torch.compile returned holds Dynamo's own objects, which change when it compiles: the function that it was given is read."""
     inner = compiled_from(value)
     if inner is None:
         return False

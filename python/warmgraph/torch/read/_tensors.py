@@ -1,4 +1,4 @@
-"""What a tensor of PyTorch's is to the library: an element type that it has, a range of memory, or a refusal."""
+"""Says how the library sees a tensor of PyTorch's: an element type, a range of memory, or a refusal."""
 from __future__ import annotations
 
 import functools
@@ -44,7 +44,7 @@ def flat_type(dtype: torch.dtype, nbytes: int) -> tuple[str, int]:
 
 
 def own_type(dtype: torch.dtype) -> str:
-    """What the library calls it; "" where it has no such type."""
+    """The library's name of the type; "" where it has no such type."""
     return _SHORT.get(dtype, "")
 
 
@@ -80,7 +80,7 @@ def read(tensor: torch.Tensor, may_be_hosts: bool) -> tuple[str, bool]:
 
 
 def is_lazy(tensor: torch.Tensor) -> bool:
-    """What it holds is not what lies in its memory, but that conjugated or negated. DLPack's exchange table does not say so."""
+    """Its values are not those in its memory, but those conjugated or negated. DLPack's exchange table does not say so."""
     return tensor.is_conj() or tensor.is_neg()
 
 
@@ -119,7 +119,7 @@ def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def layout_of(tensor: torch.Tensor) -> tuple[Any, ...]:
-    """What a guard of it says, but for where it is."""
+    """All that a guard compares of it, except for its address."""
     return (type(tensor), tensor.dtype, tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.requires_grad, tensor.is_conj(),
             tensor.is_neg(), len(tensor.__dict__))
 
