@@ -1,6 +1,6 @@
 # One folder, one component: warmgraph_component(store SOURCES ... LINKS cachefmt LIBRARIES OpenSSL::Crypto)
 #   target warmgraph_<name>: a static library with C++23 and the folder's include/ as its public face.
-# TEST_ONLY keeps a component (a fake backend) out of libwarmgraph.
+# APART keeps a component out of libwarmgraph: a library of its own (replayer), a fake backend of tests.
 include_guard(GLOBAL)
 # A folder finds what only it needs; the library links it too.
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
@@ -108,7 +108,7 @@ set_property(GLOBAL PROPERTY WARMGRAPH_LIBRARIES "")
 set(WARMGRAPH_OPTIMISED_UNDER_SANITIZERS backend_api profile)
 
 function(warmgraph_component name)
-  cmake_parse_arguments(arg "TEST_ONLY" "" "SOURCES;LINKS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "APART" "" "SOURCES;LINKS;LIBRARIES" ${ARGN})
   set(target warmgraph_${name})
   add_library(${target} STATIC ${arg_SOURCES})
   target_compile_features(${target} PUBLIC cxx_std_23)
@@ -122,7 +122,7 @@ function(warmgraph_component name)
   else()
     target_precompile_headers(${target} REUSE_FROM warmgraph_headers)
   endif()
-  if(NOT arg_TEST_ONLY)
+  if(NOT arg_APART)
     set_property(GLOBAL APPEND PROPERTY WARMGRAPH_COMPONENTS ${target})
     set_property(GLOBAL APPEND PROPERTY WARMGRAPH_LIBRARIES ${arg_LIBRARIES})
   endif()

@@ -7,7 +7,7 @@ include(CMakePackageConfigHelpers)
 # What users may include, and nothing else, is installed.
 set(WARMGRAPH_PUBLIC_INCLUDE_DIRS
     ${PROJECT_SOURCE_DIR}/base/include ${PROJECT_SOURCE_DIR}/backends/api/include ${PROJECT_SOURCE_DIR}/facade/include
-    ${PROJECT_SOURCE_DIR}/c/include)
+    ${PROJECT_SOURCE_DIR}/c/include ${PROJECT_SOURCE_DIR}/replayer/include)
 set(WARMGRAPH_PUBLIC_HEADERS
     base/include/warmgraph/export.hpp
     base/include/warmgraph/base/dtype.hpp
@@ -31,7 +31,8 @@ set(WARMGRAPH_PUBLIC_HEADERS
     facade/include/warmgraph/tuning.hpp
     facade/include/warmgraph/warmgraph.hpp
     c/include/warmgraph/python.h
-    c/include/warmgraph/warmgraph.h)
+    c/include/warmgraph/warmgraph.h
+    replayer/include/warmgraph/replay.h)
 
 get_property(components GLOBAL PROPERTY WARMGRAPH_COMPONENTS)
 get_property(libraries GLOBAL PROPERTY WARMGRAPH_LIBRARIES)

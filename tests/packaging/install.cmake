@@ -3,8 +3,8 @@ cmake_minimum_required(VERSION 3.25)
 file(REMOVE_RECURSE ${PREFIX})
 execute_process(COMMAND ${SOURCE}/../../dev install --from ${BUILD} --prefix=${PREFIX} OUTPUT_VARIABLE output
                 COMMAND_ERROR_IS_FATAL ANY)
-foreach(expected IN ITEMS "warmgraph ${VERSION} is in ${PREFIX}:" "bin/warmgraph" "${LIBDIR}/libwarmgraph.so"
-                          "include/warmgraph/warmgraph.hpp" "${LIBDIR}/pkgconfig/warmgraph.pc" "share/doc/warmgraph/README.md"
+foreach(expected IN ITEMS "warmgraph ${VERSION} is in ${PREFIX}:" "bin/warmgraph" "${LIBDIR}/libwarmgraph.so" "${LIBDIR}/libwarmgraph_replay.so"
+                          "include/warmgraph/warmgraph.hpp" "include/warmgraph/replay.h" "${LIBDIR}/pkgconfig/warmgraph.pc" "share/doc/warmgraph/README.md"
                           "export PATH=\"${PREFIX}/bin:$PATH\"" "export LD_LIBRARY_PATH=\"${PREFIX}/${LIBDIR}"
                           "Try: ${PREFIX}/bin/warmgraph doctor")
   string(FIND "${output}" "${expected}" at)

@@ -1,0 +1,93 @@
+// A cache folder as a process sees it that only replays.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "warmgraph/backends/device.hpp"
+#include "warmgraph/cachefmt/entry.hpp"
+#include "warmgraph/guards/evaluate.hpp"
+#include "warmgraph/guards/interface_text.hpp"
+#include "warmgraph/replay/executable.hpp"
+#include "warmgraph/replay/module_cache.hpp"
+#include "warmgraph/store/local_store.hpp"
+#include "warmgraph/store/signing.hpp"
+
+namespace warmgraph::replayer {
+
+/// An open device with a stream of its own, for backends that take no stream of others.
+struct Device {
+    std::shared_ptr<backends::Device> device;
+    std::shared_ptr<backends::Stream> own_stream;
+    std::mutex own_stream_mutex; ///< a stream is one thread's at a time, and this one is everybody's
+    store::LoadTarget target;    ///< whom code is given to
+
+    [[nodiscard]] static Result<std::shared_ptr<Device>> open(std::string_view id);
+    [[nodiscard]] bool takes_streams() const noexcept { return device->limits().flat_addresses; }
+};
+
+struct CacheSettings {
+    std::string model;
+    std::map<std::string, std::string> config{};
+    std::string directory{};
+    bool is_dynamic = false;
+    std::optional<int> world_size{}, global_rank{}, tp_rank{}, pp_rank{};
+    guards::Relaxation relaxation{};
+    store::StoreMode access = store::StoreMode::read_write;
+    store::SigningSource signing{};
+    std::vector<std::uint32_t> trusted_owners{};
+    std::uint64_t max_constant_bytes = 64ULL << 20;
+};
+
+/// What wgr_entries_list lists.
+struct ListedEntry {
+    Digest digest;
+    std::string recorded, code;
+    std::string misfit; ///< "": it fits
+};
+
+/// An entry that fits this process, verified, with its code loaded.
+struct LoadedEntry {
+    cachefmt::Entry entry;
+    guards::DeclaredInterface interface;
+    std::uint64_t function = 0; ///< a number of its own: replay::ModuleUser
+};
+
+/// Thread-safe.
+class Cache {
+public:
+    [[nodiscard]] static Result<std::shared_ptr<Cache>> open(CacheSettings settings);
+
+    [[nodiscard]] Result<std::vector<ListedEntry>> entries(const std::string& function, const Device& device) const;
+    /// `digest`: nullopt for the only one that fits.
+    [[nodiscard]] Result<LoadedEntry> load(const std::string& function, const Device& device,
+                                           std::optional<Digest> digest);
+
+    [[nodiscard]] store::LocalStore& store() noexcept { return *m_store; }
+    [[nodiscard]] replay::ModuleCache& modules() noexcept { return m_modules; }
+    /// Stored code and constants. Valid as long as the cache.
+    [[nodiscard]] replay::ImageSource images() const;
+
+private:
+    explicit Cache(CacheSettings settings) : m_settings(std::move(settings)) {}
+    [[nodiscard]] cachefmt::FunctionKey key(const std::string& function, const Device& device) const;
+    /// Whether the entry's facts hold here, and this library replays its kind at all: its declaration.
+    [[nodiscard]] Result<guards::DeclaredInterface> judge(const cachefmt::EntryHeader& header,
+                                                          const Device& device) const;
+    [[nodiscard]] Result<Digest> only_fitting(const std::string& function, const Device& device) const;
+    [[nodiscard]] Result<void> check_graph(const cachefmt::Entry& entry, const guards::DeclaredInterface& interface,
+                                           const Device& device) const;
+    [[nodiscard]] Result<void> load_code(const cachefmt::Entry& entry, const Device& device);
+
+    CacheSettings m_settings;
+    std::string m_rank; ///< the folder's name
+    std::unique_ptr<store::LocalStore> m_store;
+    replay::ModuleCache m_modules;
+};
+
+} // namespace warmgraph::replayer
