@@ -13,59 +13,40 @@ static wg_function_spec versioned_spec(const char* name)
 /* Records add_one under these names. */
 static void record(const char* folder, const char* const* names, size_t count)
 {
-    wg_cache* cache = open_cache(folder, wg_policy_read_write);
-    wg_buffer *x = floats(0), *y = room();
-    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
     for (size_t i = 0; i < count; ++i) {
         const wg_function_spec spec = versioned_spec(names[i]);
-        wg_function* function = NULL;
-        wg_outcome outcome = -1;
-        OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
-        OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
-        CHECK(outcome == wg_outcome_recorded);
-        OK(wg_function_destroy(function));
+        const wrapped it = wrap_in(open_cache(folder, wg_policy_read_write), &spec, add_one, NULL);
+        CHECK(call(&it) == wg_outcome_recorded);
+        end(&it);
     }
-    OK(wg_cache_close(cache));
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
 }
 
 void layouts_say_more_than_declarations(void)
 {
     static const int64_t sizes[] = {k_count / 2, 2}, strides[] = {1, k_count / 2};
-    wg_cache* cache = open_cache("layouts", wg_policy_read_write);
     wg_function_spec spec = versioned_spec("f");
-    wg_buffer *x = floats(0), *y = room(), *kept = floats(0);
+    wg_buffer* kept = floats(0);
     const wg_state_decl states[] = {{"kept", wg_buffer_memory(kept), wg_access_read_write}};
-    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
     wg_layout layouts[] = {
         {"x", wg_f32, 2, sizes, strides}, {"kept", wg_f16, 0, NULL, NULL}, {"y", wg_f32, 2, sizes, NULL}};
     spec.states = states, spec.state_count = 1;
     spec.layouts = layouts, spec.layout_count = 3;
-    wg_function* function = NULL;
-    wg_outcome outcome = -1;
     char text[8192];
-    OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
-    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
-    CHECK(outcome == wg_outcome_recorded);
-    OK(wg_cache_readable(cache, "f", text, sizeof text, NULL));
+    wrapped it = wrap_in(open_cache("layouts", wg_policy_read_write), &spec, add_one, NULL);
+    CHECK(call(&it) == wg_outcome_recorded);
+    OK(wg_cache_readable(it.cache, "f", text, sizeof text, NULL));
     CHECK(contains(text, "f32[32,2] strides 1,32") && contains(text, "f16[128]"));
-    OK(wg_function_destroy(function));
+    OK(wg_function_destroy(it.function));
 
-    layouts[0].dtype = 99;
-    FAILS(wg_wrap(cache, g_device, &spec, add_one, NULL, &function), wg_invalid_argument, "'x'");
-    layouts[0].dtype = wg_f32, layouts[0].sizes = NULL;
-    FAILS(wg_wrap(cache, g_device, &spec, add_one, NULL, &function), wg_invalid_argument, "the sizes of 'x' are null");
-    layouts[0].name = "z";
-    FAILS(wg_wrap(cache, g_device, &spec, add_one, NULL, &function), wg_invalid_argument, "layouts names 'z'");
-    layouts[0].name = NULL;
-    FAILS(wg_wrap(cache, g_device, &spec, add_one, NULL, &function), wg_invalid_argument, "a name in layouts is null");
-    spec.layouts = NULL;
-    FAILS(wg_wrap(cache, g_device, &spec, add_one, NULL, &function), wg_invalid_argument,
-          "layouts is null with 3 elements");
-    OK(wg_cache_close(cache));
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
+#define WRAP_FAILS(part)                                                                                               \
+    FAILS(wg_wrap(it.cache, g_device, &spec, add_one, NULL, &it.function), wg_invalid_argument, (part))
+    layouts[0].dtype = 99, WRAP_FAILS("'x'");
+    layouts[0].dtype = wg_f32, layouts[0].sizes = NULL, WRAP_FAILS("the sizes of 'x' are null");
+    layouts[0].name = "z", WRAP_FAILS("layouts names 'z'");
+    layouts[0].name = NULL, WRAP_FAILS("a name in layouts is null");
+    spec.layouts = NULL, WRAP_FAILS("layouts is null with 3 elements");
+#undef WRAP_FAILS
+    end(&it);
     OK(wg_buffer_destroy(kept));
 }
 
@@ -75,18 +56,13 @@ void loaded_functions_replay_and_say_why_they_miss(void)
     record("load", names, 1);
     wg_cache* cache = open_cache("load", wg_policy_read_write);
     wg_function_spec spec = versioned_spec("f"), other = versioned_spec("f");
-    wg_buffer *x = floats(4), *y = room();
-    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
+    const wrapped it = load_from(cache, &spec);
+    CHECK(call(&it) == wg_outcome_replayed && holds(it.y, 1, 1));
+    OK(wg_function_destroy(it.function));
     wg_function* function = NULL;
-    wg_outcome outcome = -1;
-    OK(wg_cache_load(cache, g_device, &spec, &function));
-    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
-    CHECK(outcome == wg_outcome_replayed);
-    CHECK(holds(y, 5, 1));
-    OK(wg_function_destroy(function));
     other.version = "2";
     OK(wg_cache_load(cache, g_device, &other, &function));
-    FAILS(wg_call(function, wg_device_stream(g_device), args, 2, NULL), wg_miss_forbidden, "code.version");
+    FAILS(wg_call(function, wg_device_stream(g_device), it.args, 2, NULL), wg_miss_forbidden, "code.version");
     OK(wg_function_destroy(function));
 
     spec.version = NULL;
@@ -97,8 +73,7 @@ void loaded_functions_replay_and_say_why_they_miss(void)
     FAILS(wg_cache_load(cache, g_device, NULL, &function), wg_invalid_argument, "spec is null");
     FAILS(wg_cache_load(cache, g_device, &spec, NULL), wg_invalid_argument, "out is null");
     OK(wg_cache_close(cache));
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
+    DESTROY_BUFFERS(it.x, it.y);
 }
 
 struct seen {
@@ -178,8 +153,7 @@ void entries_are_preloaded(void)
     FAILS(wg_cache_preload(cache, &options, &preload), wg_invalid_argument, "wg_preload_options has the size 4");
     FAILS(wg_preload_wait(NULL), wg_invalid_argument, "preload is null");
     OK(wg_cache_close(cache));
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
+    DESTROY_BUFFERS(x, y);
 }
 
 void calls_that_their_caller_refuses_are_counted(void)
@@ -278,14 +252,10 @@ void launch_options_reach_the_kernel(void)
     wg_cache* cache = open_cache("launch", wg_policy_read_write);
     wg_launch_options options = {.size = sizeof options, .grid = {4, 1, 1}, .block = {16, 1, 1}};
     const wg_function_spec spec = versioned_spec("f");
-    wg_buffer *x = floats(0), *y = room();
-    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
     wg_stream* stream = wg_device_stream(g_device);
-    wg_function* function = NULL;
-    OK(wg_wrap(cache, g_device, &spec, launch_with_options, &options, &function));
-    OK(wg_call(function, stream, args, 2, NULL));
-    CHECK(holds(y, 1, 1));
-    const wg_kernel_arg plain[] = {at(wg_buffer_memory(x).address), at(wg_buffer_memory(y).address)};
+    const wrapped it = wrap_in(cache, &spec, launch_with_options, &options);
+    CHECK(call(&it) == wg_outcome_recorded && holds(it.y, 1, 1));
+    const wg_kernel_arg plain[] = {at(wg_buffer_memory(it.x).address), at(wg_buffer_memory(it.y).address)};
 #define LAUNCH() wg_launch_with(stream, g_program, "add_one", &options, plain, 2)
     options.shared_bytes = 64;
     FAILS(LAUNCH(), wg_unsupported, "64 bytes of dynamic shared memory");
@@ -299,10 +269,7 @@ void launch_options_reach_the_kernel(void)
     FAILS(LAUNCH(), wg_invalid_argument, "wg_launch_options has the size 1");
 #undef LAUNCH
     FAILS(wg_launch_with(stream, g_program, "add_one", NULL, plain, 2), wg_invalid_argument, "options is null");
-    OK(wg_function_destroy(function));
-    OK(wg_cache_close(cache));
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
+    end(&it);
 }
 
 static void nothing(void* data) { (void)data; }
@@ -345,34 +312,15 @@ void restored_graphs_are_verified_on_demand(void)
 {
     static const char* const names[] = {"f"};
     record("verify", names, 1);
-    char folder[256];
-    wg_cache* cache = open_cache("verify", wg_policy_read_write);
-    strncpy(folder, wg_cache_directory(cache), sizeof folder - 1);
-    folder[sizeof folder - 1] = '\0';
-    OK(wg_cache_close(cache));
-    wg_cache_options options;
-    OK(wg_cache_options_init(&options, sizeof options));
+    wg_cache_options options = cache_options("verify", wg_policy_read_write);
     CHECK(options.verify_on_load == 0);
-    options.model = "toy";
-    options.cache_dir = folder;
-    options.world_size = 1;
-    options.global_rank = 0;
     options.verify_on_load = 1;
-    OK(wg_cache_open(&options, &cache));
     const wg_function_spec spec = versioned_spec("f");
-    wg_buffer *x = floats(0), *y = room();
-    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
-    wg_function* function = NULL;
-    wg_outcome outcome = -1;
     int runs = 0;
-    OK(wg_wrap(cache, g_device, &spec, add_one, &runs, &function));
-    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
-    CHECK(outcome == wg_outcome_replayed && runs > 0);
-    CHECK(holds(y, 1, 1));
-    OK(wg_function_destroy(function));
-    OK(wg_cache_close(cache));
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
+    const wrapped it = wrap_in(open_with(options), &spec, add_one, &runs);
+    CHECK(call(&it) == wg_outcome_replayed && runs > 0);
+    CHECK(holds(it.y, 1, 1));
+    end(&it);
 }
 
 /* What a program that was compiled with version 0.1.0's first headers passes. */

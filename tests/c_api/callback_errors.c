@@ -12,15 +12,9 @@ static wg_status run_once(wg_callback callback, void* user)
     snprintf(name, sizeof name, "once%d", number++);
     wg_function_spec spec = vector_spec("once");
     spec.policy = wg_policy_off;
-    wg_buffer *x = floats(0), *y = room();
-    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
-    wg_cache* cache = open_cache(name, wg_policy_read_write);
-    wg_function* function = NULL;
-    OK(wg_wrap(cache, g_device, &spec, callback, user, &function));
-    const wg_status status = wg_call(function, wg_device_stream(g_device), args, 2, NULL);
-    OK(wg_function_destroy(function));
-    OK(wg_cache_close(cache));
-    DESTROY_BUFFERS(x, y);
+    const wrapped it = wrap_in(open_cache(name, wg_policy_read_write), &spec, callback, user);
+    const wg_status status = wg_call(it.function, wg_device_stream(g_device), it.args, 2, NULL);
+    end(&it);
     return status;
 }
 
@@ -107,17 +101,11 @@ void a_failing_callback_fails_the_call(void)
     FAILS(run_once(returns, &seven), wg_invalid_argument, "the callback of 'once' returned 7, expected 0");
 
     const wg_function_spec spec = vector_spec("fails");
-    wg_buffer *x = floats(0), *y = room();
-    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
-    wg_cache* cache = open_cache("fails", wg_policy_read_write);
-    wg_function* function = NULL;
-    OK(wg_wrap(cache, g_device, &spec, returns, &seven, &function));
+    const wrapped it = wrap_in(open_cache("fails", wg_policy_read_write), &spec, returns, &seven);
     for (int i = 0; i < 2; ++i)
-        FAILS(wg_call(function, wg_device_stream(g_device), args, 2, NULL), wg_invalid_argument,
+        FAILS(wg_call(it.function, wg_device_stream(g_device), it.args, 2, NULL), wg_invalid_argument,
               "the callback of 'fails' returned 7");
-    OK(wg_function_destroy(function));
-    OK(wg_cache_close(cache));
-    DESTROY_BUFFERS(x, y);
+    end(&it);
 }
 
 static int waits(wg_recorder* recorder, void* user)
@@ -141,41 +129,25 @@ void a_callback_gives_its_own_reason(void)
     FAILS(run_once(says_why, &runs), wg_not_recordable, "it counts its runs");
 
     const wg_function_spec spec = vector_spec("says_why");
-    wg_buffer *x = floats(0), *y = room();
-    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
-    wg_cache* cache = open_cache("says_why", wg_policy_read_write);
-    wg_function* function = NULL;
+    const wrapped it = wrap_in(open_cache("says_why", wg_policy_read_write), &spec, says_why, &runs);
     wg_report* report = NULL;
-    wg_outcome outcome = -1;
     runs = 0; /* the answer succeeds, and the first capture fails */
-    OK(wg_wrap(cache, g_device, &spec, says_why, &runs, &function));
-    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
-    CHECK(outcome == wg_outcome_refused && holds(y, 1, 1));
-    OK(wg_function_report(function, &report));
+    CHECK(call(&it) == wg_outcome_refused && holds(it.y, 1, 1));
+    OK(wg_function_report(it.function, &report));
     CHECK(strcmp(wg_report_reason(report), "it counts its runs") == 0);
     OK(wg_report_destroy(report));
-    OK(wg_function_destroy(function));
-    OK(wg_cache_close(cache));
-    DESTROY_BUFFERS(x, y);
+    end(&it);
 }
 
 void a_refused_recording_still_runs(void)
 {
     const wg_function_spec spec = vector_spec("waits");
-    wg_buffer *x = floats(0), *y = room();
-    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
-    wg_cache* cache = open_cache("waits", wg_policy_read_write);
-    wg_function* function = NULL;
+    const wrapped it = wrap_in(open_cache("waits", wg_policy_read_write), &spec, waits, NULL);
     wg_report* report = NULL;
-    wg_outcome outcome = -1;
-    OK(wg_wrap(cache, g_device, &spec, waits, NULL, &function));
-    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
-    CHECK(outcome == wg_outcome_refused && holds(y, 1, 1));
-    OK(wg_function_report(function, &report));
+    CHECK(call(&it) == wg_outcome_refused && holds(it.y, 1, 1));
+    OK(wg_function_report(it.function, &report));
     CHECK(wg_report_outcome(report) == wg_outcome_refused);
     CHECK(contains(wg_report_reason(report), "Stream::synchronize while it is being captured"));
     OK(wg_report_destroy(report));
-    OK(wg_function_destroy(function));
-    OK(wg_cache_close(cache));
-    DESTROY_BUFFERS(x, y);
+    end(&it);
 }

@@ -158,18 +158,59 @@ int add_one(wg_recorder* recorder, void* user)
     return launch(wg_recorder_stream(recorder), "add_one", args, 2) != wg_ok;
 }
 
+static wrapped with_memory(wg_cache* cache)
+{
+    wrapped it = {.cache = cache, .x = floats(0), .y = room()};
+    it.args[0] = memory_arg("x", it.x);
+    it.args[1] = memory_arg("y", it.y);
+    return it;
+}
+
+wrapped wrap_in(wg_cache* cache, const wg_function_spec* spec, wg_callback callback, void* user)
+{
+    wrapped it = with_memory(cache);
+    OK(wg_wrap(cache, g_device, spec, callback, user, &it.function));
+    return it;
+}
+
+wrapped load_from(wg_cache* cache, const wg_function_spec* spec)
+{
+    wrapped it = with_memory(cache);
+    OK(wg_cache_load(cache, g_device, spec, &it.function));
+    return it;
+}
+
+wg_outcome call(const wrapped* it)
+{
+    wg_outcome outcome = -1;
+    OK(wg_call(it->function, wg_device_stream(g_device), it->args, 2, &outcome));
+    return outcome;
+}
+
+int reason_contains(const wg_function* function, const char* part)
+{
+    wg_report* report = NULL;
+    OK(wg_function_report(function, &report));
+    const int result = contains(wg_report_reason(report), part);
+    OK(wg_report_destroy(report));
+    return result;
+}
+
+void end(const wrapped* it)
+{
+    OK(wg_function_destroy(it->function));
+    OK(wg_cache_close(it->cache));
+    DESTROY_BUFFERS(it->x, it->y);
+}
+
 wg_outcome call_add_one(wg_cache* cache)
 {
-    wg_function_spec spec = vector_spec("add_one");
-    wg_buffer *x = floats(0), *y = room();
-    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
-    wg_function* function = NULL;
-    wg_outcome outcome = -1;
-    OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
-    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
-    CHECK(holds(y, 1, 1));
-    OK(wg_function_destroy(function));
-    DESTROY_BUFFERS(x, y);
+    const wg_function_spec spec = vector_spec("add_one");
+    wrapped it = wrap_in(cache, &spec, add_one, NULL);
+    const wg_outcome outcome = call(&it);
+    CHECK(holds(it.y, 1, 1));
+    it.cache = NULL; /* the caller's */
+    end(&it);
     return outcome;
 }
 

@@ -45,80 +45,25 @@ wg_status launch(wg_stream* stream, const char* kernel, const wg_kernel_arg* arg
 wg_function_spec vector_spec(const char* name);
 /* y = x + 1; `user`, when there is one, is an int that counts the runs. */
 int add_one(wg_recorder* recorder, void* user);
-/* Calls it once, wrapped in the cache, with memory of its own. */
+/* A function, the cache that it is wrapped in, and memory for the x and y of vector_spec(): x is 0, 1, ... */
+typedef struct wrapped {
+    wg_cache* cache;
+    wg_function* function;
+    wg_buffer *x, *y;
+    wg_arg args[2];
+} wrapped;
+/* Takes the cache over. */
+wrapped wrap_in(wg_cache* cache, const wg_function_spec* spec, wg_callback callback, void* user);
+wrapped load_from(wg_cache* cache, const wg_function_spec* spec);
+/* Calls it with x and y in the device's stream. */
+wg_outcome call(const wrapped* it);
+int reason_contains(const wg_function* function, const char* part);
+/* Destroys the function and its memory, and closes its cache. */
+void end(const wrapped* it);
+/* Calls add_one() once, wrapped in the cache, with memory of its own. */
 wg_outcome call_add_one(wg_cache* cache);
 
 void set_up(void);
 void tear_down(void);
-
-/* functions.c */
-void names_are_readable(void);
-void log_lines_reach_the_host(void);
-void a_second_cache_replays_what_the_first_recorded(void);
-void a_function_outlives_its_cache_and_device_handles(void);
-void a_function_may_be_destroyed_by_its_own_callback(void);
-void scalars_are_patched_at_every_call(void);
-void forks_scratch_copies_and_fills_are_replayed(void);
-void events_order_streams(void);
-void states_move_and_tensors_change_shape(void);
-void misses_are_recorded_on_demand(void);
-void entries_are_shown_and_cleared(void);
-void policies_and_unusable_folders_are_obeyed(void);
-void signatures_are_required_on_demand(void);
-
-/* ahead.c */
-void layouts_say_more_than_declarations(void);
-void loaded_functions_replay_and_say_why_they_miss(void);
-void entries_are_preloaded(void);
-void calls_that_their_caller_refuses_are_counted(void);
-void a_watch_sees_nothing_here(void);
-void graphs_of_others_are_refused_here(void);
-void launch_options_reach_the_kernel(void);
-void pointers_streams_and_host_functions_have_their_place(void);
-void restored_graphs_are_verified_on_demand(void);
-void structs_of_older_callers_are_taken(void);
-
-/* contents.c */
-void constants_come_with_the_entry(void);
-void strict_refuses_words_that_nobody_wrote(void);
-
-/* objects.c */
-void events_of_dictionaries_are_counted(void);
-void tensors_are_there_until_one_moves(void);
-void tensors_that_look_otherwise_are_told(void);
-void tensors_are_looked_at(void);
-void objects_are_looked_at_where_there_is_python(void);
-
-/* entries.c */
-void entries_tell_what_loading_them_needs(void);
-
-/* artifacts.c */
-void artifacts_are_carried_to_another_folder(void);
-void what_pytorch_compiled_is_kept_and_given_under_a_key(void);
-
-/* pairs.c */
-void pairs_are_recorded_together(void);
-void wrong_pairs_are_refused(void);
-
-/* profile.c */
-void sizes_are_padded_and_recorded_ahead(void);
-void profiles_are_switched_off(void);
-void wrong_buckets_are_refused(void);
-
-/* errors.c */
-void the_last_error_belongs_to_its_thread(void);
-void null_handles_are_refused(void);
-void null_arguments_are_refused(void);
-void null_elements_are_refused(void);
-void wrong_options_are_refused(void);
-void wrong_specs_are_refused(void);
-void wrong_calls_are_refused(void);
-
-/* callback_errors.c */
-void wrong_recorder_calls_keep_their_text(void);
-void a_compile_error_has_the_log(void);
-void a_failing_callback_fails_the_call(void);
-void a_callback_gives_its_own_reason(void);
-void a_refused_recording_still_runs(void);
 
 #endif

@@ -23,17 +23,12 @@ void entries_tell_what_loading_them_needs(void)
 {
     wg_function_spec spec = vector_spec("add_one");
     spec.metadata = "mine";
-    wg_buffer *x = floats(0), *y = room();
-    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
-    wg_cache* cache = open_cache("entries", wg_policy_read_write);
-    wg_function* function = NULL;
-    OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
-    OK(wg_call(function, wg_device_stream(g_device), args, 2, NULL));
+    wrapped it = wrap_in(open_cache("entries", wg_policy_read_write), &spec, add_one, NULL);
+    CHECK(call(&it) == wg_outcome_recorded);
     OK(wg_device_synchronize(g_device));
-    OK(wg_function_destroy(function));
-    OK(wg_cache_close(cache));
+    end(&it);
 
-    cache = open_cache("entries", wg_policy_require_hit);
+    wg_cache* cache = open_cache("entries", wg_policy_require_hit);
     const char* const names[] = {"add_one", "other"};
     wg_preload_options by_name = {.size = sizeof by_name, .wait = wg_preload_all};
     by_name.functions = names, by_name.function_count = 2, by_name.device = g_device;
@@ -56,11 +51,8 @@ void entries_tell_what_loading_them_needs(void)
                                  {"program.small", text_of(json, "program.small", program, sizeof program)}};
     spec.code = NULL, spec.code_count = 0;
     spec.recorded_code = code, spec.recorded_code_count = 2;
-    OK(wg_cache_load(cache, g_device, &spec, &function));
-    wg_outcome outcome = -1;
-    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
-    CHECK(outcome == wg_outcome_replayed && holds(y, 1, 1));
-    OK(wg_function_destroy(function));
+    it = load_from(cache, &spec);
+    CHECK(call(&it) == wg_outcome_replayed && holds(it.y, 1, 1));
 
     by_name.device = NULL;
     FAILS(wg_cache_preload(cache, &by_name, &preload), wg_invalid_argument, "preloaded on no device");
@@ -72,7 +64,5 @@ void entries_tell_what_loading_them_needs(void)
     FAILS(wg_cache_entries(cache, NULL, "add_one", json, sizeof json, &length), wg_invalid_argument, "device is null");
     FAILS(wg_cache_entries(cache, g_device, NULL, json, sizeof json, &length), wg_invalid_argument,
           "function name is null");
-    OK(wg_cache_close(cache));
-    OK(wg_buffer_destroy(x));
-    OK(wg_buffer_destroy(y));
+    end(&it);
 }

@@ -35,25 +35,17 @@ static void receive(wg_log_level level, const char* line, void* user)
 
 void log_lines_reach_the_host(void)
 {
-    const wg_function_spec spec = vector_spec("add_one");
-    wg_buffer *x = floats(0), *y = room();
-    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
     struct received lines = {0, 0, -1};
     static const char* const k_caches[] = {"log", "little_log", "no_log"};
     for (int round = 0; round < 3; ++round) {
         OK(wg_receive_log(round < 2 ? receive : NULL, &lines));
         if (round == 1) OK(wg_limit_log(wg_log_warning));
         wg_cache* cache = open_cache(k_caches[round], wg_policy_read_write);
-        wg_function* function = NULL;
-        OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
-        OK(wg_call(function, wg_device_stream(g_device), args, 2, NULL));
-        OK(wg_device_synchronize(g_device));
-        OK(wg_function_destroy(function));
+        call_add_one(cache);
         OK(wg_cache_close(cache));
     }
     CHECK(wg_limit_log(wg_log_error + 1) == wg_invalid_argument);
     CHECK(lines.saved == 1 && lines.level == wg_log_info && lines.nested == wg_invalid_argument);
-    DESTROY_BUFFERS(x, y);
 }
 
 static wg_statistics statistics(const wg_cache* cache)
@@ -88,43 +80,32 @@ static void check_recorded_report(const wg_function* function)
 void a_second_cache_replays_what_the_first_recorded(void)
 {
     const wg_function_spec spec = vector_spec("add_one");
-    wg_buffer *x = floats(0), *y = room(), *later = floats(10);
-    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)},
-                 later_args[] = {memory_arg("x", later), memory_arg("y", y)};
+    wg_buffer* later = floats(10);
     int runs = 0;
-    wg_function* function = NULL;
-    wg_outcome outcome = -1;
-
     wg_cache* cache = open_cache("replay", wg_policy_read_write);
     CHECK(wg_cache_disabled_reason(cache)[0] == '\0');
     CHECK(wg_cache_directory(cache)[0] == '/');
     CHECK(wg_cache_folder(NULL)[0] == '/' && wg_cache_folder("a/../b/")[0] == '/');
     CHECK(contains(wg_cache_folder("a/../b/"), "/b") && !contains(wg_cache_folder("a/../b/"), ".."));
-    OK(wg_wrap(cache, g_device, &spec, add_one, &runs, &function));
-    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
-    CHECK(outcome == wg_outcome_recorded && runs > 1);
-    CHECK(holds(y, 1, 1));
-    OK(wg_call(function, wg_device_stream(g_device), later_args, 2, &outcome));
-    CHECK(outcome == wg_outcome_replayed);
-    CHECK(holds(y, 11, 1));
-    check_recorded_report(function);
+    wrapped it = wrap_in(cache, &spec, add_one, &runs);
+    CHECK(call(&it) == wg_outcome_recorded && runs > 1 && holds(it.y, 1, 1));
+    it.args[0] = memory_arg("x", later);
+    CHECK(call(&it) == wg_outcome_replayed && holds(it.y, 11, 1));
+    check_recorded_report(it.function);
     CHECK(statistics(cache).recordings == 1 && statistics(cache).misses == 1 && statistics(cache).hits == 0);
     char reasons[64];
     OK(wg_cache_miss_reasons(cache, reasons, sizeof reasons, NULL));
     CHECK(strcmp(reasons, "add_one: no entry") == 0);
     char misses[256];
-    OK(wg_function_misses(function, misses, sizeof misses, NULL));
+    OK(wg_function_misses(it.function, misses, sizeof misses, NULL));
     CHECK(contains(misses, "Z recorded: no entry\n"));
-    OK(wg_function_misses(function, NULL, 0, NULL));
-    OK(wg_function_destroy(function));
-    OK(wg_cache_close(cache));
+    OK(wg_function_misses(it.function, NULL, 0, NULL));
+    end(&it);
 
     runs = 0;
     cache = open_cache("replay", wg_policy_require_hit);
-    OK(wg_wrap(cache, g_device, &spec, add_one, &runs, &function));
-    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
-    CHECK(outcome == wg_outcome_replayed && runs == 0);
-    CHECK(holds(y, 1, 1));
+    it = wrap_in(cache, &spec, add_one, &runs);
+    CHECK(call(&it) == wg_outcome_replayed && runs == 0 && holds(it.y, 1, 1));
     const wg_statistics now = statistics(cache);
     CHECK(now.hits == 1 && now.misses == 0 && now.images_loaded == 1 && now.load_ms > 0);
     char summary[256], cut[12];
@@ -135,9 +116,8 @@ void a_second_cache_replays_what_the_first_recorded(void)
     CHECK(strcmp(cut, "warmgraph: ") == 0 && length > sizeof cut);
     OK(wg_cache_summary(cache, NULL, 0, &length));
     CHECK(strlen(summary) == length);
-    OK(wg_function_destroy(function));
-    OK(wg_cache_close(cache));
-    DESTROY_BUFFERS(x, y, later);
+    end(&it);
+    OK(wg_buffer_destroy(later));
 }
 
 void a_function_outlives_its_cache_and_device_handles(void)
@@ -225,17 +205,13 @@ static int destroys_its_function(wg_recorder* recorder, void* user)
 void a_function_may_be_destroyed_by_its_own_callback(void)
 {
     const wg_function_spec spec = vector_spec("add_one");
-    wg_buffer *x = floats(0), *y = room();
-    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
-    wg_cache* cache = open_cache("destroyed", wg_policy_read_write);
     struct destroyed own = {NULL, 0};
-    wg_outcome outcome = -1;
-    OK(wg_wrap(cache, g_device, &spec, destroys_its_function, &own, &own.function));
-    OK(wg_call(own.function, wg_device_stream(g_device), args, 2, &outcome));
-    CHECK(outcome == wg_outcome_refused && own.runs == 1 && own.function == NULL);
-    CHECK(holds(y, 1, 1));
-    OK(wg_cache_close(cache));
-    DESTROY_BUFFERS(x, y);
+    wrapped it = wrap_in(open_cache("destroyed", wg_policy_read_write), &spec, destroys_its_function, &own);
+    own.function = it.function;
+    CHECK(call(&it) == wg_outcome_refused && own.runs == 1 && own.function == NULL);
+    CHECK(holds(it.y, 1, 1));
+    it.function = NULL;
+    end(&it);
 }
 
 void scalars_are_patched_at_every_call(void)
@@ -244,25 +220,20 @@ void scalars_are_patched_at_every_call(void)
     wg_function_spec spec = vector_spec("shift_and_scale");
     spec.scalars = scalars;
     spec.scalar_count = 2;
-    wg_buffer *x = floats(0), *y = room();
     for (int round = 0; round < 2; ++round) {
         wg_cache* cache = open_cache("scalars", round == 0 ? wg_policy_read_write : wg_policy_require_hit);
-        wg_function* function = NULL;
-        OK(wg_wrap(cache, g_device, &spec, shift_and_scale, NULL, &function));
+        const wrapped it = wrap_in(cache, &spec, shift_and_scale, NULL);
         const int32_t shifts[] = {3, -2, 700};
         for (int i = 0; i < 3; ++i) {
-            const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y), int_arg("n", shifts[i]),
-                                   float_arg("f", 0.5F)};
+            const wg_arg args[] = {it.args[0], it.args[1], int_arg("n", shifts[i]), float_arg("f", 0.5F)};
             wg_outcome outcome = -1;
-            OK(wg_call(function, wg_device_stream(g_device), args, 4, &outcome));
+            OK(wg_call(it.function, wg_device_stream(g_device), args, 4, &outcome));
             CHECK(outcome == (round == 0 && i == 0 ? wg_outcome_recorded : wg_outcome_replayed));
-            CHECK(holds(y, 0.5F * (float)shifts[i], 0.5F));
+            CHECK(holds(it.y, 0.5F * (float)shifts[i], 0.5F));
         }
         CHECK(g_captured_runs > 0);
-        OK(wg_function_destroy(function));
-        OK(wg_cache_close(cache));
+        end(&it);
     }
-    DESTROY_BUFFERS(x, y);
 }
 
 /* y = (x + 1) + (2 filled) + x, the two sums' left sides in two streams */
@@ -288,20 +259,13 @@ static int fork_and_join(wg_recorder* recorder, void* user)
 void forks_scratch_copies_and_fills_are_replayed(void)
 {
     const wg_function_spec spec = vector_spec("fork_and_join");
-    wg_buffer *x = floats(5), *y = room();
-    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
     for (int round = 0; round < 2; ++round) {
         wg_cache* cache = open_cache("forks", round == 0 ? wg_policy_read_write : wg_policy_require_hit);
-        wg_function* function = NULL;
-        wg_outcome outcome = -1;
-        OK(wg_wrap(cache, g_device, &spec, fork_and_join, NULL, &function));
-        OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
-        CHECK(outcome == (round == 0 ? wg_outcome_recorded : wg_outcome_replayed));
-        CHECK(holds(y, 13, 2));
-        OK(wg_function_destroy(function));
-        OK(wg_cache_close(cache));
+        const wrapped it = wrap_in(cache, &spec, fork_and_join, NULL);
+        CHECK(call(&it) == (round == 0 ? wg_outcome_recorded : wg_outcome_replayed));
+        CHECK(holds(it.y, 3, 2));
+        end(&it);
     }
-    DESTROY_BUFFERS(x, y);
 }
 
 void events_order_streams(void)
@@ -384,39 +348,24 @@ void states_move_and_tensors_change_shape(void)
 void misses_are_recorded_on_demand(void)
 {
     const wg_function_spec spec = vector_spec("add_one");
-    wg_buffer *x = floats(0), *y = room();
-    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
     wg_cache_options options = cache_options("on_demand", wg_policy_read_write);
     options.record_on_demand = 1;
-    wg_cache* cache = open_with(options);
-    wg_function* function = NULL;
-    OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
-    wg_outcome outcome = wg_outcome_replayed;
+    const wrapped it = wrap_in(open_with(options), &spec, add_one, NULL);
     uint64_t recorded = 0;
-    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
-    CHECK(outcome == wg_outcome_eager);
+    CHECK(call(&it) == wg_outcome_eager);
     OK(wg_device_synchronize(g_device));
-    OK(wg_record_pending(cache, &recorded));
+    OK(wg_record_pending(it.cache, &recorded));
     CHECK(recorded == 1);
-    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
-    CHECK(outcome == wg_outcome_replayed);
-    OK(wg_record_pending(cache, &recorded));
+    CHECK(call(&it) == wg_outcome_replayed);
+    OK(wg_record_pending(it.cache, &recorded));
     CHECK(recorded == 0);
-    OK(wg_function_destroy(function));
-    OK(wg_cache_close(cache));
-    DESTROY_BUFFERS(x, y);
+    end(&it);
 }
 
 void entries_are_shown_and_cleared(void)
 {
-    const wg_function_spec spec = vector_spec("add_one");
-    wg_buffer *x = floats(0), *y = room();
-    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
     wg_cache* cache = open_cache("clear", wg_policy_read_write);
-    wg_function* function = NULL;
-    OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
-    OK(wg_call(function, wg_device_stream(g_device), args, 2, NULL));
-    OK(wg_device_synchronize(g_device));
+    call_add_one(cache);
     uint64_t length = 0, removed = 0;
     OK(wg_cache_readable(cache, "add_one", NULL, 0, &length));
     CHECK(length > 100);
@@ -426,44 +375,31 @@ void entries_are_shown_and_cleared(void)
     CHECK(removed == 1);
     OK(wg_cache_readable(cache, "add_one", NULL, 0, &length));
     CHECK(length == 0);
-    OK(wg_function_destroy(function));
     OK(wg_cache_close(cache));
-    DESTROY_BUFFERS(x, y);
 }
 
 void policies_and_unusable_folders_are_obeyed(void)
 {
     wg_function_spec spec = vector_spec("add_one");
-    wg_buffer *x = floats(0), *y = room();
-    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
-    wg_function* function = NULL;
     wg_outcome outcome = -1;
-
-    wg_cache* cache = open_cache("policies", wg_policy_require_hit);
-    OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
-    FAILS(wg_call(function, wg_device_stream(g_device), args, 2, &outcome), wg_miss_forbidden, "policy require_hit");
-    OK(wg_function_destroy(function));
+    wrapped it = wrap_in(open_cache("policies", wg_policy_require_hit), &spec, add_one, NULL);
+    FAILS(wg_call(it.function, wg_device_stream(g_device), it.args, 2, &outcome), wg_miss_forbidden,
+          "policy require_hit");
+    OK(wg_function_destroy(it.function));
     spec.name = "as_it_is";
     spec.policy = wg_policy_off;
-    OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
-    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
-    CHECK(outcome == wg_outcome_eager && holds(y, 1, 1));
-    OK(wg_function_destroy(function));
-    OK(wg_cache_close(cache));
+    OK(wg_wrap(it.cache, g_device, &spec, add_one, NULL, &it.function));
+    CHECK(call(&it) == wg_outcome_eager && holds(it.y, 1, 1));
+    end(&it);
 
     char path[256];
     snprintf(path, sizeof path, "%s/a_file", g_folder);
     FILE* file = fopen(path, "w");
     CHECK(file != NULL && fclose(file) == 0);
-    cache = open_cache("a_file", wg_policy_read_write);
+    wg_cache* cache = open_cache("a_file", wg_policy_read_write);
     CHECK(strlen(wg_cache_disabled_reason(cache)) > 0);
-    spec.policy = wg_policy_default;
-    OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
-    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
-    CHECK(outcome == wg_outcome_eager && holds(y, 1, 1));
-    OK(wg_function_destroy(function));
+    CHECK(call_add_one(cache) == wg_outcome_eager);
     OK(wg_cache_close(cache));
-    DESTROY_BUFFERS(x, y);
 }
 
 /* One call of add_one in a cache of its own; gives what became of it, and how many entries were untrusted. */
