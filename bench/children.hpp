@@ -3,7 +3,7 @@
 //   products --cache-dir D --nodes N: the same with N products of cuBLASLt
 //   miss --cache-dir D --nodes N --do off or record: N products that nothing is known of, without a cache or recorded when their
 //     result is on the host
-//   graphs --cache-dir D --nodes N --count C --do record or open: C chains, restored through Cache::open_all
+//   graphs --cache-dir D --nodes N --count C --do record or open: C chains, restored through Cache::preload
 #pragma once
 
 #include <span>

@@ -94,7 +94,7 @@ void add_restore(Lines& lines, const Collector& collector)
     }
     add_products(lines, collector);
     add_miss(lines, collector);
-    const std::string many = "cuda_open_all/128";
+    const std::string many = "cuda_preload/128";
     if (collector.counter(many, "all_ms") <= 0) return;
     lines.at_most("128 graphs of 1000 nodes, the first result", collector.counter(many, "first_ms"), "ms", 10);
     lines.add("  without Device::warm_up() before", collector.counter(many, "first_cold_ms"), "ms");

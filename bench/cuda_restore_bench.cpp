@@ -98,10 +98,10 @@ void cuda_miss(benchmark::State& state)
     });
 }
 
-void cuda_open_all(benchmark::State& state)
+void cuda_preload(benchmark::State& state)
 {
     const auto count = state.range(0);
-    once(state, "cuda_open_all", [&] {
+    once(state, "cuda_preload", [&] {
         const test::TempDir dir;
         std::vector<std::string> arguments{"--cache-dir", dir.path() / "cache",
                                            "--count",     std::to_string(count),
@@ -143,7 +143,7 @@ void register_cuda_restore()
     benchmark::RegisterBenchmark("cuda_restore", cuda_restore)->Arg(1)->Arg(100)->Arg(182)->Arg(1000)->Iterations(1);
     benchmark::RegisterBenchmark("cuda_products", cuda_products)->Arg(182)->Iterations(1);
     benchmark::RegisterBenchmark("cuda_miss", cuda_miss)->Arg(182)->Iterations(1);
-    benchmark::RegisterBenchmark("cuda_open_all", cuda_open_all)->Arg(128)->Iterations(1);
+    benchmark::RegisterBenchmark("cuda_preload", cuda_preload)->Arg(128)->Iterations(1);
 }
 
 } // namespace warmgraph::bench

@@ -54,7 +54,9 @@ def served(settings, started):
     imported = time.monotonic()
     # As the ways with PyTorch, which know the function before the weights are read.
     cache = library.opened_cache(llama_step.MODEL, folder / "cache")
-    library.call("wg_cache_prefetch", cache, device, llama_step.FUNCTION.encode())
+    wait_for_nothing, names = 2, (c.c_char_p * 1)(llama_step.FUNCTION.encode())
+    options = wg.PreloadOptions(c.sizeof(wg.PreloadOptions), wait=wait_for_nothing, functions=names, function_count=1, device=device)
+    library.call("wg_cache_preload", cache, c.byref(options), None)
     buffers = llama_step.made_buffers(seconds, library, device, regions, contents)
     pointers = {name: library.raw.wg_buffer_pointer(buffer) for name, buffer in buffers.items()}
     spec = llama_step.function_spec(regions, pointers)

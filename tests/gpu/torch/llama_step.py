@@ -345,7 +345,7 @@ def downloaded(library, buffer, size):
 
 def first_result(library, device, folder, spec, args, outputs, cache=None):
     """(function, {"name": bytes}, milliseconds by step): from wg_cache_open to the result on the host. cache: opened before, and its entries
-    on their way (wg_cache_prefetch)."""
+    on their way (wg_cache_preload)."""
     stream = c.c_void_p(library.raw.wg_device_stream(device))
     outcome, milliseconds, results = c.c_int32(-1), {}, {}
     started = last = time.perf_counter()

@@ -73,6 +73,14 @@ class CacheOptions(c.Structure):
     ]
 
 
+class PreloadOptions(c.Structure):
+    _fields_ = [
+        ("size", c.c_uint64), ("urgency", c.c_void_p), ("progress", c.c_void_p), ("user", c.c_void_p), ("wait", c.c_int32),
+        ("threads", c.c_uint32), ("first", c.c_char_p), ("functions", c.POINTER(c.c_char_p)), ("function_count", c.c_uint64),
+        ("device", c.c_void_p),
+    ]
+
+
 class NamedMemory(c.Structure):
     _fields_ = [("name", c.c_char_p), ("pointer", c.c_uint64), ("size", c.c_uint64)]
 
