@@ -1,6 +1,7 @@
 #include "function.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/process.hpp"
@@ -10,6 +11,9 @@
 namespace warmgraph::replayer {
 
 namespace {
+
+/// CU_STREAM_PER_THREAD (cuda.h): another stream in each thread, so that launches of several threads could not be put in order.
+constexpr std::uintptr_t k_stream_per_thread = 2;
 
 void contiguous_strides(guards::TensorArg& tensor) noexcept
 {
@@ -221,6 +225,8 @@ Result<std::shared_ptr<backends::Stream>> Function::stream_of(void* native)
         return fail(ErrorCode::unsupported, "{} takes no streams of others: pass NULL, its own queue",
                     m_device->device->id());
     }
+    if (reinterpret_cast<std::uintptr_t>(native) == k_stream_per_thread)
+        return fail(ErrorCode::unsupported, "CU_STREAM_PER_THREAD has no place in an order: pass a stream of your own");
     if (m_last && m_last_native == native) return m_last;
     auto view = m_device->device->view_stream(native);
     if (!view) return std::unexpected(view.error());
@@ -239,8 +245,9 @@ Result<void> Function::order_after_last(const std::shared_ptr<backends::Stream>&
     return ordered ? ordered : m_last->synchronize(); // the host waits instead
 }
 
-void Function::note_launch(backends::Stream& stream)
-{
+/// The work is enqueued, whatever happens here.
+void Function::note_launch(backends::Stream& stream) noexcept
+try {
     m_cache->store().settle_loads();
     if (!m_mark) return;
     auto event = stream.record_event();
@@ -249,6 +256,8 @@ void Function::note_launch(backends::Stream& stream)
     else if (event.error().code == ErrorCode::unsupported)
         m_mark->succeed(); // as far as anybody will know
     m_mark.reset();
+} catch (const std::bad_alloc&) {
+    m_mark.reset(); // and nothing is learnt
 }
 
 Result<void> Function::launch(void* native, const Call& call)

@@ -69,7 +69,7 @@ private:
     [[nodiscard]] Result<void> restore();
     [[nodiscard]] Result<std::shared_ptr<backends::Stream>> stream_of(void* native);
     [[nodiscard]] Result<void> order_after_last(const std::shared_ptr<backends::Stream>& stream);
-    void note_launch(backends::Stream& stream);
+    void note_launch(backends::Stream& stream) noexcept;
 
     std::shared_ptr<Cache> m_cache;
     std::shared_ptr<Device> m_device;

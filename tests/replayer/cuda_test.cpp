@@ -75,6 +75,8 @@ TEST_F(CudaReplayer, RefusesOtherPlaces)
     expect_refused(launch(f, {tensor(x), tensor(x, 256)}), wgr_stale, "overlap");
     expect_refused(launch(f, {tensor(x), tensor(host)}), wgr_stale, "'y' lies in page-locked host memory");
     expect_refused(launch(f, {tensor(x), tensor(host)}), wgr_stale, "'y' lies in page-locked host memory");
+    expect_refused(launch(f, {tensor(x), tensor(y)}, {}, CU_STREAM_PER_THREAD), wgr_unsupported,
+                   "a stream of your own");
     expect_refused(launch(f, {as_recorded({256, 4096, k_bytes}), tensor(y)}), wgr_invalid_argument,
                    "expected base 0 and a device pointer");
     EXPECT_EQ(read(y), counting(0));

@@ -233,10 +233,10 @@ typedef struct wgr_number {
 
 /// Judges the call, binds what moved and enqueues the whole function; the first launch also builds the graph. `stream`: a
 /// CUstream (NULL is CUDA's legacy default stream), which must last until the function is launched in another one or
-/// destroyed; on OpenCL NULL, the device's own queue. wgr_invalid_argument: a wrong number of tensors or numbers, missing or
-/// too small memory, a number outside its range; wgr_stale: not the recorded call (type, shape, alignment, overlap, kind of
-/// memory), or a variable of the environment changed; wgr_not_recordable: a stream that captures. Nothing was enqueued after
-/// a failure, but for wgr_partly_launched.
+/// destroyed; CU_STREAM_PER_THREAD is wgr_unsupported. On OpenCL NULL, the device's own queue. wgr_invalid_argument: a wrong
+/// number of tensors or numbers, missing or too small memory, a number outside its range; wgr_stale: not the recorded call
+/// (type, shape, alignment, overlap, kind of memory), or a variable of the environment changed; wgr_not_recordable: a stream
+/// that captures. Nothing was enqueued after a failure, but for wgr_partly_launched.
 WARMGRAPH_API wgr_status wgr_launch(wgr_function* function, void* stream, const wgr_tensor* tensors,
                                     uint64_t tensor_count, const wgr_number* numbers, uint64_t number_count);
 /// All of a first launch but the launch, for these tensors; blocks. Later launches may have others.
