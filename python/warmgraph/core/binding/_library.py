@@ -131,3 +131,9 @@ def text_or_none(text: str | None) -> bytes | None:
 
 def array_of(kind: Any, items: list[Any]) -> Any:
     return (kind * len(items))(*items) if items else None
+
+
+def kind_of(structure: Any, member: str) -> Any:
+    """The class of a structure's member, for ctypes."""
+    kinds: dict[str, Any] = dict(structure._fields_)  # no member has bits
+    return kinds[member]

@@ -14,7 +14,7 @@ from warmgraph.arrays._device import Array, Device, Program
 from warmgraph.arrays._run import Run
 from warmgraph.arrays._shapes import Tensor, pointer_array
 from warmgraph.core.binding import _c
-from warmgraph.core.binding._library import Handle, array_of, library, text_or_none
+from warmgraph.core.binding._library import Handle, array_of, kind_of, library, text_or_none
 
 OUTCOMES = {code: name[len("wg_outcome_"):] for name, code in _c.wg_outcome_values.items()}
 
@@ -250,7 +250,7 @@ class Cache(Handle):
             def tell(now: Any, function: bytes, _user: Any) -> None:
                 told(_preloaded(now.contents, function.decode()))
 
-            options.progress = dict(_c.wg_preload_options._fields_)["progress"](tell)
+            options.progress = kind_of(_c.wg_preload_options, "progress")(tell)
         if not wait:
             library().wg_cache_preload(self.pointer, ctypes.byref(options), None)
             return None

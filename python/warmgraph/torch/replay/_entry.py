@@ -13,7 +13,7 @@ from typing import Any, Callable, Mapping, Protocol, Sequence, Tuple
 from warmgraph import dtypes, errors
 from warmgraph.arrays._device import Device
 from warmgraph.core.binding import _c
-from warmgraph.core.binding._library import Handle, array_of, library
+from warmgraph.core.binding._library import Handle, array_of, kind_of, library
 from warmgraph.core.cache._cache import OUTCOMES, Cache, Report, found_metadata, report_of
 from warmgraph.reading import _native_snapshots
 
@@ -195,8 +195,7 @@ class _Asked:
         self._judge = judge
         self.raised: BaseException | None = None
         self._callback = _ANSWER(self._ask)
-        kinds: dict[str, Any] = dict(_c.wg_adoption._fields_)  # type: ignore[arg-type]  # no member has bits
-        self.raw = ctypes.cast(self._callback, kinds["answer"])
+        self.raw = ctypes.cast(self._callback, kind_of(_c.wg_adoption, "answer"))
 
     def _ask(self, user: Any, is_last: int, text: int, size: int) -> int:
         said, status = "", 0
