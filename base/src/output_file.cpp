@@ -44,17 +44,6 @@ std::unexpected<Error> cannot_write(const std::string& name, int error)
     return fail(code, "cannot write '{}': {}", name, std::strerror(error));
 }
 
-Result<void> write_all(int file, ByteView bytes, const std::string& name)
-{
-    while (!bytes.empty()) {
-        const ssize_t done = ::write(file, bytes.data(), bytes.size());
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0) return cannot_write(name, errno);
-        bytes = bytes.subspan(static_cast<std::size_t>(done));
-    }
-    return {};
-}
-
 /// From its first byte, into something that cannot be renamed over.
 Result<void> copy(int from, int to, const std::string& name)
 {
@@ -64,7 +53,8 @@ Result<void> copy(int from, int to, const std::string& name)
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return cannot_write(name, errno);
         if (got == 0) return {};
-        if (auto done = write_all(to, ByteView(part).first(static_cast<std::size_t>(got)), name); !done) return done;
+        if (const int error = write_all(to, ByteView(part).first(static_cast<std::size_t>(got))))
+            return cannot_write(name, error);
         at += got;
     }
 }
@@ -93,6 +83,17 @@ Result<int> open_unnamed_file()
     if (file < 0) return cannot_write(name, errno);
     ::unlink(name.c_str());
     return file;
+}
+
+int write_all(int file, ByteView bytes) noexcept
+{
+    while (!bytes.empty()) {
+        const ssize_t done = ::write(file, bytes.data(), bytes.size());
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0) return errno;
+        bytes = bytes.subspan(static_cast<std::size_t>(done));
+    }
+    return 0;
 }
 
 bool is_standard_output(const fs::path& path) { return path == "-"; }

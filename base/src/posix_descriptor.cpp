@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include "warmgraph/base/output_file.hpp"
+
 namespace warmgraph::posix {
 namespace {
 
@@ -124,16 +126,9 @@ Result<void> sync_folder(int folder, const Path& path)
 Result<void> write_all(int file, const Path& path, ByteView bytes)
 {
     NoFileSizeSignal no_signal;
-    while (!bytes.empty()) {
-        const ssize_t count = retry([&] { return ::write(file, bytes.data(), bytes.size()); });
-        if (count < 0) {
-            const int error = errno;
-            if (error == EFBIG) no_signal.note_raised();
-            return failed("write", path, error);
-        }
-        bytes = bytes.subspan(static_cast<std::size_t>(count));
-    }
-    return {};
+    const int error = warmgraph::write_all(file, bytes);
+    if (error == EFBIG) no_signal.note_raised();
+    return error == 0 ? Result<void>{} : failed("write", path, error);
 }
 
 Result<void> make_folder_at(int parent, const std::string& name, std::uint32_t mode, const Path& path)

@@ -113,21 +113,6 @@ Result<std::size_t> read_some(int stream, std::span<std::byte> into)
     return done;
 }
 
-Result<void> write_all(int file, ByteView bytes)
-{
-    while (!bytes.empty()) {
-        const ssize_t done = ::write(file, bytes.data(), bytes.size());
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0)
-            return fail(errno == ENOSPC || errno == EDQUOT ? ErrorCode::no_space : ErrorCode::io_failed,
-                        "cannot keep the bundle in the folder for temporary files: {}; set TMPDIR to one with room, or "
-                        "give a file",
-                        std::strerror(errno));
-        bytes = bytes.subspan(static_cast<std::size_t>(done));
-    }
-    return {};
-}
-
 /// One byte more than the header says is kept: then the bundle is refused for its size.
 Result<std::unique_ptr<Source>> spooled(int stream)
 {
@@ -141,7 +126,11 @@ Result<std::unique_ptr<Source>> spooled(int stream)
     const auto header = parse_header(ByteView(part).first(*got), std::nullopt);
     if (!header) return std::unexpected(header.error());
     for (std::uint64_t left = header->file_size() + 1; *got > 0;) {
-        if (auto done = write_all(*file, ByteView(part).first(*got)); !done) return std::unexpected(done.error());
+        if (const int error = write_all(*file, ByteView(part).first(*got)))
+            return fail(error == ENOSPC || error == EDQUOT ? ErrorCode::no_space : ErrorCode::io_failed,
+                        "cannot keep the bundle in the folder for temporary files: {}; set TMPDIR to one with room, or "
+                        "give a file",
+                        std::strerror(error));
         spool->grow(*got);
         left -= *got;
         got = read_some(stream, std::span(part).first(std::min<std::uint64_t>(left, part.size())));

@@ -20,6 +20,9 @@ namespace warmgraph {
 /// caller's to do. permission_denied, no_space, io_failed.
 [[nodiscard]] Result<int> open_unnamed_file();
 
+/// Writes all bytes at the place of an open file; 0, or errno.
+[[nodiscard]] int write_all(int file, ByteView bytes) noexcept;
+
 /// What stands at a path after commit(): a regular file, or nothing, is replaced as a whole by a temporary beside it, synced
 /// and renamed; of a link, the file that it means is. Into anything else (a device, a pipe, "-") the bytes are written, once
 /// they are all known. Without commit() the path is as it was. Not thread-safe.
