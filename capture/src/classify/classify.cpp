@@ -13,6 +13,7 @@
 
 namespace warmgraph {
 
+using backends::EdgeData;
 using backends::HostFunction;
 using backends::Module;
 using backends::Place;
