@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "best_config_json.hpp"
+#include "warmgraph/base/json_members.hpp"
 
 namespace warmgraph::autotune {
 namespace {
 
-constexpr std::size_t k_longest_text = 1024;
 constexpr std::size_t k_most_timings = 2 * k_most_candidates;
 constexpr std::array k_ways{FoundBy::enumeration, FoundBy::coordinate_descent};
 
@@ -33,67 +32,22 @@ Json timing_json(const Timing& timing)
     return json;
 }
 
-/// Reads members one after the other; the first that is wrong stays.
-class Members {
-public:
-    explicit Members(const Parsed& json) : m_json(json)
-    {
-        if (!json.is_object()) m_wrong = "it is no object";
+template <class T>
+void read_map(JsonMembers& members, const char* name, std::map<std::string, T>& map, std::size_t most)
+{
+    const Parsed* const object = members.find(name, &Parsed::is_object);
+    if (object == nullptr) return;
+    if (object->size() > most) return members.wrong(name);
+    for (const auto& [key, value] : object->items()) {
+        const bool fits = std::is_same_v<T, std::string> ? value.is_string() : value.is_number_integer();
+        // A number above the signed ones would wrap round.
+        if (!fits || (value.is_number_unsigned() && value.template get<std::uint64_t>() > INT64_MAX))
+            return members.wrong(name);
+        map[key] = value.template get<T>();
     }
-    [[nodiscard]] const Parsed* find(const char* name, bool (Parsed::*is)() const noexcept)
-    {
-        const auto member = m_wrong.empty() ? m_json.find(name) : m_json.end();
-        if (m_wrong.empty() && (member == m_json.end() || !((*member).*is)())) wrong(name);
-        return m_wrong.empty() ? &*member : nullptr;
-    }
-    void text(const char* name, std::string& text)
-    {
-        if (const Parsed* const member = find(name, &Parsed::is_string)) text = member->get<std::string>();
-        if (text.size() > k_longest_text) wrong(name);
-    }
-    void digest(const char* name, Digest& digest)
-    {
-        std::string hex;
-        text(name, hex);
-        const auto read = digest_from_our_hex(hex);
-        if (read) digest = *read;
-        if (!read) wrong(name);
-    }
-    void count(const char* name, std::uint64_t& number)
-    {
-        if (const Parsed* const member = find(name, &Parsed::is_number_unsigned)) number = member->get<std::uint64_t>();
-    }
-    void milliseconds(const char* name, double& number)
-    {
-        if (const Parsed* const member = find(name, &Parsed::is_number)) number = member->get<double>();
-        if (!std::isfinite(number) || number < 0) wrong(name);
-    }
-    template <class T>
-    void map(const char* name, std::map<std::string, T>& map, std::size_t most)
-    {
-        const Parsed* const member = find(name, &Parsed::is_object);
-        if (member == nullptr) return;
-        if (member->size() > most) return wrong(name);
-        for (const auto& [key, value] : member->items()) {
-            const bool fits = std::is_same_v<T, std::string> ? value.is_string() : value.is_number_integer();
-            // A number above the signed ones would wrap round.
-            if (!fits || (value.is_number_unsigned() && value.template get<std::uint64_t>() > INT64_MAX))
-                return wrong(name);
-            map[key] = value.template get<T>();
-        }
-    }
-    void wrong(const char* name)
-    {
-        if (m_wrong.empty()) m_wrong = fmt::format("'{}' is missing or of another kind", name);
-    }
-    [[nodiscard]] const std::string& what_is_wrong() const noexcept { return m_wrong; }
+}
 
-private:
-    const Parsed& m_json;
-    std::string m_wrong;
-};
-
-void read_way(Members& members, FoundBy& by)
+void read_way(JsonMembers& members, FoundBy& by)
 {
     std::string text;
     members.text("found_by", text);
@@ -102,17 +56,17 @@ void read_way(Members& members, FoundBy& by)
     by = *known;
 }
 
-void read_timings(Members& members, std::vector<Timing>& timings)
+void read_timings(JsonMembers& members, std::vector<Timing>& timings)
 {
     const Parsed* const list = members.find("timings", &Parsed::is_array);
     if (list == nullptr) return;
     if (list->empty() || list->size() > k_most_timings) return members.wrong("timings");
     for (const Parsed& item : *list) {
-        Members fields(item);
+        JsonMembers fields(item, k_longest_text);
         Timing& timing = timings.emplace_back();
-        fields.map("config", timing.config, k_most_parameters);
+        read_map(fields, "config", timing.config, k_most_parameters);
         fields.milliseconds("ms", timing.ms);
-        fields.count("rounds", timing.rounds);
+        fields.number("rounds", timing.rounds);
         if (item.is_object() && item.contains("failed")) fields.text("failed", timing.failed);
         if (!fields.what_is_wrong().empty()) return members.wrong("timings");
     }
@@ -181,7 +135,7 @@ Result<void> read_programs(const Parsed& json, std::vector<std::pair<Digest, dou
     if (!list.is_array() || list.size() > k_most_kept_programs)
         return fail(ErrorCode::corrupt, "its programs are no list of at most {}", k_most_kept_programs);
     for (const Parsed& item : list) {
-        Members members(item);
+        JsonMembers members(item, k_longest_text);
         auto& [key, ms] = programs.emplace_back();
         members.digest("key", key);
         members.milliseconds("ms", ms);
@@ -193,21 +147,21 @@ Result<void> read_programs(const Parsed& json, std::vector<std::pair<Digest, dou
 
 Result<BestConfig> best_config_of(const Parsed& json)
 {
-    Members members(json);
+    JsonMembers members(json, k_longest_text);
     std::uint64_t format = 0;
-    members.count("format", format);
+    members.number("format", format);
     if (members.what_is_wrong().empty() && format != k_best_config_format)
         return fail(ErrorCode::stale, "the tuned configuration has format {}, expected {}", format,
                     k_best_config_format);
     BestConfig best;
     members.text("kernel", best.kernel);
-    members.map("config", best.config, k_most_parameters);
+    read_map(members, "config", best.config, k_most_parameters);
     read_way(members, best.found_by);
     members.milliseconds("took_ms", best.took_ms);
     read_timings(members, best.timings);
-    members.map("problem", best.problem, k_most_facts);
-    members.map("device", best.device, k_most_facts);
-    members.map("driver", best.driver, k_most_facts);
+    read_map(members, "problem", best.problem, k_most_facts);
+    read_map(members, "device", best.device, k_most_facts);
+    read_map(members, "driver", best.driver, k_most_facts);
     members.text("written", best.written);
     members.digest("configs_hash", best.configs_hash);
     members.digest("key", best.key);

@@ -25,7 +25,8 @@ using Parsed = nlohmann::json;       ///< which looks a member up without walkin
 /// Of a file that sealed() would have made otherwise.
 [[nodiscard]] Error not_as_written();
 
-/// A text that is UTF-8 and of at most 1 KiB: what was mended stays as it is.
+constexpr std::size_t k_longest_text = 1024;
+/// A text that is UTF-8 and at most so long: what was mended stays as it is.
 [[nodiscard]] std::string mended(const std::string& text);
 
 } // namespace warmgraph::autotune

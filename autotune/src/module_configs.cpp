@@ -1,29 +1,24 @@
 #include "warmgraph/autotune/module_configs.hpp"
 
 #include "best_config_json.hpp"
+#include "warmgraph/base/json_members.hpp"
 
 namespace warmgraph::autotune {
 namespace {
 
 Result<void> read_head(const Parsed& json, ModuleConfigs& module)
 {
-    const auto member = [&json](const char* name, bool (Parsed::*is)() const noexcept) -> const Parsed* {
-        const auto found = json.is_object() ? json.find(name) : json.end();
-        return found != json.end() && ((*found).*is)() ? &*found : nullptr;
-    };
-    const Parsed* const format = member("format", &Parsed::is_number_unsigned);
-    if (format == nullptr) return fail(ErrorCode::corrupt, "'format' is missing or of another kind");
-    if (format->get<std::uint64_t>() != k_module_format)
-        return fail(ErrorCode::stale, "the module's configurations have format {}, expected {}",
-                    format->get<std::uint64_t>(), k_module_format);
-    const Parsed* const name = member("module", &Parsed::is_string);
-    const Parsed* const key = member("key", &Parsed::is_string);
-    const auto digest = key != nullptr ? digest_from_our_hex(key->get<std::string>()) : std::nullopt;
-    const Parsed* const configs = member("configs", &Parsed::is_array);
-    if (name == nullptr || !digest || configs == nullptr || configs->size() > k_most_module_configs)
-        return fail(ErrorCode::corrupt, "'module', 'key' or 'configs' is missing, of another kind or too much");
-    module.module = name->get<std::string>();
-    module.key = *digest;
+    JsonMembers members(json, k_longest_text);
+    std::uint64_t format = 0;
+    members.number("format", format);
+    if (members.what_is_wrong().empty() && format != k_module_format)
+        return fail(ErrorCode::stale, "the module's configurations have format {}, expected {}", format,
+                    k_module_format);
+    members.text("module", module.module);
+    members.digest("key", module.key);
+    const Parsed* const configs = members.find("configs", &Parsed::is_array);
+    if (configs != nullptr && configs->size() > k_most_module_configs) members.wrong("configs");
+    if (!members.what_is_wrong().empty()) return fail(ErrorCode::corrupt, "{}", members.what_is_wrong());
     return {};
 }
 

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <iterator>
 #include <map>
 #include <set>
 
-#include <nlohmann/json.hpp>
+#include "warmgraph/base/json_members.hpp"
 
 namespace warmgraph::precompile {
 namespace {
@@ -39,79 +38,19 @@ Json json_of(const CompiledProgram& program)
     return json;
 }
 
-/// Reads members one after the other; the first that is wrong stays.
-class Members {
-public:
-    explicit Members(const Json& json) : m_json(json)
-    {
-        if (!json.is_object()) m_wrong = "it is no object";
+void read_headers(JsonMembers& members, const char* name, std::vector<Header>& list)
+{
+    const Json* const member = members.find(name, &Json::is_array);
+    if (member == nullptr) return;
+    if (member->size() > k_most_recorded_headers) return members.wrong(name);
+    for (const Json& item : *member) {
+        if (!item.is_array() || item.size() != 2) return members.wrong(name);
+        Header& header = list.emplace_back();
+        members.take(name, item[0], header.name);
+        members.take(name, item[1], header.digest);
     }
-    void text(const char* name, std::string& text)
-    {
-        if (const Json* const member = find(name)) take(name, *member, text);
-    }
-    void digest(const char* name, Digest& digest)
-    {
-        if (const Json* const member = find(name)) take(name, *member, digest);
-    }
-    void texts(const char* name, std::vector<std::string>& list, std::size_t most)
-    {
-        const Json* const member = find(name);
-        if (member == nullptr) return;
-        if (!member->is_array() || member->size() > most) return wrong(name);
-        for (const Json& item : *member) take(name, item, list.emplace_back());
-    }
-    void headers(const char* name, std::vector<Header>& list)
-    {
-        const Json* const member = find(name);
-        if (member == nullptr) return;
-        if (!member->is_array() || member->size() > k_most_recorded_headers) return wrong(name);
-        for (const Json& item : *member) {
-            if (!item.is_array() || item.size() != 2) return wrong(name);
-            Header& header = list.emplace_back();
-            take(name, item[0], header.name);
-            take(name, item[1], header.digest);
-        }
-        if (!std::ranges::is_sorted(list)) wrong(name);
-    }
-    void milliseconds(const char* name, double& number)
-    {
-        const Json* const member = find(name);
-        if (member == nullptr) return;
-        if (!member->is_number()) return wrong(name);
-        number = member->get<double>();
-        if (!std::isfinite(number) || number < 0) wrong(name);
-    }
-    [[nodiscard]] const std::string& what_is_wrong() const noexcept { return m_wrong; }
-
-private:
-    [[nodiscard]] const Json* find(const char* name)
-    {
-        const auto member = m_wrong.empty() ? m_json.find(name) : m_json.end();
-        if (m_wrong.empty() && member == m_json.end()) wrong(name);
-        return m_wrong.empty() ? &*member : nullptr;
-    }
-    void take(const char* name, const Json& item, std::string& text)
-    {
-        if (!item.is_string() || item.get_ref<const std::string&>().size() > k_longest_text) return wrong(name);
-        text = item.get<std::string>();
-    }
-    void take(const char* name, const Json& item, Digest& digest)
-    {
-        std::string hex;
-        take(name, item, hex);
-        const auto read = digest_from_our_hex(hex);
-        if (!read) return wrong(name);
-        digest = *read;
-    }
-    void wrong(const char* name)
-    {
-        if (m_wrong.empty()) m_wrong = fmt::format("'{}' is missing or of another kind", name);
-    }
-
-    const Json& m_json;
-    std::string m_wrong;
-};
+    if (!std::ranges::is_sorted(list)) members.wrong(name);
+}
 
 struct Facts {
     CompiledProgram program; ///< without its image
@@ -124,12 +63,12 @@ Result<Facts> parse_facts(ByteView text)
     if (json.is_discarded()) return fail(ErrorCode::corrupt, "its facts are no JSON");
     Facts facts;
     Ingredients& made_of = facts.program.ingredients;
-    Members members(json);
+    JsonMembers members(json, k_longest_text);
     members.text("program", made_of.program);
     members.text("backend", made_of.backend);
     members.digest("source", made_of.source);
     members.texts("options", made_of.options, k_most_option_words);
-    members.headers("headers", made_of.headers);
+    read_headers(members, "headers", made_of.headers);
     const std::size_t has_search = json.is_object() && json.contains("search") ? 1 : 0;
     if (has_search == 1) members.digest("search", made_of.search);
     members.text("target", made_of.target);

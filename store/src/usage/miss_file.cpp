@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include <nlohmann/json.hpp>
+#include "warmgraph/base/json_members.hpp"
 
 namespace warmgraph::store {
 namespace {
@@ -11,6 +11,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t k_longest_text = 1024, k_longest_call = 1U << 20;
+constexpr std::size_t k_longest_read = 4 * k_longest_text; // U+FFFD takes three bytes
 constexpr std::array k_ends{MissEnd::ran,    MissEnd::recorded, MissEnd::refused,
                             MissEnd::thrown, MissEnd::replayed, MissEnd::compiled};
 
@@ -44,50 +45,7 @@ Json to_json(const Miss& miss)
     return json;
 }
 
-/// Reads members one after the other; the first that is wrong stays.
-class Reader {
-public:
-    explicit Reader(const Json& json) : m_json(json)
-    {
-        if (!json.is_object()) m_wrong = "it is no object";
-    }
-    void text(const char* name, std::string& text)
-    {
-        const Json* const member = find(name, &Json::is_string);
-        if (member != nullptr) text = member->get<std::string>();
-        if (text.size() > 4 * k_longest_text) wrong(name); // U+FFFD takes three bytes
-    }
-    void number(const char* name, std::uint64_t& number)
-    {
-        const Json* const member = find(name, &Json::is_number_unsigned);
-        if (member != nullptr) number = member->get<std::uint64_t>();
-    }
-    void digest(const char* name, Digest& digest)
-    {
-        std::string hex;
-        text(name, hex);
-        const auto read = digest_from_hex(hex);
-        if (read) digest = *read;
-        if (!read) wrong(name);
-    }
-    [[nodiscard]] const Json* find(const char* name, bool (Json::*is)() const noexcept)
-    {
-        const auto member = m_wrong.empty() ? m_json.find(name) : m_json.end();
-        if (m_wrong.empty() && (member == m_json.end() || !((*member).*is)())) wrong(name);
-        return m_wrong.empty() ? &*member : nullptr;
-    }
-    void wrong(const char* name)
-    {
-        if (m_wrong.empty()) m_wrong = fmt::format("'{}' is missing or of another kind", name);
-    }
-    [[nodiscard]] const std::string& what_is_wrong() const noexcept { return m_wrong; }
-
-private:
-    const Json& m_json;
-    std::string m_wrong;
-};
-
-void read_end(Reader& reader, MissEnd& end)
+void read_end(JsonMembers& reader, MissEnd& end)
 {
     std::string text;
     reader.text("end", text);
@@ -96,13 +54,13 @@ void read_end(Reader& reader, MissEnd& end)
     end = *known;
 }
 
-std::string read_differences(Reader& reader, std::vector<MissedFact>& differences)
+std::string read_differences(JsonMembers& reader, std::vector<MissedFact>& differences)
 {
     const Json* const list = reader.find("differences", &Json::is_array);
     if (list == nullptr) return reader.what_is_wrong();
     if (list->size() > k_most_missed_facts) return "it has too many differences";
     for (const Json& item : *list) {
-        Reader fields(item);
+        JsonMembers fields(item, k_longest_read);
         MissedFact& fact = differences.emplace_back();
         fields.text("fact", fact.fact);
         fields.text("recorded", fact.recorded);
@@ -116,7 +74,7 @@ std::string read_differences(Reader& reader, std::vector<MissedFact>& difference
 Result<Miss> parse_miss(const Json& json)
 {
     Miss miss;
-    Reader reader(json);
+    JsonMembers reader(json, k_longest_read);
     reader.text("id", miss.id);
     reader.text("time", miss.time);
     reader.text("host", miss.host);

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include <nlohmann/json.hpp>
-
 #include "usage/events_file.hpp"
+#include "warmgraph/base/json_members.hpp"
 
 namespace warmgraph::store {
 namespace {
@@ -13,22 +12,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t k_most_phases = 64; ///< there are about ten
-
-bool read_count(const Json& json, const char* name, std::uint64_t& count)
-{
-    const auto field = json.find(name);
-    if (field == json.end() || !field->is_number_unsigned()) return false;
-    count = field->get<std::uint64_t>();
-    return true;
-}
-
-bool read_text(const Json& json, const char* name, std::string& text)
-{
-    const auto field = json.find(name);
-    if (field == json.end() || !field->is_string()) return false;
-    text = field->get<std::string>();
-    return true;
-}
 
 /// A file of an older version has none.
 bool read_phases(const Json& json, const char* name, PhaseTimes& phases)
@@ -41,12 +24,6 @@ bool read_phases(const Json& json, const char* name, PhaseTimes& phases)
         phases.emplace_back(item[0].get<std::string>(), item[1].get<double>());
     }
     return true;
-}
-
-/// A file of an older version has none.
-bool read_new_count(const Json& json, const char* name, std::uint64_t& count)
-{
-    return !json.contains(name) || read_count(json, name, count);
 }
 
 /// Objects would lose the order.
@@ -74,21 +51,24 @@ std::optional<FunctionUsage> parse_usage(ByteView bytes)
     const Json json = Json::parse(as_text(bytes), nullptr, false);
     if (!json.is_object()) return std::nullopt;
     FunctionUsage usage;
-    const bool complete =
-        read_count(json, "hits", usage.hits) && read_count(json, "misses", usage.misses) &&
-        read_count(json, "recordings", usage.recordings) && read_count(json, "refusals", usage.refusals) &&
-        read_new_count(json, "code_missed", usage.code_missed) && read_new_count(json, "code_kept", usage.code_kept) &&
-        read_text(json, "last_used", usage.last_used) && read_phases(json, "cold", usage.cold) &&
-        read_phases(json, "warm", usage.warm);
-    if (const auto events = json.find("events"); events != json.end()) { // files of older versions have none
+    JsonMembers members(json, bytes.size());
+    members.number("hits", usage.hits);
+    members.number("misses", usage.misses);
+    members.number("recordings", usage.recordings);
+    members.number("refusals", usage.refusals);
+    members.text("last_used", usage.last_used);
+    members.milliseconds("saved_ms", usage.saved_ms);
+    // Files of older versions have none of these.
+    if (json.contains("code_missed")) members.number("code_missed", usage.code_missed);
+    if (json.contains("code_kept")) members.number("code_kept", usage.code_kept);
+    if (const auto events = json.find("events"); events != json.end()) {
         auto read = parse_events(*events);
         if (!read) return std::nullopt;
         usage.events = std::move(*read);
     }
-    const auto saved = json.find("saved_ms");
-    if (!complete || saved == json.end() || !saved->is_number()) return std::nullopt;
-    usage.saved_ms = saved->get<double>();
-    return usage.saved_ms >= 0 && std::isfinite(usage.saved_ms) ? std::optional(usage) : std::nullopt;
+    const bool complete = members.what_is_wrong().empty() && read_phases(json, "cold", usage.cold) &&
+                          read_phases(json, "warm", usage.warm);
+    return complete ? std::optional(usage) : std::nullopt;
 }
 
 void merge(FunctionUsage& into, const FunctionUsage& more)
