@@ -164,6 +164,16 @@ T*& need_out(T** out)
     return handle;
 }
 
+/// guarded(), of what gives a handle: f's goes to `out`.
+template <class T, class F>
+wg_status guarded_handle(T** out, F&& f) noexcept
+{
+    return guarded([&] {
+        T*& handle = need_out(out);
+        handle = f();
+    });
+}
+
 [[nodiscard]] inline wg_device& need_device(wg_device* device)
 {
     return need(device, "device", "one from wg_device_open");

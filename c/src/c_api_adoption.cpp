@@ -85,12 +85,11 @@ void wg_clear_stack(void) { clear_stack(); }
 wg_status wg_cache_adopt(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
                          const wg_adoption* adoption, wg_function** out)
 {
-    return guarded([&] {
-        wg_function*& handle = need_out(out);
+    return guarded_handle(out, [&] {
         auto& owner = need(cache, "cache", "one from wg_cache_open").cache;
         const auto& target = need_device(device).device;
         const wg_function_spec known = known_spec(spec);
-        handle = new wg_function{owner.adopt(known.name, target, to_spec(known), to_adoption(adoption))};
+        return new wg_function{owner.adopt(known.name, target, to_spec(known), to_adoption(adoption))};
     });
 }
 

@@ -51,8 +51,7 @@ wg_status wg_save_cache_artifacts(const wg_cache* const* caches, uint64_t count,
 wg_status wg_save_cache_artifacts_with(const wg_cache* const* caches, uint64_t count,
                                        const wg_artifact_options* options, wg_artifacts** out)
 {
-    return guarded([&] {
-        wg_artifacts*& handle = need_out(out);
+    return guarded_handle(out, [&] {
         if (count != 0) need(caches, "caches", "as many as count says");
         std::vector<const Cache*> given;
         for (std::uint64_t i = 0; i < count; ++i)
@@ -65,7 +64,7 @@ wg_status wg_save_cache_artifacts_with(const wg_cache* const* caches, uint64_t c
         auto saved = Cache::save_cache_artifacts_of(given, chosen);
         if (!saved)
             throw Exception(ErrorCode::not_found, "there are no artifacts: this process recorded and hit nothing");
-        handle = new wg_artifacts{std::move(saved->bytes), info_text(saved->info)};
+        return new wg_artifacts{std::move(saved->bytes), info_text(saved->info)};
     });
 }
 
@@ -111,12 +110,11 @@ wg_status wg_cache_put_torch_artifacts(wg_cache* cache, const wg_key_value* fact
 wg_status wg_cache_get_torch_artifacts(const wg_cache* cache, const wg_key_value* facts, uint64_t fact_count,
                                        wg_artifacts** out)
 {
-    return guarded([&] {
-        wg_artifacts*& handle = need_out(out);
+    return guarded_handle(out, [&] {
         const auto& owner = need(cache, "cache", "one from wg_cache_open").cache;
         auto found = owner.torch_artifacts(to_map(facts, fact_count, "facts"));
         if (!found) throw Exception(ErrorCode::not_found, "there are no artifacts of PyTorch under these facts");
-        handle = new wg_artifacts{std::move(*found), info_text({})};
+        return new wg_artifacts{std::move(*found), info_text({})};
     });
 }
 

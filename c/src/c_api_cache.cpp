@@ -126,12 +126,11 @@ wg_status wg_pause_recording(const wg_cache* const* caches, uint64_t count)
 
 wg_status wg_cache_open(const wg_cache_options* options, wg_cache** out)
 {
-    return guarded([&] {
-        wg_cache*& handle = need_out(out);
+    return guarded_handle(out, [&] {
         const KeysForgotten given{to_options(options)};
         Cache cache{given.options};
         std::string directory = cache.directory(), reason = cache.disabled_reason();
-        handle = new wg_cache{std::move(cache), std::move(directory), std::move(reason)};
+        return new wg_cache{std::move(cache), std::move(directory), std::move(reason)};
     });
 }
 

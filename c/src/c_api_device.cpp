@@ -48,10 +48,9 @@ Extent to_extent(const std::uint32_t* extent, std::string_view what)
 
 wg_status wg_device_open(const char* id, wg_device** out)
 {
-    return guarded([&] {
-        wg_device*& handle = need_out(out);
+    return guarded_handle(out, [&] {
         const Device device{need_text(id, "device id")};
-        handle = new wg_device{device, {wg_stream::Owner::device, device.default_stream()}, device.id(), device.name()};
+        return new wg_device{device, {wg_stream::Owner::device, device.default_stream()}, device.id(), device.name()};
     });
 }
 
@@ -113,18 +112,12 @@ wg_stream* wg_device_stream(wg_device* device)
 
 wg_status wg_buffer_create(wg_device* device, uint64_t bytes, wg_buffer** out)
 {
-    return guarded([&] {
-        wg_buffer*& handle = need_out(out);
-        handle = new wg_buffer{need_device(device).device.allocate(bytes)};
-    });
+    return guarded_handle(out, [&] { return new wg_buffer{need_device(device).device.allocate(bytes)}; });
 }
 
 wg_status wg_buffer_create_host(wg_device* device, uint64_t bytes, wg_buffer** out)
 {
-    return guarded([&] {
-        wg_buffer*& handle = need_out(out);
-        handle = new wg_buffer{need_device(device).device.allocate_host(bytes)};
-    });
+    return guarded_handle(out, [&] { return new wg_buffer{need_device(device).device.allocate_host(bytes)}; });
 }
 
 wg_status wg_buffer_destroy(wg_buffer* buffer)
@@ -175,9 +168,8 @@ wg_memory wg_memory_from_pointer(uint64_t pointer, uint64_t size)
 wg_status wg_program_create(wg_device* device, const char* name, const char* source, const char* options,
                             wg_program** out)
 {
-    return guarded([&] {
-        wg_program*& handle = need_out(out);
-        handle = new wg_program{need_device(device).device.program(
+    return guarded_handle(out, [&] {
+        return new wg_program{need_device(device).device.program(
             need_text(name, "program name"), need_text(source, "program source"), options != nullptr ? options : "")};
     });
 }
@@ -191,18 +183,14 @@ wg_status wg_program_destroy(wg_program* program)
 
 wg_status wg_stream_create(wg_device* device, wg_stream** out)
 {
-    return guarded([&] {
-        wg_stream*& handle = need_out(out);
-        handle = new wg_stream{wg_stream::Owner::user, need_device(device).device.stream()};
-    });
+    return guarded_handle(out,
+                          [&] { return new wg_stream{wg_stream::Owner::user, need_device(device).device.stream()}; });
 }
 
 wg_status wg_stream_view(wg_device* device, void* native, wg_stream** out)
 {
-    return guarded([&] {
-        wg_stream*& handle = need_out(out);
-        handle = new wg_stream{wg_stream::Owner::user, need_device(device).device.view_stream(native)};
-    });
+    return guarded_handle(
+        out, [&] { return new wg_stream{wg_stream::Owner::user, need_device(device).device.view_stream(native)}; });
 }
 
 wg_status wg_stream_destroy(wg_stream* stream)
@@ -222,10 +210,7 @@ int wg_stream_is_capturing(const wg_stream* stream)
 
 wg_status wg_stream_watch(wg_stream* stream, wg_watch** out)
 {
-    return guarded([&] {
-        wg_watch*& handle = need_out(out);
-        handle = new wg_watch{StreamWatch{need_stream(stream).stream}};
-    });
+    return guarded_handle(out, [&] { return new wg_watch{StreamWatch{need_stream(stream).stream}}; });
 }
 
 wg_status wg_watch_stray(const wg_watch* watch, char* text, uint64_t capacity, uint64_t* length)
@@ -253,10 +238,7 @@ void* wg_stream_native(const wg_stream* stream)
 
 wg_status wg_stream_record(wg_stream* stream, wg_event** out)
 {
-    return guarded([&] {
-        wg_event*& handle = need_out(out);
-        handle = new wg_event{need_stream(stream).stream.record()};
-    });
+    return guarded_handle(out, [&] { return new wg_event{need_stream(stream).stream.record()}; });
 }
 
 wg_status wg_stream_wait(wg_stream* stream, const wg_event* event)

@@ -187,26 +187,24 @@ std::vector<Arg> c_api::to_args(const wg_arg* args, std::uint64_t count)
 wg_status wg_wrap(wg_cache* cache, const wg_device* device, const wg_function_spec* spec, wg_callback callback,
                   void* user, wg_function** out)
 {
-    return guarded([&] {
-        wg_function*& handle = need_out(out);
+    return guarded_handle(out, [&] {
         auto& owner = need(cache, "cache", "one from wg_cache_open").cache;
         const auto& target = need_device(device).device;
         const wg_function_spec known = known_spec(spec);
         const std::string name = known.name;
         if (callback == nullptr) refuse("the callback of '{}' is null: pass the function that enqueues its work", name);
-        handle = new wg_function{owner.wrap_code(name, target, to_spec(known), to_callable(name, callback, user),
-                                                 reinterpret_cast<const void*>(callback))};
+        return new wg_function{owner.wrap_code(name, target, to_spec(known), to_callable(name, callback, user),
+                                               reinterpret_cast<const void*>(callback))};
     });
 }
 
 wg_status wg_cache_load(wg_cache* cache, const wg_device* device, const wg_function_spec* spec, wg_function** out)
 {
-    return guarded([&] {
-        wg_function*& handle = need_out(out);
+    return guarded_handle(out, [&] {
         auto& owner = need(cache, "cache", "one from wg_cache_open").cache;
         const auto& target = need_device(device).device;
         const wg_function_spec known = known_spec(spec);
-        handle = new wg_function{owner.load(known.name, target, to_spec(known))};
+        return new wg_function{owner.load(known.name, target, to_spec(known))};
     });
 }
 
@@ -277,10 +275,7 @@ wg_status wg_function_misses(const wg_function* function, char* text, uint64_t c
 
 wg_status wg_function_report(const wg_function* function, wg_report** out)
 {
-    return guarded([&] {
-        wg_report*& handle = need_out(out);
-        handle = new wg_report{need_function(function).function.report()};
-    });
+    return guarded_handle(out, [&] { return new wg_report{need_function(function).function.report()}; });
 }
 
 wg_status wg_report_destroy(wg_report* report)

@@ -32,8 +32,7 @@ PairHalf warmgraph::c_api::to_half(wg_pair_half half)
 wg_status wg_wrap_pair(wg_cache* cache, const wg_device* device, const wg_pair_spec* spec, wg_callback forward,
                        wg_callback backward, void* user, wg_pair** out)
 {
-    return guarded([&] {
-        wg_pair*& handle = need_out(out);
+    return guarded_handle(out, [&] {
         auto& owner = need(cache, "cache", "one from wg_cache_open").cache;
         const auto& target = need_device(device).device;
         wg_pair_spec known{};
@@ -45,7 +44,7 @@ wg_status wg_wrap_pair(wg_cache* cache, const wg_device* device, const wg_pair_s
         if (forward == nullptr || backward == nullptr)
             refuse("the {} callback of '{}' is null: pass the function that enqueues its work",
                    forward == nullptr ? "forward" : "backward", name);
-        handle = new wg_pair{owner.wrap_pair_code(
+        return new wg_pair{owner.wrap_pair_code(
             name, target, std::move(declared), to_callable(name, forward, user), to_callable(name, backward, user),
             reinterpret_cast<const void*>(forward), reinterpret_cast<const void*>(backward))};
     });
@@ -86,8 +85,5 @@ wg_status wg_pair_backward(wg_pair* pair, wg_stream* stream, uint64_t generation
 
 wg_status wg_pair_report(const wg_pair* pair, wg_pair_half half, wg_report** out)
 {
-    return guarded([&] {
-        wg_report*& handle = need_out(out);
-        handle = new wg_report{need_pair(pair).pair.report(to_half(half))};
-    });
+    return guarded_handle(out, [&] { return new wg_report{need_pair(pair).pair.report(to_half(half))}; });
 }

@@ -49,10 +49,9 @@ wg_stream* wg_recorder_stream(wg_recorder* recorder)
 
 wg_status wg_recorder_fork(wg_recorder* recorder, wg_stream** out)
 {
-    return guarded([&] {
-        wg_stream*& handle = need_out(out);
+    return guarded_handle(out, [&] {
         auto& run = need_recorder(recorder);
-        handle = &run.forks.emplace_back(run.recorder.fork());
+        return &run.forks.emplace_back(run.recorder.fork());
     });
 }
 
