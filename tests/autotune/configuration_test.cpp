@@ -5,10 +5,6 @@
 namespace warmgraph::autotune::configuration_test {
 namespace {
 
-using test::failed_with;
-using test::succeeded;
-using testing::ElementsAre;
-
 Space tiles() { return {{{{"TILE", 8}, {"WIDE", 1}}, {{"TILE", 16}, {"WIDE", 1}}}, {{"TILE", {2, 4, 8, 16, 32}}}}; }
 
 TEST(TuningSpace, IsAccepted) { EXPECT_TRUE(succeeded(check(tiles()))); }
@@ -54,12 +50,12 @@ TEST(TuningSpace, KnowsWhatLiesOutsideOfItsRanges)
 {
     Space space = tiles();
     EXPECT_EQ(why_outside(space, {{"TILE", 32}, {"WIDE", 1}}), "");
-    EXPECT_THAT(why_outside(space, {{"TILE", 64}, {"WIDE", 1}}), testing::HasSubstr("TILE=64 is outside"));
-    EXPECT_THAT(why_outside(space, {{"TILE", 3}, {"WIDE", 1}}), testing::HasSubstr("TILE=3 is outside"));
-    EXPECT_THAT(why_outside(space, {{"TILE", 8}, {"WIDE", 2}}), testing::HasSubstr("WIDE=2 is outside"));
-    EXPECT_THAT(why_outside(space, {{"TILE", 8}}), testing::HasSubstr("other parameters"));
+    EXPECT_THAT(why_outside(space, {{"TILE", 64}, {"WIDE", 1}}), HasSubstr("TILE=64 is outside"));
+    EXPECT_THAT(why_outside(space, {{"TILE", 3}, {"WIDE", 1}}), HasSubstr("TILE=3 is outside"));
+    EXPECT_THAT(why_outside(space, {{"TILE", 8}, {"WIDE", 2}}), HasSubstr("WIDE=2 is outside"));
+    EXPECT_THAT(why_outside(space, {{"TILE", 8}}), HasSubstr("other parameters"));
     space.admits = [](const Configuration& config) { return config.at("TILE") < 32; };
-    EXPECT_THAT(why_outside(space, {{"TILE", 32}, {"WIDE", 1}}), testing::HasSubstr("does not admit"));
+    EXPECT_THAT(why_outside(space, {{"TILE", 32}, {"WIDE", 1}}), HasSubstr("does not admit"));
 }
 
 TEST(TuningSpace, StepsToTheNextValuesOfARange)

@@ -1,7 +1,6 @@
 // What may be used of what is stored.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
+#include "matchers.hpp"
 #include "sample_best_config.hpp"
 #include "warmgraph/autotune/judge.hpp"
 #include "warmgraph/cachefmt/guard_data.hpp"
@@ -10,7 +9,6 @@ namespace warmgraph::autotune::judge_test {
 namespace {
 
 using Use = Judgement::Use;
-using testing::HasSubstr;
 
 class Judged : public testing::Test {
 protected:

@@ -8,10 +8,6 @@
 namespace warmgraph::test::kinds_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-
 class KindsTest : public TuningTest {
 protected:
     struct Start {
@@ -104,7 +100,7 @@ TEST_F(KindsTest, WhatTunersCountedStaysCountedWhenTheyAreGone)
     EXPECT_EQ(cold.statistics.kernels_tuned, 1U);
     EXPECT_GT(cold.statistics.tuning_ms, 0);
     EXPECT_THAT(cold.statistics.tuned_miss_reasons, ElementsAre("heavy: no stored configuration"));
-    EXPECT_THAT(cold.statistics.program_miss_reasons, testing::Not(IsEmpty()));
+    EXPECT_THAT(cold.statistics.program_miss_reasons, Not(IsEmpty()));
     const Start warm = start("");
     EXPECT_EQ(warm.statistics.tuned_hits, 1U);
     EXPECT_DOUBLE_EQ(warm.statistics.tuning_saved_ms, cold.statistics.tuning_ms);
@@ -155,9 +151,8 @@ TEST(ParseKinds, RefusesWhatItDoesNotKnow)
              {"entries,", "the kind ''"},
              {"-", "the kind ''"}}) {
         const auto parsed = parse_kinds("WARMGRAPH_KINDS", text);
-        ASSERT_FALSE(parsed) << text;
-        EXPECT_EQ(parsed.error().code, ErrorCode::invalid_argument);
-        EXPECT_THAT(parsed.error().message, testing::AllOf(HasSubstr("WARMGRAPH_KINDS"), HasSubstr(why)));
+        ASSERT_TRUE(failed_with(parsed, ErrorCode::invalid_argument)) << text;
+        EXPECT_THAT(parsed.error().message, AllOf(HasSubstr("WARMGRAPH_KINDS"), HasSubstr(why)));
     }
 }
 

@@ -1,60 +1,32 @@
 // Tuned configurations in the cache folder and in any other tier.
-#include <fstream>
-
+#include "../store/artifact_folder.hpp"
 #include "../store/memory_tier.hpp"
-#include "expect_error.hpp"
-#include "faulty_file_system.hpp"
 #include "sample_best_config.hpp"
-#include "temp_dir.hpp"
 #include "warmgraph/autotune/library.hpp"
-#include "warmgraph/store/local_store.hpp"
 
 namespace warmgraph::autotune::library_test {
 namespace {
 
 namespace fs = std::filesystem;
 using test::sample_best_config;
-using warmgraph::test::failed_with;
-using warmgraph::test::succeeded;
 
-class TunedFolder : public testing::Test {
+class TunedFolder : public warmgraph::test::ArtifactFolder {
 protected:
-    [[nodiscard]] std::unique_ptr<store::LocalStore> open(store::StoreMode access = store::StoreMode::read_write)
-    {
-        store::StoreOptions options;
-        options.access = access;
-        auto opened = store::LocalStore::open(m_root, options, m_files);
-        EXPECT_TRUE(succeeded(opened));
-        return opened ? std::move(*opened) : nullptr;
-    }
-    [[nodiscard]] std::vector<fs::path> files() const
-    {
-        std::vector<fs::path> found;
-        for (const auto& item : fs::recursive_directory_iterator(m_root / "autotune"))
-            if (item.is_regular_file()) found.push_back(item.path());
-        return found;
-    }
-    void overwrite(const std::string& text) const { std::ofstream(files().at(0), std::ios::binary) << text; }
+    TunedFolder() : ArtifactFolder("autotune") {}
 
-    warmgraph::test::TempDir m_dir;
-    fs::path m_root = m_dir.path() / "cache";
-    warmgraph::test::FaultyFileSystem m_files;
-    std::unique_ptr<store::LocalStore> m_store = open();
     Library m_library{m_store->tier()};
     BestConfig m_best = sample_best_config();
 };
 
 TEST_F(TunedFolder, GivesWhatWasPutAndNothingBefore)
 {
-    const auto before = m_library.find(m_best.key);
-    ASSERT_TRUE(succeeded(before));
-    EXPECT_FALSE(*before);
+    const auto before = take(m_library.find(m_best.key));
+    EXPECT_FALSE(before);
     ASSERT_TRUE(succeeded(m_library.put(m_best)));
-    const auto found = m_library.find(m_best.key);
-    ASSERT_TRUE(succeeded(found));
-    EXPECT_EQ(**found, m_best);
+    const auto found = take(m_library.find(m_best.key));
+    EXPECT_EQ(*found, m_best);
     const std::string hex = to_hex(m_best.key);
-    EXPECT_THAT(files(), testing::ElementsAre(m_root / "autotune" / hex.substr(0, 2) / (hex + ".best_config")));
+    EXPECT_THAT(files(), ElementsAre(m_root / "autotune" / hex.substr(0, 2) / (hex + ".best_config")));
     ASSERT_TRUE(succeeded(m_library.remove(m_best.key)));
     EXPECT_FALSE(m_library.find(m_best.key).value());
 }
@@ -108,7 +80,7 @@ TEST_F(TunedFolder, AFailingWriteLeavesWhatWasThere)
 TEST_F(TunedFolder, AReadOnlyFolderIsReadAndNotWritten)
 {
     ASSERT_TRUE(succeeded(m_library.put(m_best)));
-    const auto store = open(store::StoreMode::read_only);
+    const auto store = open({.access = store::StoreMode::read_only});
     Library library{store->tier()};
     EXPECT_TRUE(library.find(m_best.key).value());
     EXPECT_TRUE(failed_with(library.put(m_best), ErrorCode::permission_denied));
@@ -126,9 +98,8 @@ TEST_F(TunedFolder, AFileThatOthersMayWriteIsNotRead)
 TEST_F(TunedFolder, IsNoFindingOfACheck)
 {
     ASSERT_TRUE(succeeded(m_library.put(m_best)));
-    const auto damage = m_store->check();
-    ASSERT_TRUE(succeeded(damage));
-    EXPECT_EQ(damage->size(), 0U);
+    const auto damage = take(m_store->check());
+    EXPECT_EQ(damage.size(), 0U);
 }
 
 TEST(TunedTier, AnyTierWillDo)
@@ -138,9 +109,8 @@ TEST(TunedTier, AnyTierWillDo)
     const BestConfig best = sample_best_config();
     ASSERT_TRUE(succeeded(library.put(best)));
     EXPECT_EQ(*library.find(best.key).value(), best);
-    const auto names = tier.list({.kind = store::ArtifactKind::tuned});
-    ASSERT_TRUE(succeeded(names));
-    EXPECT_THAT(*names, testing::ElementsAre(store::Name{store::ArtifactName{store::ArtifactKind::tuned, best.key}}));
+    const auto names = take(tier.list({.kind = store::ArtifactKind::tuned}));
+    EXPECT_THAT(names, ElementsAre(store::Name{store::ArtifactName{store::ArtifactKind::tuned, best.key}}));
 }
 
 } // namespace

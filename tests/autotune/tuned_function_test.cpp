@@ -4,8 +4,6 @@
 namespace warmgraph::test::tuned_function_test {
 namespace {
 
-using testing::HasSubstr;
-
 class TunedFunctionTest : public TuningTest {
 protected:
     /// A process that starts: it asks for the configuration, makes its program, wraps and calls.
@@ -18,10 +16,7 @@ protected:
               x(test.floats(1, k_items)),
               y(test.floats(0, k_items))
         {
-            Spec spec;
-            spec.inputs = {input("x", f32, {k_items})};
-            spec.outputs = {output("y", f32, {k_items})};
-            spec.code = {program};
+            Spec spec = x_to_y(f32, k_items, {program});
             spec.tuned = {tuned};
             function = std::make_unique<Function>(cache.wrap("heavy", test.device, spec, [this](Recorder& r) {
                 r.stream().launch(program, "heavy", Launch{.grid = {k_items / 16, 1, 1}, .block = {16, 1, 1}}, r["x"],
@@ -69,9 +64,7 @@ TEST_F(TunedFunctionTest, AWrongWinnerNeverRuns)
     static_cast<void>(tune());
     m_spoils = 1;
     Start start{*this};
-    const auto thrown = thrown_by([&] { start.call(); });
-    ASSERT_TRUE(thrown);
-    EXPECT_EQ(thrown->code(), ErrorCode::verification_failed);
+    EXPECT_TRUE(failed_with(thrown_by([&] { start.call(); }), ErrorCode::verification_failed));
     device.synchronize();
     EXPECT_EQ(read(start.y), read(floats(0, k_items))) << "the function did not run";
     EXPECT_TRUE(entries().empty());
@@ -108,9 +101,7 @@ TEST_F(TunedFunctionTest, ValidationWithinAWrappedFunctionIsRefused)
     const Tuned tuned = tuner_of(cache, {.validation = TuningValidation::at_first_run}).tune(kernel());
     const Buffer x = floats(1), y = floats(0);
     Function called = cache.wrap("called", device, vector_spec(), [&](Recorder&) { tuned.validate(); });
-    const auto thrown = thrown_by([&] { called({{"x", x}, {"y", y}}); });
-    ASSERT_TRUE(thrown);
-    EXPECT_THAT(thrown->what(), HasSubstr("Spec::tuned"));
+    EXPECT_THAT(message_of(thrown_by([&] { called({{"x", x}, {"y", y}}); })), HasSubstr("Spec::tuned"));
 }
 
 } // namespace

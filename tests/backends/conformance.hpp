@@ -8,16 +8,11 @@
 #include <string>
 #include <vector>
 
-#include <gtest/gtest.h>
-
 #include "expect_error.hpp"
 #include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/device.hpp"
 
 namespace warmgraph::backends::test {
-
-using warmgraph::test::failed_with;
-using warmgraph::test::succeeded;
 
 /// A way to get a device.
 struct Subject {
@@ -68,13 +63,6 @@ protected:
     {
         if (!m_module) m_module = take(device->compiler().compile(GetParam().program, ""));
         return *m_module;
-    }
-    template <class T>
-    static T take(Result<T> result)
-    {
-        if (!result)
-            throw std::runtime_error(std::string(to_string(result.error().code)) + ": " + result.error().message);
-        return std::move(*result);
     }
     Address allocate(std::uint64_t bytes = k_count * sizeof(std::int32_t))
     {

@@ -11,15 +11,9 @@
 namespace warmgraph::backends::cuda::test::cubin_cut_test {
 namespace {
 
-using testing::Contains;
-using testing::ElementsAre;
-using testing::Not;
-using testing::UnorderedElementsAre;
 using warmgraph::test::cubin_file;
-using warmgraph::test::failed_with;
 using warmgraph::test::section_names;
 using warmgraph::test::section_number;
-using warmgraph::test::succeeded;
 using warmgraph::test::symbol_number;
 using namespace std::string_literals;
 
@@ -91,12 +85,10 @@ void expect_no_loose_ends(const elf::File& part)
         EXPECT_FALSE(is_linked && part.sections()[section.info].type == elf::k_null) << part.name(section);
     }
     const Bytes info = contents_of(part, ".nv.info");
-    const auto rows = read_info(info);
-    ASSERT_TRUE(succeeded(rows));
-    for (const InfoRow& row : *rows) EXPECT_FALSE(is_about_symbol(row) && is_gone(load<std::uint32_t>(row.payload)));
-    const auto calls = read_calls(contents_of(part, ".nv.callgraph"));
-    ASSERT_TRUE(succeeded(calls));
-    for (const CallRow& row : *calls) {
+    const auto rows = take(read_info(info));
+    for (const InfoRow& row : rows) EXPECT_FALSE(is_about_symbol(row) && is_gone(load<std::uint32_t>(row.payload)));
+    const auto calls = take(read_calls(contents_of(part, ".nv.callgraph")));
+    for (const CallRow& row : calls) {
         EXPECT_FALSE(row.kind != CallKind::mark && is_gone(row.first));
         EXPECT_FALSE(row.kind == CallKind::needs && is_gone(row.second));
     }
@@ -124,19 +116,17 @@ TEST(CutCubin, KeepsOnlyTheKernelThatIsAskedFor)
 {
     for (const char* name : {"several.cubin", "linked.cubin"}) {
         const Bytes whole = cubin_file(name);
-        const auto before = elf::File::parse(whole);
-        ASSERT_TRUE(succeeded(before));
+        const auto before = take(elf::File::parse(whole));
         for (const std::string& kernel : k_kernels) {
             SCOPED_TRACE(std::string(name) + ", " + kernel);
             const Bytes bytes = cut(whole, {kernel});
-            const auto part = elf::File::parse(bytes);
-            ASSERT_TRUE(succeeded(part));
+            const auto part = take(elf::File::parse(bytes));
             EXPECT_LT(bytes.size(), whole.size() * 3 / 4);
             EXPECT_THAT(*kernels_of(bytes), ElementsAre(kernel));
-            EXPECT_EQ(contents_of(*part, ".text." + kernel), contents_of(*before, ".text." + kernel));
-            expect_same_where_left(*before, *part);
-            expect_no_loose_ends(*part);
-            expect_whole_segments(*part);
+            EXPECT_EQ(contents_of(part, ".text." + kernel), contents_of(before, ".text." + kernel));
+            expect_same_where_left(before, part);
+            expect_no_loose_ends(part);
+            expect_whole_segments(part);
         }
     }
 }
@@ -179,13 +169,12 @@ TEST(CutCubin, KeepsTheFunctionsWhoseAddressesAKernelTakes)
     for (const char* kernel : {"pointers", "by_row"}) {
         const Bytes image = cubin_file("functions_linked.cubin");
         const Bytes bytes = cut(image, {kernel});
-        const auto part = elf::File::parse(bytes);
-        ASSERT_TRUE(succeeded(part));
-        EXPECT_THAT(section_names(*part),
+        const auto part = take(elf::File::parse(bytes));
+        EXPECT_THAT(section_names(part),
                     testing::IsSupersetOf({".text." + std::string(kernel), ".text._Z5twicef"s, ".text._Z7add_onef"s}));
-        EXPECT_THAT(section_names(*part), Not(Contains(".text.by_pointer")));
-        expect_same_where_left(*elf::File::parse(image), *part);
-        expect_no_loose_ends(*part);
+        EXPECT_THAT(section_names(part), Not(Contains(".text.by_pointer")));
+        expect_same_where_left(*elf::File::parse(image), part);
+        expect_no_loose_ends(part);
     }
 }
 

@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include <gtest/gtest.h>
-
 #include "cubin/elf.hpp"
+#include "matchers.hpp"
 #include "warmgraph/base/bytes.hpp"
 
 namespace warmgraph::test {

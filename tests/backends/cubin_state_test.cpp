@@ -12,7 +12,6 @@ namespace {
 
 using warmgraph::test::cubin_file;
 using warmgraph::test::section_number;
-using warmgraph::test::succeeded;
 using warmgraph::test::symbol_number;
 
 /// The cubin with another name in place of one of its own, of the same length.
@@ -31,12 +30,11 @@ TEST(CubinState, TextsOfTheCompilersAreNoState)
 {
     const Bytes texts = cubin_file("texts.cubin");
     EXPECT_FALSE(code_traits(texts).keeps_state);
-    const auto file = elf::File::parse(texts);
-    ASSERT_TRUE(succeeded(file));
-    const auto section = section_number(*file, ".nv.global.init");
+    const auto file = take(elf::File::parse(texts));
+    const auto section = section_number(file, ".nv.global.init");
     ASSERT_TRUE(section.has_value());
-    const auto start = static_cast<std::size_t>(file->sections()[*section].offset);
-    const auto size = static_cast<std::size_t>(file->sections()[*section].size);
+    const auto start = static_cast<std::size_t>(file.sections()[*section].offset);
+    const auto size = static_cast<std::size_t>(file.sections()[*section].size);
     {
         Bytes other = texts; // whatever byte of them is none of a text's: a number perhaps
         for (std::size_t i = 0; i < size; ++i) {
@@ -56,9 +54,9 @@ TEST(CubinState, TextsOfTheCompilersAreNoState)
     EXPECT_TRUE(with("$str$1", "$strin")) << "a variable of the program's, as far as one can tell";
     EXPECT_TRUE(with("__unnamed_1", "__unnamed_x"));
     Bytes longer = texts; // without the symbols that cover its end
-    const auto table = static_cast<std::size_t>(file->sections()[file->symbol_section()].offset);
-    for (std::size_t i = 0; i < file->symbols().size(); ++i)
-        if (file->section_of(file->symbols()[i]) == *section && file->symbols()[i].size > 15)
+    const auto table = static_cast<std::size_t>(file.sections()[file.symbol_section()].offset);
+    for (std::size_t i = 0; i < file.symbols().size(); ++i)
+        if (file.section_of(file.symbols()[i]) == *section && file.symbols()[i].size > 15)
             longer[table + i * 24 + 16] = std::byte{0};
     EXPECT_TRUE(code_traits(longer).keeps_state) << "bytes that no symbol covers";
 }
@@ -72,23 +70,22 @@ TEST(CubinState, TextsOfTritonAreNoState)
     EXPECT_TRUE(keeps_state_of(renamed(cubin, "assertFile_2", "assertFile_x")));
     EXPECT_TRUE(keeps_state_of(renamed(cubin, "assertFile_2", "assertFile_7"))) << "two assertions, neither whole";
     EXPECT_TRUE(keeps_state_of(renamed(cubin, "assertFile_2", "assertFilm_2")));
-    const auto file = elf::File::parse(cubin);
-    ASSERT_TRUE(succeeded(file));
-    const auto number = section_number(*file, ".nv.global.init");
+    const auto file = take(elf::File::parse(cubin));
+    const auto number = section_number(file, ".nv.global.init");
     ASSERT_TRUE(number.has_value());
-    const elf::Section& section = file->sections()[*number];
+    const elf::Section& section = file.sections()[*number];
     for (std::uint64_t i = 0; i < section.size; ++i) {
         Bytes other = cubin;
         other[static_cast<std::size_t>(section.offset + i)] = std::byte{1};
         EXPECT_TRUE(keeps_state_of(other)) << "no text at " << i;
     }
-    const auto symbols = static_cast<std::size_t>(file->sections()[file->symbol_section()].offset);
-    for (std::size_t i = 0; i < file->symbols().size(); ++i) {
-        const elf::Symbol& symbol = file->symbols()[i];
-        if (symbol.type() != elf::k_object || file->section_of(symbol) != *number) continue;
+    const auto symbols = static_cast<std::size_t>(file.sections()[file.symbol_section()].offset);
+    for (std::size_t i = 0; i < file.symbols().size(); ++i) {
+        const elf::Symbol& symbol = file.symbols()[i];
+        if (symbol.type() != elf::k_object || file.section_of(symbol) != *number) continue;
         Bytes visible = cubin;
         visible[symbols + i * sizeof(elf::Symbol) + 4] |= std::byte{0x10};
-        EXPECT_TRUE(keeps_state_of(visible)) << file->name(symbol) << ": others may write it by its name";
+        EXPECT_TRUE(keeps_state_of(visible)) << file.name(symbol) << ": others may write it by its name";
     }
 }
 
@@ -147,12 +144,11 @@ TEST(CubinState, WhatOnlyLooksLikeAnEmptyObjectIsState)
 TEST(CubinState, TablesOfTheCompilerAreNoStateWhileTheyHoldWhatTheyShould)
 {
     const Bytes cubin = cubin_file("standard.cubin");
-    const auto file = elf::File::parse(cubin);
-    ASSERT_TRUE(succeeded(file));
-    const auto table = symbol_number(*file, "__cudart_i2opi_f");
+    const auto file = take(elf::File::parse(cubin));
+    const auto table = symbol_number(file, "__cudart_i2opi_f");
     ASSERT_TRUE(table.has_value());
-    const elf::Symbol& symbol = file->symbols()[*table];
-    const ByteView contents = file->contents(file->sections()[symbol.section]).subspan(symbol.value, symbol.size);
+    const elf::Symbol& symbol = file.symbols()[*table];
+    const ByteView contents = file.contents(file.sections()[symbol.section]).subspan(symbol.value, symbol.size);
     EXPECT_TRUE(is_known_table("__cudart_i2opi_f", contents));
     EXPECT_TRUE(is_known_table("__nv_static_3__my___cudart_i2opi_f", contents)) << "linked";
     EXPECT_FALSE(is_known_table("__cudart_i2opi_d", contents)) << "another one's contents";
@@ -171,21 +167,20 @@ TEST(CubinState, ModulesWithWhatHeadersBringAlongAreShared)
     EXPECT_FALSE(keeps_state_of(cubin));
     EXPECT_TRUE(keeps_state_of(renamed(cubin, "__cpo5beginE", "__cpu5beginE")));
     EXPECT_TRUE(keeps_state_of(renamed(cubin, "__cudart_i2opi_f", "__cudart_i2opi_x")));
-    const auto file = elf::File::parse(cubin);
-    ASSERT_TRUE(succeeded(file));
-    const auto symbols = static_cast<std::size_t>(file->sections()[file->symbol_section()].offset);
+    const auto file = take(elf::File::parse(cubin));
+    const auto symbols = static_cast<std::size_t>(file.sections()[file.symbol_section()].offset);
     for (const char* section_name : {".nv.global", ".nv.global.init"}) {
-        const auto section = section_number(*file, section_name);
+        const auto section = section_number(file, section_name);
         ASSERT_TRUE(section.has_value());
-        for (std::size_t i = 0; i < file->symbols().size(); ++i) {
-            const elf::Symbol& symbol = file->symbols()[i];
-            if (symbol.type() != elf::k_object || file->section_of(symbol) != *section) continue;
+        for (std::size_t i = 0; i < file.symbols().size(); ++i) {
+            const elf::Symbol& symbol = file.symbols()[i];
+            if (symbol.type() != elf::k_object || file.section_of(symbol) != *section) continue;
             Bytes managed = cubin;
             managed[symbols + i * sizeof(elf::Symbol) + 5] |= std::byte{0x04};
-            EXPECT_TRUE(keeps_state_of(managed)) << file->name(symbol) << ": the host writes it";
+            EXPECT_TRUE(keeps_state_of(managed)) << file.name(symbol) << ": the host writes it";
         }
     }
-    const auto init = file->sections()[*section_number(*file, ".nv.global.init")];
+    const auto init = file.sections()[*section_number(file, ".nv.global.init")];
     Bytes other = cubin;
     other[static_cast<std::size_t>(init.offset)] ^= std::byte{1};
     EXPECT_TRUE(keeps_state_of(other)) << "a table with other contents";

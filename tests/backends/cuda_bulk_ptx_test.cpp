@@ -3,8 +3,6 @@
 #include <regex>
 #include <sstream>
 
-#include <gtest/gtest.h>
-
 #include "bulk/embedded_kernels.hpp"
 #include "lacking.hpp"
 #include "temp_dir.hpp"

@@ -4,8 +4,6 @@
 #include <numeric>
 #include <set>
 
-#include <gtest/gtest.h>
-
 #include "expect_error.hpp"
 #include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/cuda.hpp"
@@ -14,9 +12,6 @@
 
 namespace warmgraph::backends::test::cuda_device_test {
 namespace {
-
-using warmgraph::test::failed_with;
-using warmgraph::test::succeeded;
 
 constexpr const char* k_program = R"(
 __device__ int counter = 5;
@@ -35,18 +30,10 @@ class CudaDevice : public testing::Test {
 protected:
     void SetUp() override
     {
-        auto opened = make_cuda_backend()->open(environment("WARMGRAPH_TEST_CUDA").value_or(""));
-        ASSERT_TRUE(succeeded(opened));
-        device = *opened;
-        auto made = device->create_stream();
-        ASSERT_TRUE(succeeded(made));
-        stream = std::move(*made);
-    }
-    template <class T>
-    static T take(Result<T> result)
-    {
-        if (!result) throw std::runtime_error(result.error().message);
-        return std::move(*result);
+        auto opened = take(make_cuda_backend()->open(environment("WARMGRAPH_TEST_CUDA").value_or("")));
+        device = opened;
+        auto made = take(device->create_stream());
+        stream = std::move(made);
     }
     std::vector<std::uint8_t> read(const Address& from, std::size_t size)
     {

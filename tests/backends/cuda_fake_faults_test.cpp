@@ -25,9 +25,9 @@ protected:
     /// An error has the call's name and the status's code.
     void check_error(const Error& error, const std::string& call, CUresult status)
     {
-        EXPECT_THAT(error.message, testing::Not(testing::HasSubstr(k_wrong)));
+        EXPECT_THAT(error.message, Not(HasSubstr(k_wrong)));
         if (!call.starts_with("cu") || call.starts_with("cupti")) return; // NVRTC's and CUPTI's have texts of their own
-        EXPECT_THAT(error.message, testing::HasSubstr(call));
+        EXPECT_THAT(error.message, HasSubstr(call));
         // What an exec cannot be changed to, another one can hold: the executable then makes it.
         const bool by_another_exec = call == "cuGraphExecMemcpyNodeSetParams" ||
                                      call == "cuGraphExecMemsetNodeSetParams" ||
@@ -152,8 +152,7 @@ TEST(CudaFakeFaultCoverage, IsOfEveryEntryPointButTheNamedOnes)
     WARMGRAPH_CUDA_REQUIRED(ADD_MISSING)
     WARMGRAPH_CUDA_OPTIONAL(ADD_MISSING)
 #undef ADD_MISSING
-    EXPECT_THAT(missing,
-                testing::UnorderedElementsAre("cuLibraryGetModule", "cuKernelGetLibrary",
+    EXPECT_THAT(missing, UnorderedElementsAre("cuLibraryGetModule", "cuKernelGetLibrary",
                                               "cuKernelGetFunction", // the fake has no libraries
                                               "cuGraphInstantiate",  // of drivers before cuGraphInstantiateWithParams
                                               "cuDeviceGetUuid", "cuCtxSynchronize", "cuMemcpy", // the GPU tests' own

@@ -2,9 +2,6 @@
 #include <array>
 #include <cstring>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "expect_error.hpp"
 #include "fake_cuda/steering.hpp"
 #include "warmgraph/backends/compiler.hpp"
@@ -14,9 +11,7 @@
 namespace warmgraph::backends::test::cuda_fake_graphs_test {
 namespace {
 
-using warmgraph::test::failed_with;
 using warmgraph::test::FakeCuda;
-using warmgraph::test::succeeded;
 
 constexpr std::int32_t k_count = 64;
 constexpr std::uint64_t k_bytes = k_count * 4;
@@ -37,7 +32,25 @@ protected:
         for (std::int32_t i = 0; i < k_count; ++i) values[static_cast<std::size_t>(i)] = i;
         return values;
     }
+    /// A launch of iota in a graph that somebody else makes, of a module that is registered; `given` has its arguments.
+    void make_graph(CUDA_KERNEL_NODE_PARAMS given)
+    {
+        const Bytes image = *module->image();
+        CUmodule theirs = nullptr;
+        ASSERT_EQ(fake.entry<decltype(::cuModuleLoadData)>("cuModuleLoadData")(&theirs, image.data()), CUDA_SUCCESS);
+        ASSERT_EQ(fake.entry<decltype(::cuModuleGetFunction)>("cuModuleGetFunction")(&given.func, theirs, "iota"),
+                  CUDA_SUCCESS);
+        ASSERT_TRUE(succeeded(device->register_module(theirs, image)));
+        given.gridDimX = given.gridDimY = given.gridDimZ = given.blockDimY = given.blockDimZ = 1;
+        given.blockDimX = k_count;
+        ASSERT_EQ(fake.entry<decltype(::cuGraphCreate)>("cuGraphCreate")(&graph, 0), CUDA_SUCCESS);
+        ASSERT_EQ(
+            fake.entry<decltype(::cuGraphAddKernelNode)>("cuGraphAddKernelNode")(&node, graph, nullptr, 0, &given),
+            CUDA_SUCCESS);
+    }
     FakeCuda fake;
+    CUgraph graph = nullptr;
+    CUgraphNode node = nullptr;
     std::shared_ptr<Backend> backend;
     std::shared_ptr<Device> device;
     std::unique_ptr<Module> module = *device->compiler().compile(warmgraph::test::k_fake_cuda_program, "");
@@ -49,13 +62,13 @@ TEST_F(CudaFakeGraphs, AreInstantiatedForPrioritiesWhereANodeHasOne)
     RawParam n;
     append(n.value, k_count);
     RawKernel kernel{module.get(), "iota", {1, 1, 1}, {k_count, 1, 1}, {{ParamKind::memory, {}, memory.address, 0}, n}};
-    RawGraph graph;
-    graph.nodes = {{kernel, {}}, {kernel, {0}}};
-    EXPECT_TRUE(device->instantiate(graph));
+    RawGraph raw;
+    raw.nodes = {{kernel, {}}, {kernel, {0}}};
+    EXPECT_TRUE(device->instantiate(raw));
     EXPECT_EQ(fake.instantiate_flags(), 0U) << "the launching stream's holds for all";
     kernel.attributes = {{CU_LAUNCH_ATTRIBUTE_PRIORITY, {std::byte{2}, {}, {}, {}}}};
-    graph.nodes[1].work = kernel;
-    EXPECT_TRUE(device->instantiate(graph));
+    raw.nodes[1].work = kernel;
+    EXPECT_TRUE(device->instantiate(raw));
     EXPECT_EQ(fake.instantiate_flags(), CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
     device->release(memory);
 }
@@ -65,13 +78,6 @@ TEST_F(CudaFakeGraphs, KeepArgumentsThatWereGivenAsOneBuffer)
 {
     const auto current = device->enter();
     const MemoryRef x = *device->allocate(k_bytes), y = *device->allocate(k_bytes);
-    const Bytes image = *module->image();
-    CUmodule theirs = nullptr;
-    CUfunction function = nullptr;
-    ASSERT_EQ(fake.entry<decltype(::cuModuleLoadData)>("cuModuleLoadData")(&theirs, image.data()), CUDA_SUCCESS);
-    ASSERT_EQ(fake.entry<decltype(::cuModuleGetFunction)>("cuModuleGetFunction")(&function, theirs, "iota"),
-              CUDA_SUCCESS);
-    ASSERT_TRUE(succeeded(device->register_module(theirs, image)));
 
     struct {
         std::uint64_t memory;
@@ -81,31 +87,22 @@ TEST_F(CudaFakeGraphs, KeepArgumentsThatWereGivenAsOneBuffer)
     std::array<void*, 5> extra{CU_LAUNCH_PARAM_BUFFER_POINTER, &arguments, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
                                CU_LAUNCH_PARAM_END};
     CUDA_KERNEL_NODE_PARAMS params{};
-    params.func = function;
-    params.gridDimX = params.gridDimY = params.gridDimZ = params.blockDimY = params.blockDimZ = 1;
-    params.blockDimX = k_count;
     params.extra = extra.data();
-    CUgraph graph = nullptr;
-    CUgraphNode node = nullptr;
-    ASSERT_EQ(fake.entry<decltype(::cuGraphCreate)>("cuGraphCreate")(&graph, 0), CUDA_SUCCESS);
-    ASSERT_EQ(fake.entry<decltype(::cuGraphAddKernelNode)>("cuGraphAddKernelNode")(&node, graph, nullptr, 0, &params),
-              CUDA_SUCCESS);
+    ASSERT_NO_FATAL_FAILURE(make_graph(params));
 
-    auto raw = device->recording().read_graph(graph);
-    ASSERT_TRUE(raw) << raw.error().message;
-    auto& kernel = std::get<RawKernel>(raw->nodes.at(0).work);
+    auto raw = take(device->recording().read_graph(graph));
+    auto& kernel = std::get<RawKernel>(raw.nodes.at(0).work);
     EXPECT_TRUE(kernel.packed);
     ASSERT_EQ(kernel.params.size(), 1U);
     ASSERT_EQ(kernel.params[0].value.size(), size);
 
-    const auto exec = device->instantiate(*raw);
-    ASSERT_TRUE(exec) << exec.error().message;
+    const auto exec = take(device->instantiate(raw));
     const auto stream = *device->create_stream();
-    EXPECT_TRUE(succeeded((*exec)->launch(*stream)));
+    EXPECT_TRUE(succeeded(exec->launch(*stream)));
     const std::uint64_t other = y.address.flat();
     std::memcpy(kernel.params[0].value.data(), &other, sizeof other);
-    EXPECT_TRUE(succeeded((*exec)->update(0, kernel)));
-    EXPECT_TRUE(succeeded((*exec)->launch(*stream)));
+    EXPECT_TRUE(succeeded(exec->update(0, kernel)));
+    EXPECT_TRUE(succeeded(exec->launch(*stream)));
     EXPECT_TRUE(succeeded(stream->synchronize()));
     EXPECT_EQ(read(x), counting());
     EXPECT_EQ(read(y), counting());
@@ -113,9 +110,9 @@ TEST_F(CudaFakeGraphs, KeepArgumentsThatWereGivenAsOneBuffer)
     // An entry may say anything: the driver would read what is behind a shorter buffer.
     kernel.params[0].value.resize(8);
     EXPECT_TRUE(
-        failed_with((*exec)->update(0, kernel), ErrorCode::invalid_argument, "changes its parameter buffer's size"));
-    EXPECT_TRUE(failed_with(device->instantiate(*raw), ErrorCode::invalid_argument,
-                            "parameter buffer of 8 bytes, it takes 12"));
+        failed_with(exec->update(0, kernel), ErrorCode::invalid_argument, "changes its parameter buffer's size"));
+    EXPECT_TRUE(
+        failed_with(device->instantiate(raw), ErrorCode::invalid_argument, "parameter buffer of 8 bytes, it takes 12"));
     EXPECT_TRUE(
         failed_with(stream->launch(kernel), ErrorCode::invalid_argument, "parameter buffer of 8 bytes, it takes 12"));
 
@@ -129,26 +126,12 @@ TEST_F(CudaFakeGraphs, AreRefusedWithALaunchAttributeThatOnlyANewerDriverKnows)
 {
     const auto current = device->enter();
     const MemoryRef x = *device->allocate(k_bytes);
-    const Bytes image = *module->image();
-    CUmodule theirs = nullptr;
-    CUfunction function = nullptr;
-    ASSERT_EQ(fake.entry<decltype(::cuModuleLoadData)>("cuModuleLoadData")(&theirs, image.data()), CUDA_SUCCESS);
-    ASSERT_EQ(fake.entry<decltype(::cuModuleGetFunction)>("cuModuleGetFunction")(&function, theirs, "iota"),
-              CUDA_SUCCESS);
-    ASSERT_TRUE(succeeded(device->register_module(theirs, image)));
     std::uint64_t memory = x.address.flat();
     std::int32_t count = k_count;
     std::array<void*, 2> arguments{&memory, &count};
     CUDA_KERNEL_NODE_PARAMS params{};
-    params.func = function;
-    params.gridDimX = params.gridDimY = params.gridDimZ = params.blockDimY = params.blockDimZ = 1;
-    params.blockDimX = k_count;
     params.kernelParams = arguments.data();
-    CUgraph graph = nullptr;
-    CUgraphNode node = nullptr;
-    ASSERT_EQ(fake.entry<decltype(::cuGraphCreate)>("cuGraphCreate")(&graph, 0), CUDA_SUCCESS);
-    ASSERT_EQ(fake.entry<decltype(::cuGraphAddKernelNode)>("cuGraphAddKernelNode")(&node, graph, nullptr, 0, &params),
-              CUDA_SUCCESS);
+    ASSERT_NO_FATAL_FAILURE(make_graph(params));
     EXPECT_TRUE(device->recording().read_graph(graph)) << "it is there, and nobody set it";
 
     CUlaunchAttributeValue value{};

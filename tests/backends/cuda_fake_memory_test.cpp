@@ -2,9 +2,6 @@
 #include <algorithm>
 #include <set>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <sys/auxv.h>
 
 #include "expect_error.hpp"
@@ -15,9 +12,7 @@
 namespace warmgraph::backends::test::cuda_fake_memory_test {
 namespace {
 
-using testing::HasSubstr;
 using warmgraph::test::FakeCuda;
-using warmgraph::test::succeeded;
 
 class CudaFakeMemory : public testing::Test {
 protected:
@@ -97,11 +92,11 @@ TEST_F(CudaFakeMemory, ShadowsHaveUpperHalvesOfAddressesThatNothingElseHas)
     for (const MemoryRef& memory : all) taken.merge(upper_halves(memory));
     for (int i = 0; i < 40; ++i) {
         const std::uint64_t size = i % 5 == 4 ? 9ULL << 30 : 1000ULL << (4 * (i % 5)); // 1000 bytes to 9 GiB
-        const auto shadow = i % 3 == 2 ? device->recording().reserve_host_shadow(1000) : device->reserve_shadow(size);
-        ASSERT_TRUE(succeeded(shadow));
-        owned.push_back(*shadow);
-        for (const std::uint64_t half : upper_halves(*shadow))
-            EXPECT_TRUE(taken.insert(half).second) << fmt::format("{:#x}", shadow->address.flat());
+        const auto shadow =
+            take(i % 3 == 2 ? device->recording().reserve_host_shadow(1000) : device->reserve_shadow(size));
+        owned.push_back(shadow);
+        for (const std::uint64_t half : upper_halves(shadow))
+            EXPECT_TRUE(taken.insert(half).second) << fmt::format("{:#x}", shadow.address.flat());
     }
     for (const MemoryRef& memory : owned) device->release(memory);
 }
@@ -110,14 +105,12 @@ TEST_F(CudaFakeMemory, ShadowsAreGivenWhereverTheDriverWantsThemIfItFollowsNoWis
 {
     const auto device = open();
     fake.fail("cuMemAddressReserve", 1, 3, CUDA_SUCCESS); // which gives nothing
-    const auto elsewhere = device->reserve_shadow(1000);
-    ASSERT_TRUE(succeeded(elsewhere));
+    const auto elsewhere = take(device->reserve_shadow(1000));
     fake.fail("cuMemAddressReserve", 1, 2, CUDA_ERROR_INVALID_VALUE);
-    const auto refused_at_first = device->reserve_shadow(1000);
-    ASSERT_TRUE(succeeded(refused_at_first));
-    EXPECT_NE(elsewhere->address, refused_at_first->address);
-    device->release(*elsewhere);
-    device->release(*refused_at_first);
+    const auto refused_at_first = take(device->reserve_shadow(1000));
+    EXPECT_NE(elsewhere.address, refused_at_first.address);
+    device->release(elsewhere);
+    device->release(refused_at_first);
 }
 
 TEST_F(CudaFakeMemory, HostShadowsAreMemoryOfTheHostUntilTheyAreReleased)
@@ -208,10 +201,7 @@ TEST_F(CudaFakeLargeUploads, FailAsASmallOneDoes)
 {
     ASSERT_TRUE(succeeded(device->upload(target.address, bytes)));
     fake.fail("cuMemcpyAsync", 2, 1, CUDA_ERROR_UNKNOWN);
-    const auto failed = device->upload(target.address, bytes);
-    ASSERT_FALSE(failed);
-    EXPECT_EQ(failed.error().code, ErrorCode::driver_failed);
-    EXPECT_THAT(failed.error().message, HasSubstr("cuMemcpyAsync"));
+    EXPECT_TRUE(failed_with(device->upload(target.address, bytes), ErrorCode::driver_failed, "cuMemcpyAsync"));
     ASSERT_TRUE(succeeded(device->upload(target.address, bytes)));
     EXPECT_EQ(arrived(), bytes);
 }

@@ -5,17 +5,11 @@
 #include <string>
 #include <vector>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "expect_error.hpp"
 #include "fake_cuda/steering.hpp"
 #include "warmgraph/backends/device.hpp"
 
 namespace warmgraph::backends::test {
-
-using warmgraph::test::failed_with;
-using warmgraph::test::succeeded;
 
 struct Scenario {
     std::string name;

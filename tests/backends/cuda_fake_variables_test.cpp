@@ -1,6 +1,4 @@
 // Whose contents of a module's variables are looked at, as the CUDA backend tells it by their names.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "expect_error.hpp"
 #include "fake_cuda/steering.hpp"
@@ -10,8 +8,6 @@
 namespace warmgraph::backends::test::cuda_fake_variables_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
 using warmgraph::test::FakeCuda;
 
 class CudaFakeVariables : public testing::Test {

@@ -2,9 +2,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -19,7 +16,6 @@ namespace warmgraph::backends::test::cuda_fake_warm_up_test {
 namespace {
 
 using warmgraph::test::FakeCuda;
-using warmgraph::test::succeeded;
 
 class CudaFakeWarmUp : public testing::Test {
 protected:
@@ -40,9 +36,8 @@ protected:
     /// Loading waits for the warm-up.
     void load_something(Device& device) const
     {
-        const auto module = device.compiler().compile(warmgraph::test::k_fake_cuda_program, "");
-        ASSERT_TRUE(module) << module.error().message;
-        const auto image = (*module)->image();
+        const auto module = take(device.compiler().compile(warmgraph::test::k_fake_cuda_program, ""));
+        const auto image = module->image();
         ASSERT_TRUE(image);
         EXPECT_TRUE(succeeded(device.load(*image)));
     }

@@ -2,9 +2,6 @@
 #include <optional>
 #include <thread>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "expect_error.hpp"
 #include "fake_cuda/steering.hpp"
 #include "warmgraph/backends/compiler.hpp"
@@ -14,11 +11,7 @@
 namespace warmgraph::backends::test::cuda_fake_watch_test {
 namespace {
 
-using testing::HasSubstr;
-using testing::StartsWith;
-using warmgraph::test::failed_with;
 using warmgraph::test::FakeCuda;
-using warmgraph::test::succeeded;
 
 constexpr std::uint64_t k_bytes = 256;
 
@@ -342,10 +335,9 @@ TEST_F(CudaFakeWatch, WhoWatchesOrHoldsEndsAPauseAndLetsNoneBegin)
     EXPECT_THAT(stray(), StartsWith("cuMemsetD8Async")) << "it sees again";
     watch.reset();
     ASSERT_TRUE(recording.pause_recording());
-    auto held = recording.hold_recording();
-    ASSERT_TRUE(succeeded(held));
+    auto held = take(recording.hold_recording());
     EXPECT_FALSE(recording.pause_recording()) << "somebody holds it";
-    held->reset();
+    held.reset();
     EXPECT_TRUE(recording.pause_recording()) << "who held it began it again";
 }
 

@@ -5,9 +5,8 @@
 #include <iterator>
 #include <set>
 
-#include <gtest/gtest.h>
-
 #include "child_process.hpp"
+#include "expect_error.hpp"
 #include "opencl_program.hpp"
 #include "temp_dir.hpp"
 #include "warmgraph/backends/compiler.hpp"
@@ -18,13 +17,6 @@ namespace {
 
 using warmgraph::test::ChildProcess;
 using warmgraph::test::TempDir;
-
-template <class T>
-T take(Result<T> result)
-{
-    if (!result) throw std::runtime_error(result.error().message);
-    if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
 
 struct Machine {
     explicit Machine(const std::filesystem::path& cache)

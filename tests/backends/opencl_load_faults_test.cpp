@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include <CL/cl.h>
-#include <gtest/gtest.h>
 
 #include "expect_error.hpp"
 #include "faulty_opencl/faulty_opencl.hpp"
@@ -16,19 +15,13 @@
 namespace warmgraph::backends::test::opencl_load_faults_test {
 namespace {
 
-using warmgraph::test::failed_with;
-using warmgraph::test::succeeded;
-
 TEST(OpenclLoadFaults, SayWhetherTheImageIsToBlame)
 {
     ASSERT_TRUE(k_has_own_pocl_cache);
     ::setenv("WARMGRAPH_OPENCL", WARMGRAPH_FAULTY_OPENCL, 1);
-    const auto device = make_opencl_backend()->open("");
-    ASSERT_TRUE(succeeded(device));
-    const auto module = (*device)->compiler().compile(k_opencl_program, "");
-    ASSERT_TRUE(succeeded(module));
-    const auto image = (*module)->image();
-    ASSERT_TRUE(succeeded(image));
+    const auto device = take(make_opencl_backend()->open(""));
+    const auto module = take(device->compiler().compile(k_opencl_program, ""));
+    const auto image = take(module->image());
 
     struct Case {
         cl_int status;
@@ -46,9 +39,9 @@ TEST(OpenclLoadFaults, SayWhetherTheImageIsToBlame)
           Case{CL_LINKER_NOT_AVAILABLE, ErrorCode::unsupported, "CL_LINKER_NOT_AVAILABLE"},
           Case{CL_INVALID_OPERATION, ErrorCode::driver_failed, "CL_INVALID_OPERATION"}}) {
         warmgraph_next_build_gives = each.status;
-        EXPECT_TRUE(failed_with((*device)->load(*image), each.code, each.name));
+        EXPECT_TRUE(failed_with(device->load(image), each.code, each.name));
         EXPECT_EQ(warmgraph_next_build_gives, CL_SUCCESS) << "the driver was asked";
-        EXPECT_TRUE(succeeded((*device)->load(*image))) << "the image is as good as before";
+        EXPECT_TRUE(succeeded(device->load(image))) << "the image is as good as before";
     }
 }
 

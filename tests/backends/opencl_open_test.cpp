@@ -3,8 +3,6 @@
 #include <cstdlib>
 #include <thread>
 
-#include <gtest/gtest.h>
-
 #include "child_process.hpp"
 #include "expect_error.hpp"
 #include "never_destroyed.hpp"
@@ -17,9 +15,7 @@ namespace warmgraph::backends::test::opencl_open_test {
 namespace {
 
 using warmgraph::test::ChildProcess;
-using warmgraph::test::failed_with;
 using warmgraph::test::never_destroyed;
-using warmgraph::test::succeeded;
 
 TEST(OpenclOpen, SaysWhatToInstallWhereThereIsNoPlatform)
 {
@@ -103,21 +99,17 @@ TEST(OpenclOpen, AProcessMayExitWhileAKernelOfAnOpenStreamIsCompiled)
 TEST(OpenclOpen, FindsDevicesByIndexAndByPartOfTheName)
 {
     const auto backend = make_opencl_backend();
-    const auto devices = backend->devices();
-    ASSERT_TRUE(succeeded(devices));
-    ASSERT_FALSE(devices->empty());
-    EXPECT_EQ(devices->front().id, "opencl:0");
-    const auto first = backend->open("0");
-    ASSERT_TRUE(succeeded(first));
-    EXPECT_EQ((*first)->name(), devices->front().name);
-    const auto same = backend->open("");
-    ASSERT_TRUE(succeeded(same));
-    EXPECT_EQ(*first, *same);
-    std::string part = devices->front().name.substr(0, 5);
+    const auto devices = take(backend->devices());
+    ASSERT_FALSE(devices.empty());
+    EXPECT_EQ(devices.front().id, "opencl:0");
+    const auto first = take(backend->open("0"));
+    EXPECT_EQ(first->name(), devices.front().name);
+    const auto same = take(backend->open(""));
+    EXPECT_EQ(first, same);
+    std::string part = devices.front().name.substr(0, 5);
     for (char& letter : part) letter = static_cast<char>(std::toupper(letter));
-    const auto by_name = backend->open(part);
-    ASSERT_TRUE(succeeded(by_name));
-    EXPECT_EQ(*by_name, *first);
+    const auto by_name = take(backend->open(part));
+    EXPECT_EQ(by_name, first);
 }
 
 TEST(OpenclOpen, ListsTheDevicesWhenNoneMatches)
@@ -143,7 +135,7 @@ TEST(OpenclOpen, SaysHowItReplaysAndWhy)
         ::unsetenv("WARMGRAPH_OPENCL_REPLAY");
         return device ? (*device)->replay_mode() : device.error().message;
     };
-    EXPECT_THAT(mode_with("enqueue"), testing::HasSubstr("re-enqueue (asked for"));
+    EXPECT_THAT(mode_with("enqueue"), HasSubstr("re-enqueue (asked for"));
     EXPECT_THAT(mode_with("auto"), testing::MatchesRegex("(re-enqueue|command buffer) .*"));
 }
 

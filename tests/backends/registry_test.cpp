@@ -5,9 +5,6 @@
 namespace warmgraph::backends::test::registry_test {
 namespace {
 
-using warmgraph::test::failed_with;
-using warmgraph::test::succeeded;
-
 class Registry : public testing::Test {
 protected:
     void SetUp() override
@@ -20,15 +17,12 @@ protected:
 
 TEST_F(Registry, OpensByBackendAndSelector)
 {
-    const auto by_index = open_device("fake:2");
-    ASSERT_TRUE(succeeded(by_index));
-    EXPECT_EQ((*by_index)->id(), "fake:2");
-    const auto first = open_device("fake");
-    ASSERT_TRUE(succeeded(first));
-    EXPECT_EQ((*first)->id(), "fake:0");
-    const auto by_name = open_device("fake:accelerator 1");
-    ASSERT_TRUE(succeeded(by_name));
-    EXPECT_EQ((*by_name)->id(), "fake:1");
+    const auto by_index = take(open_device("fake:2"));
+    EXPECT_EQ(by_index->id(), "fake:2");
+    const auto first = take(open_device("fake"));
+    EXPECT_EQ(first->id(), "fake:0");
+    const auto by_name = take(open_device("fake:accelerator 1"));
+    EXPECT_EQ(by_name->id(), "fake:1");
 }
 
 TEST_F(Registry, GivesTheSameObjectForTheSameDevice)

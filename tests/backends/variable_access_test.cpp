@@ -1,17 +1,12 @@
 // Who may write which module's variables.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "cubin/variable_access.hpp"
+#include "matchers.hpp"
 
 namespace warmgraph::backends::cuda::test::variable_access_test {
 namespace {
 
 using Owner = VariableAccess::Owner;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::Field;
-using testing::IsEmpty;
 
 TEST(KnownLibraries, AreCudasAndPyTorchs)
 {
@@ -87,8 +82,7 @@ TEST_F(VariableAccesses, WhatIsAskedOfALibraryIsAskedOfItsModules)
     m_access.module_of_library(m_module, m_library);
     m_access.module_of_library(m_other, m_library); // in another context
     m_access.asked_of_library(m_library, "b");
-    EXPECT_THAT(m_access.asked(),
-                testing::UnorderedElementsAre(asked(m_module, {"a", "b"}), asked(m_other, {"a", "b"})));
+    EXPECT_THAT(m_access.asked(), UnorderedElementsAre(asked(m_module, {"a", "b"}), asked(m_other, {"a", "b"})));
     EXPECT_EQ(m_access.count(), 2U);
 }
 

@@ -1,8 +1,6 @@
 // The real FileSystem against odd files and folders.
 #include <fstream>
 
-#include <gtest/gtest.h>
-
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>

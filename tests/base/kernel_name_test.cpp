@@ -2,20 +2,13 @@
 #include <string>
 #include <vector>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
+#include "matchers.hpp"
 #include "warmgraph/base/kernel_name.hpp"
 
 namespace warmgraph::test::kernel_name_test {
 namespace {
 
-using testing::AllOf;
-using testing::EndsWith;
-using testing::HasSubstr;
 using testing::Le;
-using testing::SizeIs;
-using testing::StartsWith;
 
 constexpr std::size_t k_longest = 120;
 

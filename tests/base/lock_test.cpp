@@ -7,8 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include <gtest/gtest.h>
-
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>

@@ -2,8 +2,6 @@
 #include <fstream>
 #include <sstream>
 
-#include <gtest/gtest.h>
-
 #include <fcntl.h>
 #include <stdlib.h>
 

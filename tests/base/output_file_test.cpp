@@ -46,9 +46,8 @@ TEST_F(Outputs, AreWholeOrAsTheyWere)
     EXPECT_TRUE(succeeded(write(at("new"), "first")));
     EXPECT_EQ(read(at("new")), "first");
     {
-        auto file = OutputFile::open(at("new"), OutputFile::k_usual);
-        ASSERT_TRUE(succeeded(file));
-        EXPECT_TRUE(succeeded(file->append(as_bytes("half"))));
+        auto file = take(OutputFile::open(at("new"), OutputFile::k_usual));
+        EXPECT_TRUE(succeeded(file.append(as_bytes("half"))));
         EXPECT_EQ(read(at("new")), "first") << "until it is committed";
     }
     EXPECT_EQ(read(at("new")), "first");
@@ -57,12 +56,11 @@ TEST_F(Outputs, AreWholeOrAsTheyWere)
 
 TEST_F(Outputs, AreWrittenAtAnyPlace)
 {
-    auto file = OutputFile::open(at("file"), OutputFile::k_private);
-    ASSERT_TRUE(succeeded(file));
-    EXPECT_TRUE(succeeded(file->append(as_bytes("....body"))));
-    EXPECT_TRUE(succeeded(file->write_at(0, as_bytes("head"))));
-    EXPECT_TRUE(succeeded(file->append(as_bytes("end"))));
-    EXPECT_TRUE(succeeded(file->commit()));
+    auto file = take(OutputFile::open(at("file"), OutputFile::k_private));
+    EXPECT_TRUE(succeeded(file.append(as_bytes("....body"))));
+    EXPECT_TRUE(succeeded(file.write_at(0, as_bytes("head"))));
+    EXPECT_TRUE(succeeded(file.append(as_bytes("end"))));
+    EXPECT_TRUE(succeeded(file.commit()));
     EXPECT_EQ(read(at("file")), "headbodyend");
     EXPECT_EQ(mode_of(at("file")), 0600U);
 }

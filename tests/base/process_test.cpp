@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include <gtest/gtest.h>
 #include <openssl/evp.h>
 
 #include <signal.h>

@@ -6,7 +6,6 @@ namespace {
 
 using bundle::Verdict;
 using cachefmt::Role;
-using testing::HasSubstr;
 
 class ArtifactFit : public ArtifactTest {
 protected:

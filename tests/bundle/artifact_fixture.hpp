@@ -36,10 +36,9 @@ protected:
         Bytes bytes;
         bundle::Writer writer(bundle::into_bytes(bytes), options);
         const auto names = bundle::artifacts_of(store.tier(), [](ArtifactKind) { return true; }).value();
-        auto gathered = bundle::gather(writer, names, getter(store));
-        if (!gathered) throw std::runtime_error(gathered.error().message);
-        if (transfer != nullptr) *transfer = std::move(*gathered);
-        if (const auto done = writer.finish(); !done) throw std::runtime_error(done.error().message);
+        auto gathered = take(bundle::gather(writer, names, getter(store)));
+        if (transfer != nullptr) *transfer = std::move(gathered);
+        take(writer.finish());
         return bytes;
     }
     std::unique_ptr<LocalStore> other(const std::string& name = "other", const StoreOptions& options = {}) const

@@ -4,8 +4,6 @@
 namespace warmgraph::test::artifact_layers_test {
 namespace {
 
-using testing::IsEmpty;
-
 class ArtifactLayers : public ArtifactTest {
 protected:
     ArtifactLayers()
@@ -21,10 +19,9 @@ protected:
     }
     void expect_all(LocalStore& store) const
     {
-        const auto program = precompile::ProgramLibrary(store, {}).find(m_program.ingredients);
-        ASSERT_TRUE(succeeded(program));
-        ASSERT_TRUE(program->has_value());
-        EXPECT_EQ((**program).compiled.image, m_program.compiled.image);
+        const auto program = take(precompile::ProgramLibrary(store, {}).find(m_program.ingredients));
+        ASSERT_TRUE(program.has_value());
+        EXPECT_EQ((*program).compiled.image, m_program.compiled.image);
         const autotune::Library tuned(store.tiers());
         EXPECT_EQ(tuned.find(m_best.key).value(), m_best);
         EXPECT_EQ(tuned.modules().find(m_module.key).value(), m_module);

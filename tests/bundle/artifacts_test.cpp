@@ -4,9 +4,6 @@
 namespace warmgraph::test::artifacts_test {
 namespace {
 
-using testing::HasSubstr;
-using testing::IsEmpty;
-
 class Artifacts : public ArtifactTest {
 protected:
     Artifacts() { put_all(*m_store); }
@@ -25,11 +22,10 @@ TEST_F(Artifacts, OfEveryKindFillAnotherFolderWithTheSameFiles)
     const auto bundle = open_bundle(bytes).value();
     for (const Member& member : bundle->members()) EXPECT_TRUE(succeeded(bundle->verify(member))) << member.name;
     const auto store = other();
-    const auto loaded = bundle::unpack(*bundle, store->tier(), k_all);
-    ASSERT_TRUE(succeeded(loaded));
-    EXPECT_THAT(loaded->skipped, IsEmpty());
-    EXPECT_EQ(loaded->moved.at(store::ArtifactKind::tuned).count, 2U);
-    EXPECT_DOUBLE_EQ(loaded->moved.at(store::ArtifactKind::compiled).seconds, 0.1805);
+    const auto loaded = take(bundle::unpack(*bundle, store->tier(), k_all));
+    EXPECT_THAT(loaded.skipped, IsEmpty());
+    EXPECT_EQ(loaded.moved.at(store::ArtifactKind::tuned).count, 2U);
+    EXPECT_DOUBLE_EQ(loaded.moved.at(store::ArtifactKind::compiled).seconds, 0.1805);
     auto here = snapshot(m_root), there = snapshot(m_dir.path() / "other");
     for (auto* files : {&here, &there}) std::erase_if(*files, [](const auto& f) { return f.first.starts_with("."); });
     EXPECT_EQ(there, here);
@@ -43,15 +39,13 @@ TEST_F(Artifacts, ReplaceNothingInAFolder)
     autotune::BestConfig mine = m_best;
     mine.written = "2026-11-25T00:00:00Z";
     ASSERT_TRUE(succeeded(autotune::Library(store->tier()).put(mine)));
-    const auto loaded = bundle::unpack(*bundle, store->tier(), k_all);
-    ASSERT_TRUE(succeeded(loaded));
-    EXPECT_EQ(why(loaded->there, m_best_name), "the folder has it");
+    const auto loaded = take(bundle::unpack(*bundle, store->tier(), k_all));
+    EXPECT_EQ(why(loaded.there, m_best_name), "the folder has it");
     EXPECT_EQ(autotune::Library(store->tier()).find(mine.key).value(), mine);
-    EXPECT_EQ(loaded->moved.at(store::ArtifactKind::tuned).count, 1U);
-    const auto again = bundle::unpack(*bundle, store->tier(), k_all);
-    ASSERT_TRUE(succeeded(again));
-    EXPECT_THAT(again->moved, IsEmpty());
-    EXPECT_EQ(again->there.size(), 4U);
+    EXPECT_EQ(loaded.moved.at(store::ArtifactKind::tuned).count, 1U);
+    const auto again = take(bundle::unpack(*bundle, store->tier(), k_all));
+    EXPECT_THAT(again.moved, IsEmpty());
+    EXPECT_EQ(again.there.size(), 4U);
 }
 
 TEST_F(Artifacts, JoinAProfileWithTheFolders)
@@ -68,9 +62,8 @@ TEST_F(Artifacts, JoinAProfileWithTheFolders)
         ++locked;
         return store->try_artifact_lock(name);
     };
-    const auto loaded = bundle::unpack(*open_bundle(bytes).value(), store->tier(), k_all, how);
-    ASSERT_TRUE(succeeded(loaded));
-    EXPECT_EQ(loaded->moved.at(store::ArtifactKind::profiles).count, 1U);
+    const auto loaded = take(bundle::unpack(*open_bundle(bytes).value(), store->tier(), k_all, how));
+    EXPECT_EQ(loaded.moved.at(store::ArtifactKind::profiles).count, 1U);
     EXPECT_EQ(locked, 1);
     EXPECT_EQ(profile::Library(store->tier()).find(mine.key).value(), profile::join(mine, m_profile).value());
 }
@@ -80,9 +73,8 @@ TEST_F(Artifacts, LeaveAFoldersProfileThatCannotBeRead)
     const Bytes bytes = bundle_of(*m_store);
     const auto store = other();
     ASSERT_TRUE(succeeded(store->tier().put(m_profile_name, as_bytes("{edited"))));
-    const auto loaded = bundle::unpack(*open_bundle(bytes).value(), store->tier(), k_all);
-    ASSERT_TRUE(succeeded(loaded));
-    EXPECT_THAT(why(loaded->there, m_profile_name), HasSubstr("the folder's cannot be read"));
+    const auto loaded = take(bundle::unpack(*open_bundle(bytes).value(), store->tier(), k_all));
+    EXPECT_THAT(why(loaded.there, m_profile_name), HasSubstr("the folder's cannot be read"));
     EXPECT_EQ((**store->tier().get(m_profile_name, {1000})).bytes.value(), bytes_of("{edited"));
 }
 
@@ -123,13 +115,12 @@ TEST_F(Artifacts, ThatAreHostileAreSkippedAndNamed)
     for (const Member& member : bundle->members())
         EXPECT_TRUE(failed_with(bundle->verify(member), ErrorCode::corrupt)) << member.name;
     const auto store = other();
-    const auto loaded = bundle::unpack(*bundle, store->tier(), k_all);
-    ASSERT_TRUE(succeeded(loaded));
-    EXPECT_THAT(loaded->moved, IsEmpty());
-    EXPECT_EQ(loaded->skipped.size(), 7U);
-    EXPECT_THAT(why(loaded->skipped, m_program_name), HasSubstr("its name says"));
-    EXPECT_THAT(why(loaded->skipped, cut), HasSubstr("its image has 10 bytes"));
-    EXPECT_THAT(why(loaded->skipped, other_profile), HasSubstr("its name says"));
+    const auto loaded = take(bundle::unpack(*bundle, store->tier(), k_all));
+    EXPECT_THAT(loaded.moved, IsEmpty());
+    EXPECT_EQ(loaded.skipped.size(), 7U);
+    EXPECT_THAT(why(loaded.skipped, m_program_name), HasSubstr("its name says"));
+    EXPECT_THAT(why(loaded.skipped, cut), HasSubstr("its image has 10 bytes"));
+    EXPECT_THAT(why(loaded.skipped, other_profile), HasSubstr("its name says"));
     EXPECT_FALSE(fs::exists(m_dir.path() / "other" / "compiled"));
 }
 
@@ -180,13 +171,12 @@ TEST_F(Artifacts, AreCopiedIntoAnotherBundleWhereTheyAreWantedAndWhole)
     const auto bundle = open_bundle(bytes).value();
     Bytes copy;
     bundle::Writer writer(bundle::into_bytes(copy));
-    const auto copied = bundle::copy_members(*bundle, writer, k_all, [](const Bundle&, const Member& member) {
+    const auto copied = take(bundle::copy_members(*bundle, writer, k_all, [](const Bundle&, const Member& member) {
         return member.kind == store::ArtifactKind::profiles ? std::string("not chosen") : std::string();
-    });
-    ASSERT_TRUE(succeeded(copied));
+    }));
     ASSERT_TRUE(succeeded(writer.finish()));
-    EXPECT_EQ(why(copied->skipped, m_profile_name), "not chosen");
-    EXPECT_THAT(why(copied->skipped, m_best_name), HasSubstr("digest does not match"));
+    EXPECT_EQ(why(copied.skipped, m_profile_name), "not chosen");
+    EXPECT_THAT(why(copied.skipped, m_best_name), HasSubstr("digest does not match"));
     const auto small = open_bundle(copy).value();
     EXPECT_EQ(small->members().size(), 2U);
     EXPECT_EQ(bundle::architecture_of(*small, *small->find(member_name(m_program_name))).value(), "sm_90");

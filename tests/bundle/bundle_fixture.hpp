@@ -36,10 +36,8 @@ protected:
     /// Two entries that share an image, which compresses; one more that has one of its own.
     void fill(LocalStore& store)
     {
-        for (const Bytes& image : {m_shared, m_own})
-            if (const auto done = store.publish_image(image); !done) throw std::runtime_error(done.error().message);
-        for (const Entry& entry : m_entries)
-            if (const auto done = store.publish(entry); !done) throw std::runtime_error(done.error().message);
+        for (const Bytes& image : {m_shared, m_own}) take(store.publish_image(image));
+        for (const Entry& entry : m_entries) take(store.publish(entry));
     }
     static bundle::Getter getter(LocalStore& store)
     {
@@ -61,10 +59,9 @@ protected:
     {
         Bytes bytes;
         bundle::Writer writer(bundle::into_bytes(bytes), options);
-        auto gathered = bundle::gather(writer, keys(), getter(store));
-        if (!gathered) throw std::runtime_error(gathered.error().message);
-        if (transfer != nullptr) *transfer = std::move(*gathered);
-        if (const auto done = writer.finish(); !done) throw std::runtime_error(done.error().message);
+        auto gathered = take(bundle::gather(writer, keys(), getter(store)));
+        if (transfer != nullptr) *transfer = std::move(gathered);
+        take(writer.finish());
         return bytes;
     }
     static Result<std::unique_ptr<Bundle>> open_bundle(ByteView bytes, const cachefmt::Trust& trust = {})

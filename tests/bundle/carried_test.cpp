@@ -6,12 +6,6 @@
 namespace warmgraph::test::carried_test {
 namespace {
 
-using testing::Contains;
-using testing::Each;
-using testing::ElementsAre;
-using testing::Field;
-using testing::IsEmpty;
-
 using Carried = ProcessBundleTest;
 
 TEST_F(Carried, SavesEveryKindThatItMadeAndNothingWhereThereIsNothing)
@@ -57,6 +51,7 @@ TEST_F(Carried, IsLoadedIntoAnotherFolderWhichThenCompilesAndTunesNothing)
     EXPECT_EQ(call_of_length(cache, 5), Outcome::replayed) << "it was padded to 17, which the profile tells";
     const CacheInfo again = cache.load_cache_artifacts(device, saved.bytes);
     EXPECT_THAT(kinds_of(again), IsEmpty()) << "nothing is replaced";
+    EXPECT_EQ(again.there.size(), 8U);
 }
 
 TEST_F(Carried, IsReadWhereItLiesAndNothingIsUnpacked)
@@ -108,7 +103,7 @@ TEST_F(Carried, IsCompiledAgainWhereItIsDamagedAndCountsAsAFault)
     EXPECT_GE(cache.statistics().cache_faults, 1U);
     Cache loading{in("third")};
     EXPECT_THAT(loading.load_cache_artifacts(device, bytes).skipped,
-                Contains(Field(&SkippedArtifact::why, testing::HasSubstr("digest does not match"))));
+                Contains(Field(&SkippedArtifact::why, HasSubstr("digest does not match"))));
 }
 
 } // namespace

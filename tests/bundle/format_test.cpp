@@ -7,8 +7,6 @@
 namespace warmgraph::test::format_test {
 namespace {
 
-using testing::ElementsAre;
-
 class BundleFormat : public BundleTest {
 protected:
     BundleFormat() { fill(*m_store); }
@@ -19,22 +17,21 @@ TEST_F(BundleFormat, HoldsEntriesWithTheirImagesOnce)
 {
     Transfer transfer;
     const Bytes bytes = make(*m_store, {}, &transfer);
-    const auto opened = open_bundle(bytes);
-    ASSERT_TRUE(succeeded(opened));
+    const auto opened = take(open_bundle(bytes));
     std::vector<std::string> names;
-    for (const Member& member : (*opened)->members()) names.emplace_back(member.name);
+    for (const Member& member : opened->members()) names.emplace_back(member.name);
     EXPECT_THAT(names, ElementsAre(image_name(m_shared), entry_name(m_entries[0]), entry_name(m_entries[1]),
                                    image_name(m_own), entry_name(m_entries[2])));
     EXPECT_EQ(transfer.moved.at(store::ArtifactKind::entries).count, 3U);
     EXPECT_EQ(transfer.moved.at(store::ArtifactKind::images).bytes, m_shared.size() + m_own.size());
-    EXPECT_EQ((*opened)->created_by(), "warmgraph " WARMGRAPH_VERSION);
-    for (const Member& member : (*opened)->members()) {
-        EXPECT_TRUE(succeeded((*opened)->verify(member))) << member.name;
+    EXPECT_EQ(opened->created_by(), "warmgraph " WARMGRAPH_VERSION);
+    for (const Member& member : opened->members()) {
+        EXPECT_TRUE(succeeded(opened->verify(member))) << member.name;
         const auto in_folder = m_store->tier().get(*bundle::tier_name(member.kind, member.name), {1 << 28});
-        EXPECT_EQ((*opened)->content(member).value(), (**in_folder).bytes.value()) << member.name;
+        EXPECT_EQ(opened->content(member).value(), (**in_folder).bytes.value()) << member.name;
     }
-    EXPECT_LT((*opened)->find(image_name(m_shared))->stored, m_shared.size() / 10);
-    EXPECT_EQ((*opened)->find("images/none"), nullptr);
+    EXPECT_LT(opened->find(image_name(m_shared))->stored, m_shared.size() / 10);
+    EXPECT_EQ(opened->find("images/none"), nullptr);
 }
 
 TEST_F(BundleFormat, HasTheGuardsInTheIndex)
@@ -44,13 +41,11 @@ TEST_F(BundleFormat, HasTheGuardsInTheIndex)
     Bytes damaged = bytes;
     const auto index = load<std::uint64_t>(ByteView{bytes}, bundle_at::index_offset);
     std::fill(damaged.begin() + bundle_at::end, damaged.begin() + static_cast<std::ptrdiff_t>(index), std::byte{0});
-    const auto opened = open_bundle(damaged);
-    ASSERT_TRUE(succeeded(opened));
-    const auto header = (*opened)->header(*(*opened)->find(entry_name(m_entries[2])));
-    ASSERT_TRUE(succeeded(header));
-    EXPECT_EQ(header->guards, m_entries[2].header.guards);
-    for (const Member& member : (*opened)->members())
-        EXPECT_TRUE(failed_with((*opened)->content(member), ErrorCode::corrupt)) << member.name;
+    const auto opened = take(open_bundle(damaged));
+    const auto header = take(opened->header(*opened->find(entry_name(m_entries[2]))));
+    EXPECT_EQ(header.guards, m_entries[2].header.guards);
+    for (const Member& member : opened->members())
+        EXPECT_TRUE(failed_with(opened->content(member), ErrorCode::corrupt)) << member.name;
 }
 
 // Reads what it is asked for, and counts it.
@@ -73,12 +68,11 @@ TEST_F(BundleFormat, ReadsOneMemberWithoutTheOthers)
 {
     const Bytes bytes = make(*m_store, {.compress_above = 1 << 30});
     std::uint64_t read = 0;
-    const auto opened = Bundle::open(std::make_unique<CountingSource>(bytes, read));
-    ASSERT_TRUE(succeeded(opened));
+    const auto opened = take(Bundle::open(std::make_unique<CountingSource>(bytes, read)));
     EXPECT_LT(read, bytes.size() - m_shared.size()) << "opening reads no member";
     read = 0;
-    const Member& own = *(*opened)->find(image_name(m_own));
-    EXPECT_EQ((*opened)->content(own).value(), m_own);
+    const Member& own = *opened->find(image_name(m_own));
+    EXPECT_EQ(opened->content(own).value(), m_own);
     EXPECT_EQ(read, m_own.size());
 }
 
@@ -99,10 +93,9 @@ TEST_F(BundleFormat, RefusesEveryFlippedBitOfHeaderAndIndexAndEveryFlippedByteOf
     ASSERT_TRUE(opens());
     for (std::size_t at = bundle_at::end; at < index; at += 977) {
         damaged[at] ^= std::byte{1};
-        const auto opened = open_bundle(damaged);
-        ASSERT_TRUE(succeeded(opened));
+        const auto opened = take(open_bundle(damaged));
         int refused = 0;
-        for (const Member& member : (*opened)->members()) refused += (*opened)->content(member) ? 0 : 1;
+        for (const Member& member : opened->members()) refused += opened->content(member) ? 0 : 1;
         EXPECT_EQ(refused, 1) << "of the member at byte " << at << ", and no other";
         damaged[at] = bytes[at];
     }
@@ -194,11 +187,10 @@ TEST(HostileBundle, WithAMemberOfAKindThatIsNotKnownIsReadAllTheSame)
     const Bytes stored = image_of("x");
     const Bytes bytes =
         assemble_bundle({raw_member(99, "new/a-b_c.1", stored), raw_member(98, "newer/with-a-head", stored)});
-    const auto opened = open_hostile(bytes);
-    ASSERT_TRUE(succeeded(opened));
-    for (const Member& member : (*opened)->members()) {
-        EXPECT_TRUE(failed_with((*opened)->verify(member), ErrorCode::unsupported, "cannot verify"));
-        EXPECT_EQ((*opened)->content(member).value(), stored);
+    const auto opened = take(open_hostile(bytes));
+    for (const Member& member : opened->members()) {
+        EXPECT_TRUE(failed_with(opened->verify(member), ErrorCode::unsupported, "cannot verify"));
+        EXPECT_EQ(opened->content(member).value(), stored);
     }
 }
 
@@ -206,9 +198,8 @@ TEST(HostileBundle, WithAnotherImageUnderADigestDoesNotVerify)
 {
     const Bytes stored = image_of("x"), other = image_of("y");
     const Bytes bytes = assemble_bundle({raw_member(2, "images/" + to_hex(sha256(other)), stored)});
-    const auto opened = open_hostile(bytes);
-    ASSERT_TRUE(succeeded(opened));
-    EXPECT_TRUE(failed_with((*opened)->verify((*opened)->members().front()), ErrorCode::corrupt, "its name says"));
+    const auto opened = take(open_hostile(bytes));
+    EXPECT_TRUE(failed_with(opened->verify(opened->members().front()), ErrorCode::corrupt, "its name says"));
 }
 
 TEST_F(BundleFormat, IsSignedAsAWhole)
@@ -217,9 +208,8 @@ TEST_F(BundleFormat, IsSignedAsAWhole)
         const auto key = std::make_shared<const SigningKey>(SigningKey::generate("release", kind).value());
         const auto other = std::make_shared<const SigningKey>(SigningKey::generate("release", kind).value());
         const Bytes bytes = make(*m_store, {.sign_with = key.get()});
-        const auto opened = open_bundle(bytes, {{}, {key}, false});
-        ASSERT_TRUE(succeeded(opened));
-        EXPECT_EQ((*opened)->signed_by(), "release");
+        const auto opened = take(open_bundle(bytes, {{}, {key}, false}));
+        EXPECT_EQ(opened->signed_by(), "release");
         EXPECT_EQ(open_bundle(bytes).value()->signed_by(), "") << "nobody knows the key";
         EXPECT_EQ(open_bundle(bytes).value()->key_id(), "release");
         EXPECT_TRUE(failed_with(open_bundle(bytes, {{}, {other}, false}), ErrorCode::untrusted, "or forged"));
@@ -243,9 +233,8 @@ TEST_F(BundleFormat, FileIsThereAsAWholeOrNotAtAll)
     const fs::path path = m_dir.path() / "cache.wgb";
     write(path, "what was there");
     {
-        auto sink = bundle::into_file(path);
-        ASSERT_TRUE(succeeded(sink));
-        bundle::Writer writer(std::move(*sink));
+        auto sink = take(bundle::into_file(path));
+        bundle::Writer writer(std::move(sink));
         ASSERT_TRUE(succeeded(bundle::gather(writer, keys(), getter(*m_store))));
         EXPECT_EQ(text_of(path), "what was there");
     }
@@ -254,13 +243,12 @@ TEST_F(BundleFormat, FileIsThereAsAWholeOrNotAtAll)
     ASSERT_TRUE(succeeded(bundle::gather(writer, keys(), getter(*m_store))));
     ASSERT_TRUE(succeeded(writer.finish()));
     EXPECT_EQ(names_in(m_dir.path()), (std::vector<std::string>{"cache", "cache.wgb"}));
-    const auto opened = Bundle::open(bundle::open_file(path).value());
-    ASSERT_TRUE(succeeded(opened));
-    EXPECT_EQ((*opened)->members().size(), 5U);
-    const Member& last = (*opened)->members().back();
+    const auto opened = take(Bundle::open(bundle::open_file(path).value()));
+    EXPECT_EQ(opened->members().size(), 5U);
+    const Member& last = opened->members().back();
     fs::resize_file(path, last.offset + 1);
-    EXPECT_TRUE(succeeded((*opened)->content((*opened)->members().front())));
-    EXPECT_TRUE(failed_with((*opened)->content(last), ErrorCode::corrupt, "ends at byte"))
+    EXPECT_TRUE(succeeded(opened->content(opened->members().front())));
+    EXPECT_TRUE(failed_with(opened->content(last), ErrorCode::corrupt, "ends at byte"))
         << "cut off while it is open: no signal ends the process";
 }
 

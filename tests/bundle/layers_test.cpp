@@ -5,8 +5,6 @@
 namespace warmgraph::test::layers_test {
 namespace {
 
-using testing::IsEmpty;
-
 class Layers : public BundleTest {
 protected:
     Layers()

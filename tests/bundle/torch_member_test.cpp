@@ -6,16 +6,12 @@
 namespace warmgraph::test::torch_member_test {
 namespace {
 
-using testing::HasSubstr;
-using testing::IsEmpty;
-
 class TorchMember : public BundleTest {
 protected:
     TorchMember() : m_origin(LocalStore::open(m_dir.path() / "origin").value())
     {
         fill(*m_origin);
-        if (auto done = put_torch(*m_origin, m_facts, "2026-11-25T06:00:00Z", m_bytes, m_trust); !done)
-            throw std::runtime_error(done.error().message);
+        take(put_torch(*m_origin, m_facts, "2026-11-25T06:00:00Z", m_bytes, m_trust));
     }
     static cachefmt::Trust trust_of(const std::string& id)
     {
@@ -57,10 +53,9 @@ TEST_F(TorchMember, GoesFromASignedBundleIntoTheFolderAndOutAgain)
     EXPECT_LT(member->stored, m_bytes.size()) << "compressed, as other members";
     EXPECT_TRUE(succeeded(opened->verify(*member)));
     const auto store = open();
-    const auto loaded = bundle::unpack(*opened, store->tier(), k_all);
-    ASSERT_TRUE(succeeded(loaded));
-    EXPECT_EQ(loaded->moved.at(store::ArtifactKind::torch).count, 1U);
-    EXPECT_THAT(loaded->skipped, IsEmpty());
+    const auto loaded = take(bundle::unpack(*opened, store->tier(), k_all));
+    EXPECT_EQ(loaded.moved.at(store::ArtifactKind::torch).count, 1U);
+    EXPECT_THAT(loaded.skipped, IsEmpty());
     EXPECT_EQ(find_torch(*store, m_facts, m_trust).value(), m_bytes);
 }
 
@@ -78,11 +73,10 @@ TEST_F(TorchMember, OfAnUnsignedBundleIsSkippedByName)
     const Bytes bytes = unsigned_bundle();
     const auto opened = open_bundle(bytes, m_trust).value();
     const auto store = open();
-    const auto loaded = bundle::unpack(*opened, store->tier(), k_all);
-    ASSERT_TRUE(succeeded(loaded));
-    ASSERT_EQ(loaded->skipped.size(), 1U);
-    EXPECT_EQ(loaded->skipped[0].name, to_text(m_name));
-    EXPECT_THAT(loaded->skipped[0].why, HasSubstr("this one is not signed"));
+    const auto loaded = take(bundle::unpack(*opened, store->tier(), k_all));
+    ASSERT_EQ(loaded.skipped.size(), 1U);
+    EXPECT_EQ(loaded.skipped[0].name, to_text(m_name));
+    EXPECT_THAT(loaded.skipped[0].why, HasSubstr("this one is not signed"));
     EXPECT_EQ(find_torch(*store, m_facts, m_trust).value(), std::nullopt);
 }
 
@@ -91,11 +85,10 @@ TEST_F(TorchMember, OfABundleWhoseKeyIsNotAcceptedIsSkippedAndTheRestIsLoaded)
     const Bytes bytes = signed_bundle();
     const auto opened = open_bundle(bytes, trust_of("another")).value();
     const auto store = open();
-    const auto loaded = bundle::unpack(*opened, store->tier(), k_all);
-    ASSERT_TRUE(succeeded(loaded));
-    EXPECT_EQ(loaded->moved.at(store::ArtifactKind::entries).count, 3U);
-    ASSERT_EQ(loaded->skipped.size(), 1U);
-    EXPECT_THAT(loaded->skipped[0].why, HasSubstr("key 'release' is not accepted"));
+    const auto loaded = take(bundle::unpack(*opened, store->tier(), k_all));
+    EXPECT_EQ(loaded.moved.at(store::ArtifactKind::entries).count, 3U);
+    ASSERT_EQ(loaded.skipped.size(), 1U);
+    EXPECT_THAT(loaded.skipped[0].why, HasSubstr("key 'release' is not accepted"));
 }
 
 TEST_F(TorchMember, ThatIsDamagedIsSkipped)
@@ -106,11 +99,10 @@ TEST_F(TorchMember, ThatIsDamagedIsSkipped)
     bytes[at + 20] ^= std::byte{1};
     const auto opened = open_bundle(bytes, m_trust).value();
     const auto store = open();
-    const auto loaded = bundle::unpack(*opened, store->tier(), k_all);
-    ASSERT_TRUE(succeeded(loaded));
-    ASSERT_EQ(loaded->skipped.size(), 1U);
-    EXPECT_THAT(loaded->skipped[0].why, HasSubstr("damaged"));
-    EXPECT_EQ(loaded->moved.at(store::ArtifactKind::entries).count, 3U);
+    const auto loaded = take(bundle::unpack(*opened, store->tier(), k_all));
+    ASSERT_EQ(loaded.skipped.size(), 1U);
+    EXPECT_THAT(loaded.skipped[0].why, HasSubstr("damaged"));
+    EXPECT_EQ(loaded.moved.at(store::ArtifactKind::entries).count, 3U);
 }
 
 TEST_F(TorchMember, IsReadWhereItLiesFromASignedBundleAlone)
@@ -134,15 +126,13 @@ TEST_F(TorchMember, IsCopiedIntoASignedBundleAndLeftOutOfAnother)
     const auto opened = open_bundle(bytes, m_trust).value();
     Bytes copy;
     bundle::Writer unsigned_writer(bundle::into_bytes(copy));
-    const auto left_out = bundle::copy_members(*opened, unsigned_writer, k_all);
-    ASSERT_TRUE(succeeded(left_out));
-    ASSERT_EQ(left_out->skipped.size(), 1U);
-    EXPECT_THAT(left_out->skipped[0].why, HasSubstr("give a key"));
-    EXPECT_EQ(left_out->moved.at(store::ArtifactKind::entries).count, 3U);
+    const auto left_out = take(bundle::copy_members(*opened, unsigned_writer, k_all));
+    ASSERT_EQ(left_out.skipped.size(), 1U);
+    EXPECT_THAT(left_out.skipped[0].why, HasSubstr("give a key"));
+    EXPECT_EQ(left_out.moved.at(store::ArtifactKind::entries).count, 3U);
     bundle::Writer signed_writer(bundle::into_bytes(copy), {.sign_with = m_trust.sign_with.get()});
-    const auto copied = bundle::copy_members(*opened, signed_writer, k_all);
-    ASSERT_TRUE(succeeded(copied));
-    EXPECT_EQ(copied->moved.at(store::ArtifactKind::torch).count, 1U);
+    const auto copied = take(bundle::copy_members(*opened, signed_writer, k_all));
+    EXPECT_EQ(copied.moved.at(store::ArtifactKind::torch).count, 1U);
     ASSERT_TRUE(succeeded(signed_writer.finish()));
     EXPECT_TRUE(open_bundle(copy, m_trust).value()->find(to_text(m_name)) != nullptr);
 }
@@ -156,11 +146,10 @@ TEST_F(TorchMember, IsNotCopiedIntoASignedBundleWhereLoadingRefusesIt)
         const auto opened = open_bundle(bytes, mine).value();
         Bytes copy;
         bundle::Writer writer(bundle::into_bytes(copy), {.sign_with = mine.sign_with.get()});
-        const auto copied = bundle::copy_members(*opened, writer, k_all);
-        ASSERT_TRUE(succeeded(copied));
-        EXPECT_FALSE(copied->moved.contains(store::ArtifactKind::torch));
-        ASSERT_EQ(copied->skipped.size(), 1U);
-        EXPECT_THAT(copied->skipped[0].why, HasSubstr("taken only from a bundle that an accepted key signed"));
+        const auto copied = take(bundle::copy_members(*opened, writer, k_all));
+        EXPECT_FALSE(copied.moved.contains(store::ArtifactKind::torch));
+        ASSERT_EQ(copied.skipped.size(), 1U);
+        EXPECT_THAT(copied.skipped[0].why, HasSubstr("taken only from a bundle that an accepted key signed"));
     }
 }
 

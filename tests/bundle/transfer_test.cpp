@@ -4,9 +4,6 @@
 namespace warmgraph::test::transfer_test {
 namespace {
 
-using testing::HasSubstr;
-using testing::IsEmpty;
-
 class BundleTransfer : public BundleTest {
 protected:
     BundleTransfer() { fill(*m_store); }
@@ -28,11 +25,10 @@ TEST_F(BundleTransfer, FillsAnotherFolderWithTheSameFiles)
     const Bytes bytes = make(*m_store);
     const auto bundle = open_bundle(bytes).value();
     const auto store = other();
-    const auto loaded = bundle::unpack(*bundle, store->tier(), k_all);
-    ASSERT_TRUE(succeeded(loaded));
-    EXPECT_EQ(loaded->moved.at(store::ArtifactKind::entries).count, 3U);
-    EXPECT_EQ(loaded->moved.at(store::ArtifactKind::images).count, 2U);
-    EXPECT_THAT(loaded->skipped, IsEmpty());
+    const auto loaded = take(bundle::unpack(*bundle, store->tier(), k_all));
+    EXPECT_EQ(loaded.moved.at(store::ArtifactKind::entries).count, 3U);
+    EXPECT_EQ(loaded.moved.at(store::ArtifactKind::images).count, 2U);
+    EXPECT_THAT(loaded.skipped, IsEmpty());
     auto here = snapshot(m_root), there = snapshot(m_dir.path() / "other");
     for (auto* files : {&here, &there}) std::erase_if(*files, [](const auto& f) { return f.first.starts_with("."); });
     EXPECT_EQ(there, here);
@@ -48,15 +44,13 @@ TEST_F(BundleTransfer, ReplacesNothing)
     const Entry refused = make_tombstone(k_decode, 2);
     ASSERT_TRUE(succeeded(store->publish(mine)));
     ASSERT_TRUE(succeeded(store->publish(refused)));
-    const auto loaded = bundle::unpack(*bundle, store->tier(), k_all);
-    ASSERT_TRUE(succeeded(loaded));
-    EXPECT_EQ(loaded->moved.at(store::ArtifactKind::entries).count, 1U);
-    EXPECT_EQ(why(loaded->there, entry_name(mine)), "the folder has it");
+    const auto loaded = take(bundle::unpack(*bundle, store->tier(), k_all));
+    EXPECT_EQ(loaded.moved.at(store::ArtifactKind::entries).count, 1U);
+    EXPECT_EQ(why(loaded.there, entry_name(mine)), "the folder has it");
     EXPECT_EQ((**store->entry(mine.header.key)).header.info.verification, "mine");
     EXPECT_EQ((**store->entry(refused.header.key)).header.kind, cachefmt::EntryKind::tombstone);
-    const auto again = bundle::unpack(*bundle, store->tier(), k_all);
-    ASSERT_TRUE(succeeded(again));
-    EXPECT_TRUE(again->moved.empty());
+    const auto again = take(bundle::unpack(*bundle, store->tier(), k_all));
+    EXPECT_TRUE(again.moved.empty());
 }
 
 TEST_F(BundleTransfer, ExtractsNothingOfWhatIsNotWanted)
@@ -64,15 +58,14 @@ TEST_F(BundleTransfer, ExtractsNothingOfWhatIsNotWanted)
     const Bytes bytes = make(*m_store);
     const auto bundle = open_bundle(bytes).value();
     const auto store = other();
-    const auto loaded = bundle::unpack(*bundle, store->tier(), [](const EntryHeader& header) {
+    const auto loaded = take(bundle::unpack(*bundle, store->tier(), [](const EntryHeader& header) {
         return header.key.function.function == "prompt" ? std::string("another device") : std::string();
-    });
-    ASSERT_TRUE(succeeded(loaded));
-    EXPECT_EQ(why(loaded->skipped, entry_name(m_entries[2])), "another device");
-    EXPECT_EQ(why(loaded->skipped, image_name(m_own)), "no entry that is taken needs it");
+    }));
+    EXPECT_EQ(why(loaded.skipped, entry_name(m_entries[2])), "another device");
+    EXPECT_EQ(why(loaded.skipped, image_name(m_own)), "no entry that is taken needs it");
     EXPECT_FALSE(fs::exists(m_dir.path() / "other" / "images" / to_hex(sha256(m_own)).substr(0, 2)));
     EXPECT_FALSE(fs::exists(m_dir.path() / "other" / k_prompt.model_info / k_prompt.rank / "prompt"));
-    EXPECT_EQ(loaded->moved.at(store::ArtifactKind::entries).count, 2U);
+    EXPECT_EQ(loaded.moved.at(store::ArtifactKind::entries).count, 2U);
 }
 
 TEST_F(BundleTransfer, TakesNoTombstonesAndNothingDamaged)
@@ -90,9 +83,8 @@ TEST_F(BundleTransfer, TakesNoTombstonesAndNothingDamaged)
     const auto file = m_store->tier().get(refused.header.key, {1 << 20});
     const Bytes entry = (**file).bytes.value();
     const Bytes hostile = assemble_bundle({raw_member(1, entry_name(refused), {}, entry)});
-    const auto loaded = bundle::unpack(*open_bundle(hostile).value(), other()->tier(), k_all);
-    ASSERT_TRUE(succeeded(loaded));
-    EXPECT_THAT(why(loaded->skipped, entry_name(refused)), HasSubstr("tombstone"));
+    const auto loaded = take(bundle::unpack(*open_bundle(hostile).value(), other()->tier(), k_all));
+    EXPECT_THAT(why(loaded.skipped, entry_name(refused)), HasSubstr("tombstone"));
 }
 
 TEST_F(BundleTransfer, SkipsWhatIsDamagedAndLoadsTheRest)
@@ -101,10 +93,9 @@ TEST_F(BundleTransfer, SkipsWhatIsDamagedAndLoadsTheRest)
     const auto offset = open_bundle(bytes).value()->find(image_name(m_own))->offset;
     bytes[offset] ^= std::byte{1};
     const auto store = other();
-    const auto loaded = bundle::unpack(*open_bundle(bytes).value(), store->tier(), k_all);
-    ASSERT_TRUE(succeeded(loaded));
-    EXPECT_EQ(loaded->moved.at(store::ArtifactKind::entries).count, 2U);
-    EXPECT_THAT(why(loaded->skipped, entry_name(m_entries[2])), HasSubstr("digest does not match"));
+    const auto loaded = take(bundle::unpack(*open_bundle(bytes).value(), store->tier(), k_all));
+    EXPECT_EQ(loaded.moved.at(store::ArtifactKind::entries).count, 2U);
+    EXPECT_THAT(why(loaded.skipped, entry_name(m_entries[2])), HasSubstr("digest does not match"));
     EXPECT_THAT(store->check().value(), IsEmpty());
 }
 
@@ -144,10 +135,9 @@ TEST_F(BundleTransfer, TakesOnlySignedEntriesWhereThatIsRequired)
     ASSERT_TRUE(succeeded(writer.finish()));
     const auto bundle = open_bundle(bytes, {{}, {key}, true}).value();
     const auto store = other(signing);
-    const auto loaded = bundle::unpack(*bundle, store->tier(), k_all);
-    ASSERT_TRUE(succeeded(loaded));
-    EXPECT_EQ(loaded->moved.at(store::ArtifactKind::entries).count, 1U);
-    EXPECT_THAT(why(loaded->skipped, entry_name(m_entries[2])), HasSubstr("is not signed"));
+    const auto loaded = take(bundle::unpack(*bundle, store->tier(), k_all));
+    EXPECT_EQ(loaded.moved.at(store::ArtifactKind::entries).count, 1U);
+    EXPECT_THAT(why(loaded.skipped, entry_name(m_entries[2])), HasSubstr("is not signed"));
     EXPECT_TRUE((*store->entry(m_entries[0].header.key)).has_value()) << "its signature came with it";
 }
 
@@ -160,12 +150,10 @@ TEST_F(BundleTransfer, CopiesWhatIsWantedIntoAnotherBundle)
     const auto only_decode = [](const EntryHeader& header) {
         return header.key.function.function == "decode" ? std::string() : std::string("not wanted");
     };
-    const auto copied = bundle::copy_members(*bundle, writer, only_decode);
-    ASSERT_TRUE(succeeded(copied));
-    EXPECT_EQ(why(copied->skipped, entry_name(m_entries[2])), "not wanted");
-    const auto merged = bundle::copy_members(*bundle, writer, k_all);
-    ASSERT_TRUE(succeeded(merged));
-    EXPECT_EQ(merged->moved.at(store::ArtifactKind::entries).count, 1U) << "the rest is in already";
+    const auto copied = take(bundle::copy_members(*bundle, writer, only_decode));
+    EXPECT_EQ(why(copied.skipped, entry_name(m_entries[2])), "not wanted");
+    const auto merged = take(bundle::copy_members(*bundle, writer, k_all));
+    EXPECT_EQ(merged.moved.at(store::ArtifactKind::entries).count, 1U) << "the rest is in already";
     ASSERT_TRUE(succeeded(writer.finish()));
     const auto opened = open_bundle(bytes).value();
     EXPECT_EQ(opened->members().size(), bundle->members().size());
@@ -192,11 +180,10 @@ TEST_F(BundleTransfer, CopiesNeitherTombstonesNorWhatNeedsADamagedImage)
     const auto hostile = open_bundle(bytes).value();
     Bytes copy;
     bundle::Writer writer(bundle::into_bytes(copy));
-    const auto copied = bundle::copy_members(*hostile, writer, k_all);
-    ASSERT_TRUE(succeeded(copied));
-    EXPECT_EQ(copied->moved.at(store::ArtifactKind::entries).count, 2U);
-    EXPECT_THAT(why(copied->skipped, entry_name(m_entries[2])), HasSubstr("SHA-256"));
-    EXPECT_THAT(why(copied->skipped, entry_name(tombstone)), HasSubstr("tombstone"));
+    const auto copied = take(bundle::copy_members(*hostile, writer, k_all));
+    EXPECT_EQ(copied.moved.at(store::ArtifactKind::entries).count, 2U);
+    EXPECT_THAT(why(copied.skipped, entry_name(m_entries[2])), HasSubstr("SHA-256"));
+    EXPECT_THAT(why(copied.skipped, entry_name(tombstone)), HasSubstr("tombstone"));
 }
 
 } // namespace

@@ -9,7 +9,6 @@
 namespace warmgraph::cachefmt::test::copy_overlap_test {
 namespace {
 
-using warmgraph::test::failed_with;
 using warmgraph::test::RandomEntry;
 using warmgraph::test::test_seed;
 

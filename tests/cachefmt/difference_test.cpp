@@ -7,7 +7,6 @@
 namespace warmgraph::cachefmt::test::difference_test {
 namespace {
 
-using testing::ElementsAre;
 using warmgraph::test::RandomEntry;
 using warmgraph::test::test_seed;
 

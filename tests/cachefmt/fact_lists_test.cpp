@@ -1,16 +1,12 @@
 // Facts that come in lists are those facts, wherever people or misses read them.
-#include <gmock/gmock.h>
 
+#include "matchers.hpp"
 #include "sample_entry.hpp"
 #include "warmgraph/cachefmt/fact_lists.hpp"
 #include "warmgraph/cachefmt/readable.hpp"
 
 namespace warmgraph::cachefmt::fact_lists_test {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 TEST(FactLists, AListStandsForTheFactsOfItsLines)
 {

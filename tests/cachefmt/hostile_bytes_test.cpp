@@ -14,7 +14,6 @@ namespace warmgraph::cachefmt::test::hostile_bytes_test {
 namespace {
 
 using flatbuffers::FlatBufferBuilder;
-using warmgraph::test::failed_with;
 using warmgraph::test::RandomEntry;
 using warmgraph::test::test_seed;
 

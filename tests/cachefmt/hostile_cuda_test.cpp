@@ -4,8 +4,6 @@
 namespace warmgraph::cachefmt::test::hostile_cuda_test {
 namespace {
 
-using warmgraph::test::succeeded;
-
 KernelNode& gemm(Graph& graph) { return std::get<KernelNode>(graph.nodes[6]); }
 CopyNode& copy_of(Graph& graph) { return std::get<CopyNode>(graph.nodes[8]); }
 FillNode& fill_of(Graph& graph) { return std::get<FillNode>(graph.nodes[9]); }

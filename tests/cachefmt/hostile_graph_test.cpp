@@ -4,9 +4,6 @@
 namespace warmgraph::cachefmt::test::hostile_graph_test {
 namespace {
 
-using warmgraph::test::failed_with;
-using warmgraph::test::succeeded;
-
 KernelNode& rope(Graph& graph) { return std::get<KernelNode>(graph.nodes[1]); }
 FillNode& fill(Graph& graph) { return std::get<FillNode>(graph.nodes[0]); }
 CopyNode& copy(Graph& graph) { return std::get<CopyNode>(graph.nodes[2]); }

@@ -10,9 +10,6 @@
 namespace warmgraph::cachefmt::test::hostile_header_test {
 namespace {
 
-using warmgraph::test::failed_with;
-using warmgraph::test::succeeded;
-
 struct Hostile {
     const char* name;
     std::function<void(Entry&)> spoil;

@@ -10,8 +10,6 @@ namespace warmgraph::cachefmt::test::readable_test {
 namespace {
 
 using nlohmann::json;
-using testing::HasSubstr;
-using testing::Not;
 
 TEST(Readable, ShowsEverySectionInAlignedColumns)
 {

@@ -6,31 +6,25 @@
 namespace warmgraph::cachefmt::test::round_trip_test {
 namespace {
 
-using warmgraph::test::failed_with;
 using warmgraph::test::RandomEntry;
-using warmgraph::test::succeeded;
 using warmgraph::test::test_seed;
 
 TEST(RoundTrip, GivesBackEverything)
 {
     const Entry entry = sample_entry();
-    const auto bytes = encode(entry);
-    ASSERT_TRUE(succeeded(bytes));
-    const auto back = decode(*bytes, entry.header.key);
-    ASSERT_TRUE(succeeded(back));
-    EXPECT_TRUE(*back == entry);
+    const auto bytes = take(encode(entry));
+    const auto back = take(decode(bytes, entry.header.key));
+    EXPECT_TRUE(back == entry);
 }
 
 TEST(RoundTrip, GivesBackEverythingThatCudaAdds)
 {
     const Entry entry = sample_cuda_entry();
     for (const std::uint64_t compress_above : {std::uint64_t{0}, std::uint64_t{1} << 30}) {
-        const auto bytes = encode(entry, {.compress_above = compress_above});
-        ASSERT_TRUE(succeeded(bytes));
-        const auto back = decode(*bytes, entry.header.key);
-        ASSERT_TRUE(succeeded(back));
-        EXPECT_TRUE(*back == entry);
-        EXPECT_EQ(graph_digest(back->graph), graph_digest(entry.graph));
+        const auto bytes = take(encode(entry, {.compress_above = compress_above}));
+        const auto back = take(decode(bytes, entry.header.key));
+        EXPECT_TRUE(back == entry);
+        EXPECT_EQ(graph_digest(back.graph), graph_digest(entry.graph));
     }
 }
 
@@ -39,12 +33,10 @@ TEST(RoundTrip, GivesBackWhichRecordingAnEntryIsOf)
     const RecordingId id = new_recording_id();
     EXPECT_NE(id, new_recording_id());
     for (const Entry& entry : {forward_entry(id), backward_entry(id)}) {
-        const auto bytes = encode(entry);
-        ASSERT_TRUE(succeeded(bytes));
-        const auto back = decode_header(*bytes, entry.header.key);
-        ASSERT_TRUE(succeeded(back));
-        EXPECT_EQ(back->recording, entry.header.recording);
-        EXPECT_TRUE(succeeded(check_not_joined(*back)));
+        const auto bytes = take(encode(entry));
+        const auto back = take(decode_header(bytes, entry.header.key));
+        EXPECT_EQ(back.recording, entry.header.recording);
+        EXPECT_TRUE(succeeded(check_not_joined(back)));
     }
     Entry entry = forward_entry();
     entry.header.recording.reset();
@@ -54,11 +46,9 @@ TEST(RoundTrip, GivesBackWhichRecordingAnEntryIsOf)
 TEST(RoundTrip, GivesBackATombstone)
 {
     const Entry entry = sample_tombstone();
-    const auto bytes = encode(entry);
-    ASSERT_TRUE(succeeded(bytes));
-    const auto back = decode(*bytes, entry.header.key);
-    ASSERT_TRUE(succeeded(back));
-    EXPECT_TRUE(*back == entry);
+    const auto bytes = take(encode(entry));
+    const auto back = take(decode(bytes, entry.header.key));
+    EXPECT_TRUE(back == entry);
 }
 
 TEST(RoundTrip, HoldsForRandomEntriesCompressedOrNot)
@@ -69,12 +59,10 @@ TEST(RoundTrip, HoldsForRandomEntriesCompressedOrNot)
         const Entry entry = RandomEntry{seed + round}.entry();
         ASSERT_TRUE(succeeded(validate(entry.graph)));
         for (const std::uint64_t compress_above : {std::uint64_t{0}, std::uint64_t{1} << 30}) {
-            const auto bytes = encode(entry, {.compress_above = compress_above});
-            ASSERT_TRUE(succeeded(bytes));
-            const auto back = decode(*bytes, entry.header.key);
-            ASSERT_TRUE(succeeded(back));
-            ASSERT_TRUE(*back == entry);
-            ASSERT_EQ(graph_digest(back->graph), graph_digest(entry.graph));
+            const auto bytes = take(encode(entry, {.compress_above = compress_above}));
+            const auto back = take(decode(bytes, entry.header.key));
+            ASSERT_TRUE(back == entry);
+            ASSERT_EQ(graph_digest(back.graph), graph_digest(entry.graph));
         }
     }
 }
@@ -82,11 +70,10 @@ TEST(RoundTrip, HoldsForRandomEntriesCompressedOrNot)
 TEST(RoundTrip, WorksFromBytesAtAnyAddress)
 {
     const Entry entry = sample_entry();
-    const auto bytes = encode(entry);
-    ASSERT_TRUE(succeeded(bytes));
+    const auto bytes = take(encode(entry));
     for (std::size_t shift = 1; shift < 8; ++shift) {
         Bytes shifted(shift);
-        append(shifted, ByteView{*bytes});
+        append(shifted, ByteView{bytes});
         EXPECT_TRUE(succeeded(decode(ByteView{shifted}.subspan(shift), entry.header.key))) << shift;
     }
 }
@@ -127,18 +114,16 @@ TEST(Encode, KeepsConstantsThatAreStoredElsewhereAndVariablesThatHoldTheirAddres
     variable.contents.resize(16);
     variable.slots = {{SlotKind::region, 5, 8, 8, 4}};
     settle(entry);
-    const auto bytes = encode(entry);
-    ASSERT_TRUE(succeeded(bytes));
-    const auto decoded = decode(*bytes, entry.header.key);
-    ASSERT_TRUE(succeeded(decoded));
-    EXPECT_EQ(decoded->graph, entry.graph);
-    auto blobs = blobs_of(decoded->graph);
+    const auto bytes = take(encode(entry));
+    const auto decoded = take(decode(bytes, entry.header.key));
+    EXPECT_EQ(decoded.graph, entry.graph);
+    auto blobs = blobs_of(decoded.graph);
     EXPECT_EQ(blobs.back(), entry.graph.regions[5].digest);
 
     const Digest before = graph_digest(entry.graph);
     entry.graph.regions[5].digest = sha256(Bytes(17));
     EXPECT_NE(graph_digest(entry.graph), before) << "other contents are another graph";
-    entry.graph = decoded->graph;
+    entry.graph = decoded.graph;
     entry.graph.images[1].variables[1].slots[0].addend = 0;
     EXPECT_NE(graph_digest(entry.graph), before);
 }
@@ -187,17 +172,14 @@ TEST(Encode, RefusesWhatItCouldNotReadBack)
 TEST(DecodeHeader, NeedsNoByteOfThePayload)
 {
     const Entry entry = sample_entry();
-    auto bytes = encode(entry);
-    ASSERT_TRUE(succeeded(bytes));
-    const auto extent = header_extent(ByteView{*bytes}.first(k_envelope_bytes));
-    ASSERT_TRUE(succeeded(extent));
-    ASSERT_LT(*extent, bytes->size());
-    const auto header = decode_header(ByteView{*bytes}.first(*extent), entry.header.key);
-    ASSERT_TRUE(succeeded(header));
-    EXPECT_TRUE(*header == entry.header);
-    bytes->back() ^= std::byte{1};
-    EXPECT_TRUE(succeeded(decode_header(*bytes, entry.header.key)));
-    EXPECT_TRUE(failed_with(decode(*bytes, entry.header.key), ErrorCode::corrupt, "payload digest does not match"));
+    auto bytes = take(encode(entry));
+    const auto extent = take(header_extent(ByteView{bytes}.first(k_envelope_bytes)));
+    ASSERT_LT(extent, bytes.size());
+    const auto header = take(decode_header(ByteView{bytes}.first(extent), entry.header.key));
+    EXPECT_TRUE(header == entry.header);
+    bytes.back() ^= std::byte{1};
+    EXPECT_TRUE(succeeded(decode_header(bytes, entry.header.key)));
+    EXPECT_TRUE(failed_with(decode(bytes, entry.header.key), ErrorCode::corrupt, "payload digest does not match"));
 }
 
 } // namespace

@@ -1,14 +1,10 @@
 // Sealed files: facts, contents and a signature, of any kind.
-#include <gtest/gtest.h>
 
 #include "expect_error.hpp"
 #include "warmgraph/cachefmt/sealed.hpp"
 
 namespace warmgraph::cachefmt::test::sealed_test {
 namespace {
-
-using warmgraph::test::failed_with;
-using warmgraph::test::succeeded;
 
 constexpr SealedKind k_kind{.magic = "WGTESTS\n",
                             .format = 3,
@@ -28,24 +24,22 @@ protected:
 
 TEST_F(Sealing, IsOpenedAsItWasWritten)
 {
-    const auto found = open_sealed(k_kind, file);
-    ASSERT_TRUE(succeeded(found));
-    EXPECT_EQ(as_text(found->facts), k_facts);
-    EXPECT_EQ(Bytes(found->contents.begin(), found->contents.end()), contents());
-    EXPECT_EQ(found->contents_size, 3U);
-    EXPECT_EQ(found->key_id, "ci-2026");
-    EXPECT_TRUE(found->is_signed());
-    EXPECT_TRUE(found->is_signed_by(key, k_kind));
+    const auto found = take(open_sealed(k_kind, file));
+    EXPECT_EQ(as_text(found.facts), k_facts);
+    EXPECT_EQ(Bytes(found.contents.begin(), found.contents.end()), contents());
+    EXPECT_EQ(found.contents_size, 3U);
+    EXPECT_EQ(found.key_id, "ci-2026");
+    EXPECT_TRUE(found.is_signed());
+    EXPECT_TRUE(found.is_signed_by(key, k_kind));
 }
 
 TEST_F(Sealing, WithoutAKeyItIsNotSigned)
 {
     const Bytes unsigned_file = seal(k_kind, k_facts, contents(), nullptr).value();
-    const auto found = open_sealed(k_kind, unsigned_file);
-    ASSERT_TRUE(succeeded(found));
-    EXPECT_EQ(found->kind, SignatureKind::none);
-    EXPECT_FALSE(found->is_signed());
-    EXPECT_FALSE(found->is_signed_by(key, k_kind));
+    const auto found = take(open_sealed(k_kind, unsigned_file));
+    EXPECT_EQ(found.kind, SignatureKind::none);
+    EXPECT_FALSE(found.is_signed());
+    EXPECT_FALSE(found.is_signed_by(key, k_kind));
 }
 
 TEST_F(Sealing, NoByteBeforeTheContentsChangesUnseen)
@@ -59,13 +53,12 @@ TEST_F(Sealing, NoByteBeforeTheContentsChangesUnseen)
 
 TEST_F(Sealing, AnotherKeyOrKindDidNotSignIt)
 {
-    const auto found = open_sealed(k_kind, file);
-    ASSERT_TRUE(succeeded(found));
-    EXPECT_FALSE(found->is_signed_by(SigningKey::generate("ci-2026", SignatureKind::ed25519).value(), k_kind));
-    EXPECT_FALSE(found->is_signed_by(SigningKey::generate("ci-2026", SignatureKind::hmac_sha256).value(), k_kind));
+    const auto found = take(open_sealed(k_kind, file));
+    EXPECT_FALSE(found.is_signed_by(SigningKey::generate("ci-2026", SignatureKind::ed25519).value(), k_kind));
+    EXPECT_FALSE(found.is_signed_by(SigningKey::generate("ci-2026", SignatureKind::hmac_sha256).value(), k_kind));
     SealedKind other = k_kind;
     other.signature_label = "signature of another test";
-    EXPECT_FALSE(found->is_signed_by(key, other));
+    EXPECT_FALSE(found.is_signed_by(key, other));
 }
 
 TEST_F(Sealing, AnotherKindsFileIsNotOpened)
@@ -91,10 +84,9 @@ TEST_F(Sealing, MoreFactsThanTheKindHasAreNotOpened)
 TEST_F(Sealing, AFileCanBeOpenedWithoutItsContentsAndNotWithoutItsFacts)
 {
     const ByteView bytes = file;
-    const auto found = open_sealed(k_kind, bytes.first(k_sealed_head + k_facts.size()));
-    ASSERT_TRUE(succeeded(found));
-    EXPECT_TRUE(found->contents.empty());
-    EXPECT_EQ(found->contents_size, 3U);
+    const auto found = take(open_sealed(k_kind, bytes.first(k_sealed_head + k_facts.size())));
+    EXPECT_TRUE(found.contents.empty());
+    EXPECT_EQ(found.contents_size, 3U);
     EXPECT_TRUE(failed_with(open_sealed(k_kind, bytes.first(k_sealed_head + 1)), ErrorCode::corrupt, "facts are cut"));
     EXPECT_TRUE(failed_with(open_sealed(k_kind, bytes.first(8)), ErrorCode::corrupt, "8 bytes are no test's file"));
     EXPECT_TRUE(failed_with(open_sealed(k_kind, {}), ErrorCode::corrupt, "0 bytes are no test's file"));

@@ -6,11 +6,9 @@
 #include <string>
 #include <utility>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "call/argument_reader.hpp"
 #include "call/declaration.hpp"
+#include "thrown.hpp"
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/base/log.hpp"
 
@@ -41,17 +39,6 @@ protected:
     [[nodiscard]] std::vector<Arg> arguments() const { return {{"x", memory[0]}, {"y", memory[1]}}; }
     [[nodiscard]] MemoryRef allocate() const { return *device->device->allocate(64); }
     [[nodiscard]] static Digest digest_of(char c) { return sha256(Bytes(1, static_cast<std::byte>(c))); }
-
-    /// The code of the error that it throws; internal where it throws none.
-    [[nodiscard]] static ErrorCode thrown_by(const std::function<void()>& call)
-    {
-        try {
-            call();
-        } catch (const Exception& thrown) {
-            return thrown.code();
-        }
-        return ErrorCode::internal;
-    }
 
     std::shared_ptr<backends::FakeBackend> backend = backends::make_fake_backend();
     std::shared_ptr<Device::Impl> device = [this] {

@@ -11,8 +11,8 @@ class AdoptionTest : public FlatFunction {
 protected:
     AdoptionTest()
     {
-        declare("x", cachefmt::RegionKind::input, k_count, 5);
-        declare("y", cachefmt::RegionKind::output, k_count, -7);
+        declare("x", RegionKind::input, k_count, 5);
+        declare("y", RegionKind::output, k_count, -7);
         first = captured(frame.memory, pool);
         const MemoryRef other_pool = make(k_count + 4, 0);
         (void)make(1000, 0); // padding, so that each region moves by a distance of its own
@@ -50,8 +50,7 @@ protected:
     }
     void expect_refused(const Result<Recording>& result, ErrorCode code, const testing::Matcher<std::string>& why)
     {
-        ASSERT_FALSE(result);
-        EXPECT_EQ(result.error().code, code);
+        ASSERT_TRUE(failed_with(result, code));
         EXPECT_THAT(result.error().message, why);
         expect_untouched();
     }

@@ -4,10 +4,6 @@
 namespace warmgraph::test::adoption_memory_test {
 namespace {
 
-using cachefmt::RegionKind;
-using testing::AllOf;
-using testing::HasSubstr;
-
 /// Graphs of which the first nodes are another graph's, which left its results in the pool.
 class ScratchAdoption : public AdoptionTest {
 protected:
@@ -67,12 +63,10 @@ TEST_F(TwoPools, AreListedInAnotherOrderInTheSecondCapture)
     const auto one = captured(frame.memory[0], frame.memory[1], a, b);
     const auto two = captured(other_x, other_y, other_a, other_b);
     std::swap(two->capture.scratch[0].second, two->capture.scratch[1].second);
-    const auto recording = adopted(one->capture, &two->capture);
-    ASSERT_TRUE(recording) << recording.error().message;
+    const auto recording = take(adopted(one->capture, &two->capture));
     const auto in_order = captured(other_x, other_y, other_a, other_b);
-    const auto expected = adopted(one->capture, &in_order->capture);
-    ASSERT_TRUE(expected) << expected.error().message;
-    EXPECT_EQ(recording->entry.graph, expected->entry.graph);
+    const auto expected = take(adopted(one->capture, &in_order->capture));
+    EXPECT_EQ(recording.entry.graph, expected.entry.graph);
 }
 
 TEST_F(TwoPools, OfWhichOnlyOneIsUsedMayBeListedInAnyOrder)
@@ -110,9 +104,7 @@ TEST_F(ScratchAdoption, ZerosThatAnotherGraphIsToFillAreRefusedAsWell)
         const MemoryRef& its = captured->capture.scratch[0].second;
         std::memset(its.address.pointer(), 0, its.size);
     }
-    const auto refused = adopted(first->capture, &second->capture);
-    ASSERT_FALSE(refused);
-    EXPECT_THAT(refused.error().message, HasSubstr("reads before it writes"));
+    EXPECT_THAT(message_of(adopted(first->capture, &second->capture)), HasSubstr("reads before it writes"));
     EXPECT_EQ(read(pool), std::vector<std::int32_t>(k_count + 4, 0));
 }
 
@@ -120,10 +112,9 @@ TEST_F(ScratchAdoption, WhatIsReadBeforeItIsWrittenIsKeptWhereTheCallerSaysSo)
 {
     leave_first_node_to_another_graph();
     keeps_undeclared = true;
-    auto recording = adopted(first->capture, &second->capture);
-    ASSERT_TRUE(recording) << recording.error().message;
+    auto recording = take(adopted(first->capture, &second->capture));
     expect_untouched();
-    const auto& regions = recording->entry.graph.regions;
+    const auto& regions = recording.entry.graph.regions;
     ASSERT_EQ(regions.size(), 5U);
     EXPECT_EQ(regions[3].name, "pool from byte 0");
     EXPECT_EQ(regions[3].kind, RegionKind::constant);
@@ -132,13 +123,12 @@ TEST_F(ScratchAdoption, WhatIsReadBeforeItIsWrittenIsKeptWhereTheCallerSaysSo)
     std::fill_n(pool.address.pointer<std::int32_t>(), k_count + 4, -1); // the pool is gone
     const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
     for (int again = 0; again < 2; ++again) {
-        ASSERT_TRUE(replay(*recording, {x, y}));
+        ASSERT_TRUE(replay(recording, {x, y}));
         EXPECT_EQ(read(y), all(100));
     }
     most_constant_bytes = 8;
-    const auto refused = adopted(first->capture, &second->capture);
-    ASSERT_FALSE(refused);
-    EXPECT_THAT(refused.error().message, HasSubstr("more than the 8 bytes that may be kept"));
+    EXPECT_THAT(message_of(adopted(first->capture, &second->capture)),
+                HasSubstr("more than the 8 bytes that may be kept"));
 }
 
 TEST_F(ScratchAdoption, WhatItWritesLaterIsNoConstant)
@@ -170,11 +160,10 @@ TEST_F(ScratchAdoption, AnAddressThatAKernelFollowsThereIsRefusedBeforeAnyReplay
 TEST_F(ScratchAdoption, AnAddressThatIsLeftThereAndThatNobodyFollowsDoesNoHarm)
 {
     put_address_into_pools(frame.memory[0].address);
-    auto recording = adopted(first->capture, &second->capture);
-    ASSERT_TRUE(recording) << recording.error().message;
+    auto recording = take(adopted(first->capture, &second->capture));
     EXPECT_EQ(read(pool), left);
     const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
-    ASSERT_TRUE(replay(*recording, {x, y}));
+    ASSERT_TRUE(replay(recording, {x, y}));
     EXPECT_EQ(read(y), all(42));
 }
 
@@ -216,9 +205,7 @@ TEST_F(UndeclaredAdoption, IsKeptAsAConstantAndNoLongerNeeded)
     auto recording = adopted(first->capture, &second->capture);
     expect_constant(recording);
     std::fill_n(table.address.pointer<std::int32_t>(), k_count, -1); // the library's is gone
-    const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
-    ASSERT_TRUE(replay(*recording, {x, y}));
-    EXPECT_EQ(read(y), all(31));
+    expect_replay(*recording, 40, 31);
 }
 
 /// A size that has half of an old pointer above it looks like an address there.
@@ -259,9 +246,7 @@ TEST_F(UndeclaredAdoption, AVariableThatHoldsItsAddressHoldsTheNewOneInTheReplay
     EXPECT_EQ(variables[0].slots.size(), 1U);
     EXPECT_EQ(variables[0].contents, Bytes(8)) << "no address of this process is stored";
     std::fill_n(table.address.pointer<std::int32_t>(), k_count, -1);
-    const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
-    ASSERT_TRUE(replay(*recording, {x, y}));
-    EXPECT_EQ(read(y), all(71));
+    expect_replay(*recording, 40, 71);
 }
 
 TEST_F(UndeclaredAdoption, ADeclaredConstantInScratchIsRefused)

@@ -5,36 +5,27 @@
 namespace warmgraph::test::adoption_test {
 namespace {
 
-using cachefmt::RegionKind;
-using testing::AllOf;
-using testing::HasSubstr;
-
 TEST_F(AdoptionTest, AnOutputThatHoldsTheRightResultsAlreadyProvesNothing)
 {
     std::fill_n(frame.memory[1].address.pointer<std::int32_t>(), k_count, 7); // as its owner's warm-up left it
     device->restores_nothing = true;
-    const auto refused = adopted(first->capture, &second->capture);
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, ErrorCode::verification_failed) << refused.error().message;
+    EXPECT_TRUE(failed_with(adopted(first->capture, &second->capture), ErrorCode::verification_failed));
     EXPECT_EQ(read(frame.memory[1]), all(7));
 }
 
 TEST_F(AdoptionTest, WithTwoCapturesEveryWordIsProvenAndTheCallersMemoryIsAsItWas)
 {
-    auto recording = adopted(first->capture, &second->capture);
-    ASSERT_TRUE(recording) << recording.error().message;
+    auto recording = take(adopted(first->capture, &second->capture));
     expect_untouched();
-    const auto& info = recording->entry.header.info;
+    const auto& info = recording.entry.header.info;
     EXPECT_EQ(info.unproven, 0U);
     EXPECT_EQ(info.verification, "bitwise (3 runs)");
-    const auto& regions = recording->entry.graph.regions;
+    const auto& regions = recording.entry.graph.regions;
     ASSERT_EQ(regions.size(), 3U);
     EXPECT_EQ(regions[2].name, "pool");
     EXPECT_EQ(regions[2].kind, RegionKind::arena);
 
-    const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
-    ASSERT_TRUE(replay(*recording, {x, y}));
-    EXPECT_EQ(read(y), all(42));
+    expect_replay(recording, 40, 42);
     EXPECT_EQ(read(pool), std::vector<std::int32_t>(k_count + 4, 99)) << "the restored graph has its own";
 }
 
@@ -47,15 +38,12 @@ TEST_F(AdoptionTest, ScratchSideBySideInBothCapturesIsOneRegion)
             rest{memory.address + 16, memory.size - 16}; // kernels work from there
         captured->capture.scratch = {{"start", start}, {"pool", rest}};
     }
-    auto recording = adopted(first->capture, &second->capture);
-    ASSERT_TRUE(recording) << recording.error().message;
-    const auto& regions = recording->entry.graph.regions;
+    auto recording = take(adopted(first->capture, &second->capture));
+    const auto& regions = recording.entry.graph.regions;
     ASSERT_EQ(regions.size(), 3U);
     EXPECT_EQ(regions[2].name, "start");
     EXPECT_EQ(regions[2].size, pool.size);
-    const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
-    ASSERT_TRUE(replay(*recording, {x, y}));
-    EXPECT_EQ(read(y), all(42));
+    expect_replay(recording, 40, 42);
     expect_untouched();
 }
 
@@ -63,13 +51,10 @@ TEST_F(AdoptionTest, WithOneCaptureItIsRefusedUnlessUnprovenAddressesAreAllowed)
 {
     expect_refused(adopted(first->capture, nullptr), ErrorCode::not_recordable,
                    AllOf(HasSubstr("second capture"), HasSubstr("'pool'")));
-    auto recording = adopted(first->capture, nullptr, Proof::allow_unproven);
-    ASSERT_TRUE(recording) << recording.error().message;
-    EXPECT_EQ(recording->entry.header.info.unproven, 4U);
+    auto recording = take(adopted(first->capture, nullptr, Proof::allow_unproven));
+    EXPECT_EQ(recording.entry.header.info.unproven, 4U);
     expect_untouched();
-    const MemoryRef x = make(k_count, 1), y = make(k_count, 0);
-    ASSERT_TRUE(replay(*recording, {x, y}));
-    EXPECT_EQ(read(y), all(3));
+    expect_replay(recording, 1, 3);
 }
 
 TEST_F(AdoptionTest, ASecondCaptureOfOtherWorkIsRefused)
@@ -83,10 +68,7 @@ TEST_F(AdoptionTest, WorkThatWritesPastADeclaredRegionIsFoundOnTheCopies)
 {
     // The original has room behind y; the restored one must not rely on it.
     frame.tensors[1].sizes[0] = k_count - 8;
-    const auto result = adopted(first->capture, &second->capture);
-    ASSERT_FALSE(result);
-    EXPECT_EQ(result.error().code, ErrorCode::verification_failed);
-    EXPECT_THAT(result.error().message, HasSubstr("outside 'y'"));
+    EXPECT_TRUE(failed_with(adopted(first->capture, &second->capture), ErrorCode::verification_failed, "outside 'y'"));
 }
 
 TEST_F(AdoptionTest, EventsOfTheSecondCaptureAreMatchedByName)
@@ -97,9 +79,8 @@ TEST_F(AdoptionTest, EventsOfTheSecondCaptureAreMatchedByName)
     };
     add_event(*first, 100);
     add_event(*second, 200);
-    const auto recording = adopted(first->capture, &second->capture);
-    ASSERT_TRUE(recording) << recording.error().message;
-    EXPECT_EQ(recording->entry.graph.events, std::vector<std::string>{"done"});
+    const auto recording = take(adopted(first->capture, &second->capture));
+    EXPECT_EQ(recording.entry.graph.events, std::vector<std::string>{"done"});
 }
 
 TEST_F(AdoptionTest, ATexturesHandleIsRefused)
@@ -133,9 +114,8 @@ TEST_F(AdoptionTest, AnAddressInMemoryIsRefusedUnlessItIsSaidToBeNone)
     const MemoryRef x = frame.memory[0];
     const std::uint64_t word = frame.memory[1].address.flat();
     std::memcpy(x.address.pointer<std::int32_t>() + 4, &word, sizeof word);
-    auto result = adopted(first->capture, &second->capture);
-    ASSERT_FALSE(result);
-    EXPECT_THAT(result.error().message, AllOf(HasSubstr("'x' holds at byte 16"), HasSubstr("lies in 'y'")));
+    EXPECT_THAT(message_of(adopted(first->capture, &second->capture)),
+                AllOf(HasSubstr("'x' holds at byte 16"), HasSubstr("lies in 'y'")));
     EXPECT_EQ(read(frame.memory[1]), all(-7));
     interface.regions[0].no_addresses = true;
     EXPECT_TRUE(adopted(first->capture, &second->capture));
@@ -192,12 +172,11 @@ protected:
 TEST_F(AdoptedSemaphores, NamesThemFollowsTheFrameAndRunsNone)
 {
     declare_frame();
-    auto recording = adopted(first->capture, &second->capture);
-    ASSERT_TRUE(recording) << recording.error().message;
+    auto recording = take(adopted(first->capture, &second->capture));
     expect_untouched();
     EXPECT_TRUE(semaphores_run().empty());
-    EXPECT_EQ(recording->entry.header.info.verification, "bitwise (3 runs), without its semaphores");
-    const auto& graph = recording->entry.graph;
+    EXPECT_EQ(recording.entry.header.info.verification, "bitwise (3 runs), without its semaphores");
+    const auto& graph = recording.entry.graph;
     EXPECT_EQ(graph.semaphores, (std::vector<std::string>{"shown", "ready"}));
     const auto& stored = std::get<cachefmt::SemaphoresNode>(graph.nodes[2]);
     EXPECT_EQ(stored.uses[0].slot, (cachefmt::Slot{cachefmt::SlotKind::scalar, 0, 0, 8, 1}));
@@ -208,12 +187,12 @@ TEST_F(AdoptedSemaphores, NamesThemFollowsTheFrameAndRunsNone)
     auto stream = *device->create_stream();
     replay::Bindings bindings{{x, y, {}}, {41}};
     bindings.regions.resize(graph.regions.size());
-    ASSERT_TRUE(recording->executable->launch(*stream, bindings));
+    ASSERT_TRUE(recording.executable->launch(*stream, bindings));
     EXPECT_EQ(read(y), all(42));
     using enum backends::SemaphoreAction;
     EXPECT_EQ(semaphores_run(),
               (std::vector<backends::RawSemaphores>{{signal, {{101, 42, 0}, {100, 77, 0}}}, {wait, {{100, 41, 0}}}}));
-    ASSERT_TRUE(recording->executable->rehearse(*stream, bindings));
+    ASSERT_TRUE(recording.executable->rehearse(*stream, bindings));
     EXPECT_EQ(semaphores_run().size(), 2U) << "a rehearsal runs none";
 }
 

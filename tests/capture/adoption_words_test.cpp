@@ -4,9 +4,6 @@
 namespace warmgraph::test::adoption_words_test {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-
 /// Words that differ between the captures and follow nothing: zeros, all together, and the results tell.
 class UnusedWordAdoption : public AdoptionTest {
 protected:
@@ -45,15 +42,12 @@ protected:
 TEST_F(UnusedWordAdoption, ThatNoKernelReadsAreStoredAsZerosAndCounted)
 {
     add_tail(0x1234'5678'9abc'def0, 0x7777'5555'3333'1111);
-    auto recording = adopted(first->capture, &second->capture);
-    ASSERT_TRUE(recording) << recording.error().message;
-    EXPECT_EQ(recording->entry.header.info.unused_words, 6U);
+    auto recording = take(adopted(first->capture, &second->capture));
+    EXPECT_EQ(recording.entry.header.info.unused_words, 6U);
     Bytes expected(56);
     expected[0] = std::byte{5};
-    EXPECT_EQ(stored_kernel(*recording, 1).params.at(3).value, expected);
-    const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
-    ASSERT_TRUE(replay(*recording, {x, y}));
-    EXPECT_EQ(read(y), all(42));
+    EXPECT_EQ(stored_kernel(recording, 1).params.at(3).value, expected);
+    expect_replay(recording, 40, 42);
     expect_untouched();
 }
 
@@ -89,9 +83,8 @@ TEST_F(UnusedWordAdoption, AStalePointerIntoABlockThatNobodyOwnedIsAnUnusedWord)
 {
     add_tail(stale.address.flat(), stale_too.address.flat());
     first->capture.free_blocks = {{stale.address, stale.size}};
-    const auto recording = adopted(first->capture, &second->capture);
-    ASSERT_TRUE(recording) << recording.error().message;
-    EXPECT_EQ(recording->entry.header.info.unused_words, 6U);
+    const auto recording = take(adopted(first->capture, &second->capture));
+    EXPECT_EQ(recording.entry.header.info.unused_words, 6U);
     expect_untouched();
 }
 
@@ -133,9 +126,8 @@ TEST_F(UnusedWordAdoption, OneThatIsNoDeviceAddressInTheSecondCaptureIsAnUnusedW
 TEST_F(UnusedWordAdoption, HalfOfAStalePointerIsNoPointerTogetherWithHalfOfAWholeOne)
 {
     add_torn();
-    const auto recording = adopted(first->capture, &second->capture);
-    ASSERT_TRUE(recording) << recording.error().message;
-    EXPECT_EQ(recording->entry.header.info.unused_words, 1U);
+    const auto recording = take(adopted(first->capture, &second->capture));
+    EXPECT_EQ(recording.entry.header.info.unused_words, 1U);
 }
 
 TEST_F(UnusedWordAdoption, AStalePointerThatIsTheSameInBothCapturesStaysAsItIs)
@@ -143,9 +135,8 @@ TEST_F(UnusedWordAdoption, AStalePointerThatIsTheSameInBothCapturesStaysAsItIs)
     const MemoryRef one = make(4, 0);
     add_tail(one.address.flat(), one.address.flat());
     first->capture.free_blocks = {{one.address, one.size}};
-    const auto recording = adopted(first->capture, &second->capture);
-    ASSERT_TRUE(recording) << recording.error().message;
-    EXPECT_EQ(recording->entry.header.info.unused_words, 0U);
+    const auto recording = take(adopted(first->capture, &second->capture));
+    EXPECT_EQ(recording.entry.header.info.unused_words, 0U);
 }
 
 /// The upper half of an old pointer behind a small number, in memory that is somebody's in both captures.
@@ -161,16 +152,13 @@ TEST_F(SuspectAdoption, WhatNoKernelFollowsBecomesZeroAndIsCounted)
 {
     add_tail(number_and_upper_half(), number_and_upper_half());
     const std::size_t before = device->live();
-    auto recording = adopted(first->capture, &second->capture);
-    ASSERT_TRUE(recording) << recording.error().message;
+    auto recording = take(adopted(first->capture, &second->capture));
     expect_untouched();
     EXPECT_EQ(device->live(), before + 1) << "the restored graph's scratch, and no decoy";
-    EXPECT_EQ(recording->entry.header.info.unused_words, 6U);
-    const Bytes& value = stored_kernel(*recording, 1).params.at(3).value;
+    EXPECT_EQ(recording.entry.header.info.unused_words, 6U);
+    const Bytes& value = stored_kernel(recording, 1).params.at(3).value;
     for (std::uint64_t i = 0; i < 6; ++i) EXPECT_EQ(load<std::uint64_t>(value, 8 + 8 * i), low() + i);
-    const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
-    ASSERT_TRUE(replay(*recording, {x, y}));
-    EXPECT_EQ(read(y), all(42));
+    expect_replay(recording, 40, 42);
 }
 
 /// In ATen's reductions the number is not at a multiple of 8, and other small numbers stand around.
@@ -185,10 +173,9 @@ TEST_F(SuspectAdoption, OtherNumbersMakeNoPointerWithAHalfThatIsTried)
                                          static_cast<std::uint32_t>(theirs.address.flat() >> 32U), std::uint32_t{65}})
             append(value, half);
     }
-    auto recording = adopted(first->capture, &second->capture);
-    ASSERT_TRUE(recording) << recording.error().message;
-    EXPECT_EQ(recording->entry.header.info.unused_words, 1U);
-    EXPECT_EQ(load<std::uint32_t>(stored_kernel(*recording, 1).params.at(3).value, 8), 0U);
+    auto recording = take(adopted(first->capture, &second->capture));
+    EXPECT_EQ(recording.entry.header.info.unused_words, 1U);
+    EXPECT_EQ(load<std::uint32_t>(stored_kernel(recording, 1).params.at(3).value, 8), 0U);
 }
 
 TEST_F(SuspectAdoption, WhatIsReadIsRefusedAsAPointer)
@@ -215,9 +202,7 @@ TEST_F(SuspectAdoption, WhatIsAlignedOrFarInsideIsRefusedUntried)
     const MemoryRef large = device->allocate_far(1 << 20);
     for (const std::uint64_t word : {theirs.address.flat() + 16, large.address.flat() + (1 << 16) + 4}) {
         add_tail(word, word);
-        const auto refused = adopted(first->capture, &second->capture);
-        ASSERT_FALSE(refused);
-        EXPECT_THAT(refused.error().message, HasSubstr("lies in no declared region"));
+        EXPECT_THAT(message_of(adopted(first->capture, &second->capture)), HasSubstr("lies in no declared region"));
         for (Captured* captured : {first.get(), second.get()})
             std::get<backends::RawKernel>(captured->graph.nodes[1].work).params.pop_back();
     }

@@ -12,10 +12,7 @@ class BadInput : public FacadeTest {
 protected:
     void expect_invalid(const std::function<void()>& f, const std::string& text)
     {
-        const auto thrown = thrown_by(f);
-        ASSERT_TRUE(thrown) << "expected: " << text;
-        EXPECT_EQ(thrown->code(), ErrorCode::invalid_argument) << thrown->what();
-        EXPECT_THAT(thrown->what(), testing::HasSubstr(text));
+        EXPECT_TRUE(failed_with(thrown_by(f), ErrorCode::invalid_argument, text)) << "expected: " << text;
     }
 };
 
@@ -33,10 +30,7 @@ TEST_F(BadInput, NamesThatAreNoFolderNamesAreRefused)
 
 TEST_F(BadInput, AnUnknownDeviceListsWhatThereIs)
 {
-    const auto thrown = thrown_by([] { Device{"opencl:no such device"}; });
-    ASSERT_TRUE(thrown);
-    EXPECT_EQ(thrown->code(), ErrorCode::not_found);
-    EXPECT_THAT(thrown->what(), testing::HasSubstr("opencl:0"));
+    EXPECT_TRUE(failed_with(thrown_by([] { Device{"opencl:no such device"}; }), ErrorCode::not_found, "opencl:0"));
     EXPECT_TRUE(thrown_by([] { Device{"quantum:0"}; }));
 }
 
@@ -44,11 +38,10 @@ TEST_F(BadInput, MissingUnknownAndRepeatedArguments)
 {
     Cache cache{options()};
     Function f = add_one(cache);
-    const Buffer x = floats(0), y = device.allocate(k_count * 4);
-    expect_invalid([&] { f({{"x", x}}); }, "'y' is missing");
-    expect_invalid([&] { f({{"x", x}, {"y", y}, {"z", y}}); }, "'z' is not declared: declared are x, y");
-    expect_invalid([&] { f({{"x", x}, {"y", y}, {"x", x}}); }, "'x' is given twice");
-    expect_invalid([&] { f({{"x", 1}, {"y", y}}); }, "'x' was given a number");
+    expect_invalid([&] { f({{"x", m_x}}); }, "'y' is missing");
+    expect_invalid([&] { f({{"x", m_x}, {"y", m_y}, {"z", m_y}}); }, "'z' is not declared: declared are x, y");
+    expect_invalid([&] { f({{"x", m_x}, {"y", m_y}, {"x", m_x}}); }, "'x' is given twice");
+    expect_invalid([&] { f({{"x", 1}, {"y", m_y}}); }, "'x' was given a number");
     EXPECT_TRUE(entries().empty());
 }
 
@@ -81,11 +74,11 @@ TEST_F(BadInput, MalformedTensors)
 {
     Cache cache{options()};
     Function f = add_one(cache);
-    const Buffer x = floats(0), y = device.allocate(k_count * 4);
-    expect_invalid([&] { f({{"x", Tensor{x, f32, {-1}, {}}}, {"y", y}}); }, "negative");
-    expect_invalid([&] { f({{"x", Tensor{x, f32, {4, 4}, {4}}}, {"y", y}}); }, "1 strides for 2 dimensions");
-    expect_invalid([&] { f({{"x", Tensor{x, f32, std::vector<std::int64_t>(9, 1), {}}}, {"y", y}}); }, "9 dimensions");
-    expect_invalid([&] { f({{"x", MemoryRef{}}, {"y", y}}); }, "no memory");
+    expect_invalid([&] { f({{"x", Tensor{m_x, f32, {-1}, {}}}, {"y", m_y}}); }, "negative");
+    expect_invalid([&] { f({{"x", Tensor{m_x, f32, {4, 4}, {4}}}, {"y", m_y}}); }, "1 strides for 2 dimensions");
+    expect_invalid([&] { f({{"x", Tensor{m_x, f32, std::vector<std::int64_t>(9, 1), {}}}, {"y", m_y}}); },
+                   "9 dimensions");
+    expect_invalid([&] { f({{"x", MemoryRef{}}, {"y", m_y}}); }, "no memory");
 }
 
 TEST_F(BadInput, WrongDtypeShapeStrideAlignmentAndAliasingMissWithTheField)
@@ -104,14 +97,13 @@ TEST_F(BadInput, WrongDtypeShapeStrideAlignmentAndAliasingMissWithTheField)
         EXPECT_EQ(cache.statistics().misses, 1U);
         return f.report().reason;
     };
-    EXPECT_THAT(
-        reason({x, i32, {k_count}, {}}, y),
-        testing::AllOf(testing::HasSubstr("input x: dtype"), testing::HasSubstr("f32"), testing::HasSubstr("i32")));
-    EXPECT_THAT(reason({x, f32, {2 * k_count}, {}}, y), testing::HasSubstr("input x: sizes"));
-    EXPECT_THAT(reason({x, f32, {k_count}, {2}}, y), testing::HasSubstr("input x: strides"));
+    EXPECT_THAT(reason({x, i32, {k_count}, {}}, y),
+                AllOf(HasSubstr("input x: dtype"), HasSubstr("f32"), HasSubstr("i32")));
+    EXPECT_THAT(reason({x, f32, {2 * k_count}, {}}, y), HasSubstr("input x: sizes"));
+    EXPECT_THAT(reason({x, f32, {k_count}, {2}}, y), HasSubstr("input x: strides"));
     const MemoryRef offset{x.memory().address + 128, 4 * k_count};
-    EXPECT_THAT(reason({offset, f32, {k_count}, {}}, y), testing::HasSubstr("input x: alignment"));
-    EXPECT_THAT(reason({y, f32, {k_count}, {}}, y), testing::HasSubstr("alias"));
+    EXPECT_THAT(reason({offset, f32, {k_count}, {}}, y), HasSubstr("input x: alignment"));
+    EXPECT_THAT(reason({y, f32, {k_count}, {}}, y), HasSubstr("alias"));
 }
 
 TEST_F(BadInput, MemoryOfNobodyIsAnErrorAndNotACrash)
@@ -127,11 +119,10 @@ TEST_F(BadInput, ACacheFolderThatIsAFileTurnsCachingOff)
 {
     std::ofstream{dir.path() / "cache"} << "in the way";
     Cache cache{options()};
-    EXPECT_THAT(cache.disabled_reason(), testing::HasSubstr((dir.path() / "cache").string()));
+    EXPECT_THAT(cache.disabled_reason(), HasSubstr((dir.path() / "cache").string()));
     Function f = add_one(cache);
-    const Buffer x = floats(0), y = device.allocate(k_count * 4);
-    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::eager);
-    EXPECT_EQ(read(y), read(floats(1)));
+    EXPECT_EQ(f({{"x", m_x}, {"y", m_y}}), Outcome::eager);
+    EXPECT_EQ(read(m_y), read(floats(1)));
     EXPECT_GE(cache.statistics().cache_faults, 1U);
 }
 
@@ -141,8 +132,8 @@ TEST_F(BadInput, ACacheFolderWithOtherFilesTurnsCachingOffAndIsNotTouched)
     std::ofstream{dir.path() / "cache" / "notes.txt"} << "mine";
     {
         Cache cache{options()};
-        EXPECT_THAT(cache.disabled_reason(), testing::HasSubstr("holds 'notes.txt'"));
-        EXPECT_THAT(cache.disabled_reason(), testing::HasSubstr("give a folder of its own"));
+        EXPECT_THAT(cache.disabled_reason(), HasSubstr("holds 'notes.txt'"));
+        EXPECT_THAT(cache.disabled_reason(), HasSubstr("give a folder of its own"));
         Function f = add_one(cache);
         const Buffer x = floats(0), y = device.allocate(k_count * 4);
         EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::eager);
@@ -153,45 +144,13 @@ TEST_F(BadInput, ACacheFolderWithOtherFilesTurnsCachingOffAndIsNotTouched)
     EXPECT_EQ(Cache{options()}.disabled_reason(), "") << "an empty folder is taken";
 }
 
-TEST_F(BadInput, ACacheFolderOfSomeoneElseTurnsCachingOff)
-{
-    CacheOptions foreign = options();
-    if (::geteuid() == 0) {
-        std::filesystem::create_directory(dir.path() / "cache");
-        ASSERT_EQ(::chown((dir.path() / "cache").c_str(), 65534, 65534), 0);
-    } else {
-        foreign.cache_dir = "/usr"; // root's
-    }
-    Cache cache{foreign};
-    EXPECT_THAT(cache.disabled_reason(), testing::HasSubstr("belongs to user"));
-}
-
-/// Whoever may write the folder could put code there that runs as this user.
-TEST_F(BadInput, ACacheFolderThatOthersMayWriteTurnsCachingOff)
-{
-    const Buffer x = floats(0), y = device.allocate(k_count * 4);
-    {
-        Cache cache{options()};
-        Function f = add_one(cache);
-        EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded);
-    }
-    ASSERT_EQ(::chmod((dir.path() / "cache").c_str(), 0777), 0);
-    Cache cache{options()};
-    EXPECT_THAT(cache.disabled_reason(), testing::HasSubstr("may be written by any user"));
-    EXPECT_THAT(cache.disabled_reason(), testing::HasSubstr("chmod go-w"));
-    Function f = add_one(cache);
-    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::eager);
-    EXPECT_EQ(read(y), read(floats(1)));
-}
-
 TEST_F(BadInput, ACacheFolderOfATrustedOwnerIsReadAndNotWritten)
 {
     if (::geteuid() != 0) WARMGRAPH_SKIP_LACKING("the right to give files to another user (root)");
-    const Buffer x = floats(0), y = device.allocate(k_count * 4);
     {
         Cache cache{options()};
         Function f = add_one(cache);
-        EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded);
+        EXPECT_EQ(f({{"x", m_x}, {"y", m_y}}), Outcome::recorded);
     }
     for (const auto& item : std::filesystem::recursive_directory_iterator(dir.path() / "cache"))
         ASSERT_EQ(::chown(item.path().c_str(), 65534, 65534), 0);
@@ -199,7 +158,7 @@ TEST_F(BadInput, ACacheFolderOfATrustedOwnerIsReadAndNotWritten)
     const auto outcome = [&](const CacheOptions& given) {
         Cache cache{given};
         Function f = add_one(cache);
-        return f({{"x", x}, {"y", y}});
+        return f({{"x", m_x}, {"y", m_y}});
     };
     EXPECT_EQ(outcome(options()), Outcome::eager);
     CacheOptions trusting = options();
@@ -222,8 +181,7 @@ TEST_F(BadInput, ARelativeFolderIsResolvedOnceWhenTheCacheIsOpened)
     std::filesystem::create_directory(dir.path() / "elsewhere");
     std::filesystem::current_path(dir.path() / "elsewhere");
     Function f = add_one(cache);
-    const Buffer x = floats(0), y = device.allocate(k_count * 4);
-    f({{"x", x}, {"y", y}});
+    f({{"x", m_x}, {"y", m_y}});
     std::filesystem::current_path(before);
     EXPECT_EQ(entries().size(), 1U);
     EXPECT_FALSE(std::filesystem::exists(dir.path() / "elsewhere" / "cache"));
@@ -265,28 +223,25 @@ TEST_F(BadInput, BadAnswersInsideTheCallableReachTheCaller)
 {
     Cache cache{options()};
     Function unknown = cache.wrap("unknown", device, vector_spec(), [](Recorder& r) { (void)r["nothing"]; });
-    const Buffer x = floats(0), y = device.allocate(k_count * 4);
-    expect_invalid([&] { unknown({{"x", x}, {"y", y}}); }, "declared are x, y");
+    expect_invalid([&] { unknown({{"x", m_x}, {"y", m_y}}); }, "declared are x, y");
     Function sizes = cache.wrap("sizes", device, vector_spec(), [](Recorder& r) {
         (void)r.alloc("s", 16);
         (void)r.alloc("s", 32);
     });
-    expect_invalid([&] { sizes({{"x", x}, {"y", y}}); }, "give each size its own name");
+    expect_invalid([&] { sizes({{"x", m_x}, {"y", m_y}}); }, "give each size its own name");
     Function kernel = cache.wrap("kernel", device, vector_spec(),
                                  [this](Recorder& r) { r.stream().launch(program, "no_such", k_launch, r["x"]); });
-    const auto thrown = thrown_by([&] { kernel({{"x", x}, {"y", y}}); });
-    ASSERT_TRUE(thrown);
-    EXPECT_THAT(thrown->what(), testing::AllOf(testing::HasSubstr("no_such"), testing::HasSubstr("add_one")));
+    EXPECT_THAT(message_of(thrown_by([&] { kernel({{"x", m_x}, {"y", m_y}}); })),
+                AllOf(HasSubstr("no_such"), HasSubstr("add_one")));
 }
 
 TEST_F(BadInput, ANullStreamIsAnError)
 {
     Cache cache{options()};
     Function f = add_one(cache);
-    const Buffer x = floats(0), y = device.allocate(k_count * 4);
     Stream moved_from = device.stream();
     const Stream elsewhere = std::move(moved_from);
-    expect_invalid([&] { f(moved_from, {{"x", x}, {"y", y}}); }, "stream is null");
+    expect_invalid([&] { f(moved_from, {{"x", m_x}, {"y", m_y}}); }, "stream is null");
 }
 
 TEST_F(BadInput, BindingAnotherSizeOrAnInput)

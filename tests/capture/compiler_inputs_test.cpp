@@ -5,8 +5,6 @@
 namespace warmgraph::test::compiler_inputs_test {
 namespace {
 
-using testing::HasSubstr;
-
 constexpr const char* k_scale = "__kernel void scale(__global const float* x, __global float* y) { size_t i = "
                                 "get_global_id(0); y[i] = x[i] * FACTOR; }\n";
 constexpr const char* k_flags = "POCL_EXTRA_BUILD_FLAGS";

@@ -71,10 +71,7 @@ protected:
     }
     [[nodiscard]] Spec spec() const
     {
-        Spec result;
-        result.inputs = {input("x", i32, {k_count})};
-        result.outputs = {output("y", i32, {k_count})};
-        result.code = {program};
+        Spec result = x_to_y(i32, k_count, {program});
         result.version = "1";
         return result;
     }

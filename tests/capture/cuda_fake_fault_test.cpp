@@ -38,9 +38,7 @@ protected:
     /// y = x.
     static Function copying(Cache& cache, const Device& device)
     {
-        Spec spec;
-        spec.inputs = {input("x", i32, {k_count})};
-        spec.outputs = {output("y", i32, {k_count})};
+        Spec spec = x_to_y(i32, k_count);
         spec.version = "1";
         return cache.wrap("f", device, spec, [](Recorder& r) { r.stream().copy(r["y"], r["x"], 128); });
     }
@@ -55,9 +53,7 @@ protected:
         const Buffer other_x = device.upload<std::int32_t>(std::vector<std::int32_t>(k_count, 50));
         const Buffer other_y = device.allocate(128);
         Cache cache{options()};
-        Spec spec;
-        spec.inputs = {input("x", i32, {k_count})};
-        spec.outputs = {output("y", i32, {k_count})};
+        Spec spec = x_to_y(i32, k_count);
         spec.scalars = {scalar("amount", i32, 0, 100)};
         spec.code = {program};
         callable_threw = false;
@@ -111,7 +107,7 @@ protected:
         EXPECT_EQ(undisturbed, Outcome::recorded) << "a replay that fails is no failure of the function's";
         EXPECT_TRUE(callable_threw) << answer.thrown->what();
         if (failed_call.starts_with("cu")) { // NVRTC's failures have texts of their own
-            EXPECT_THAT(answer.thrown->what(), testing::HasSubstr(failed_call));
+            EXPECT_THAT(answer.thrown->what(), HasSubstr(failed_call));
         }
         ASSERT_FALSE(answer.moved_thrown) << answer.moved_thrown->what();
         ASSERT_EQ(answer.moved_values, k_right_moved);
@@ -188,7 +184,7 @@ TEST_F(CudaFakeFacade, WithoutCuptiNothingIsRecordedAndTheCureIsNamed)
     EXPECT_EQ(answer.outcome, Outcome::refused);
     EXPECT_EQ(answer.values, k_right);
     EXPECT_GE(answer.statistics.refusals, 1U);
-    EXPECT_THAT(answer.reason, testing::HasSubstr("cuptiSubscribe"));
+    EXPECT_THAT(answer.reason, HasSubstr("cuptiSubscribe"));
 }
 
 TEST_F(CudaFakeFacade, WhatTheDriverDoesNotLetAnExecChangeAnotherOneHolds)
@@ -289,7 +285,7 @@ TEST_F(CudaFakeFacade, OutOfMemoryAtInstantiateRunsTheFunctionAsItIs)
     EXPECT_EQ(answer.moved_values, k_right_moved);
     EXPECT_NE(answer.outcome, Outcome::replayed);
     EXPECT_GE(answer.statistics.cache_faults, 1U);
-    EXPECT_THAT(answer.reason, testing::HasSubstr("CUDA_ERROR_OUT_OF_MEMORY"));
+    EXPECT_THAT(answer.reason, HasSubstr("CUDA_ERROR_OUT_OF_MEMORY"));
     EXPECT_EQ(fake.live(), before);
 }
 
@@ -303,7 +299,7 @@ TEST_F(CudaFakeFacade, AnImageForAnotherArchitectureRunsTheFunctionAsItIs)
     EXPECT_EQ(answer.moved_values, k_right_moved);
     EXPECT_NE(answer.outcome, Outcome::replayed);
     EXPECT_GE(answer.statistics.cache_faults + answer.statistics.recordings, 1U);
-    EXPECT_THAT(answer.reason, testing::HasSubstr("another architecture"));
+    EXPECT_THAT(answer.reason, HasSubstr("another architecture"));
 }
 
 /// What another process could load stays for it.
@@ -333,9 +329,7 @@ TEST_F(CudaFakeFacade, ADriverThatFailsForGoodIsAnErrorAndNotAWrongResult)
     const std::string before = fake.live();
     const Answer answer = call([&] { fake.fail("cuLaunchKernel", 1, 0, CUDA_ERROR_UNKNOWN), forget(); });
     for (const auto& thrown : {answer.thrown, answer.moved_thrown}) {
-        ASSERT_TRUE(thrown);
-        EXPECT_EQ(thrown->code(), ErrorCode::driver_failed);
-        EXPECT_THAT(thrown->what(), testing::HasSubstr("cuLaunchKernel failed: CUDA_ERROR_UNKNOWN"));
+        EXPECT_TRUE(failed_with(thrown, ErrorCode::driver_failed, "cuLaunchKernel failed: CUDA_ERROR_UNKNOWN"));
     }
     EXPECT_EQ(fake.live(), before);
 }

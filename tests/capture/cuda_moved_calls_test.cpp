@@ -6,8 +6,6 @@
 #include <random>
 #include <stdexcept>
 
-#include <gtest/gtest.h>
-
 #include "cache_options.hpp"
 #include "cuda_or_fake.hpp"
 #include "lacking.hpp"

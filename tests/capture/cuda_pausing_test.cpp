@@ -10,8 +10,6 @@
 namespace warmgraph::test::cuda_pausing_test {
 namespace {
 
-using testing::HasSubstr;
-
 class CudaPausing : public CudaFacade {
 protected:
     CudaPausing() { device.prepare_recording(); }

@@ -7,9 +7,6 @@
 #include <string>
 #include <vector>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <dlfcn.h>
 
 #include "cache_options.hpp"
@@ -54,10 +51,7 @@ try {
     const Program program = device.program("small", k_program);
     const CacheOptions options = cache_options("profiled", folder / "cache");
     Cache cache{options};
-    Spec spec;
-    spec.inputs = {input("x", i32, {k_count})};
-    spec.outputs = {output("y", i32, {k_count})};
-    spec.code = {program};
+    Spec spec = x_to_y(i32, k_count, {program});
     Function function = cache.wrap("add_one", device, spec, [&](Recorder& r) {
         r.stream().copy(r["y"], r["x"], k_count * 4);
         r.stream().launch(program, "add_scalar", {.grid = {1}, .block = {k_count}}, r["y"], std::int32_t{1},
@@ -87,10 +81,9 @@ std::string answer_of(const std::string& mode, const std::filesystem::path& fold
 TEST(CudaProfiler, KeepsFromRecordingWithTheCureAndNotFromReplaying)
 {
     const TempDir folder;
-    EXPECT_THAT(answer_of("profiled", folder.path()),
-                testing::AllOf(testing::StartsWith("refused: "), testing::HasSubstr("cuptiSubscribe"),
-                               testing::HasSubstr("a profiler) is attached: detach it to record")));
-    EXPECT_THAT(answer_of("plain", folder.path()), testing::StartsWith("recorded: "));
+    EXPECT_THAT(answer_of("profiled", folder.path()), AllOf(StartsWith("refused: "), HasSubstr("cuptiSubscribe"),
+                                                            HasSubstr("a profiler) is attached: detach it to record")));
+    EXPECT_THAT(answer_of("plain", folder.path()), StartsWith("recorded: "));
     EXPECT_EQ(answer_of("profiled", folder.path()), "replayed: ");
 }
 

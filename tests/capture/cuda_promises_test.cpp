@@ -11,9 +11,6 @@
 namespace warmgraph::test::cuda_promises_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-
 #ifdef WARMGRAPH_FAKE_CUDA
 constexpr const char* k_own_code = "kernel add_scalar(memory x, value amount, value n)\n"
                                    "kernel copy(memory to, memory from, value n)\n"
@@ -176,7 +173,7 @@ TEST_F(CudaPromises, WhatTheCallableWritesIntoPageLockedMemoryIsNotLost)
             });
             for (line = 11; line < 15; ++line) call(seen, f, {{"x", x}, {"y", y}}, {&y, &log});
         },
-        testing::AllOf(HasSubstr("writes region 'log'"), HasSubstr("on the host")));
+        AllOf(HasSubstr("writes region 'log'"), HasSubstr("on the host")));
 }
 
 TEST_F(CudaPromises, ManagedMemoryThatIsReadOnTheHostIsRefusedBeforeAnythingIsCaptured)
@@ -293,7 +290,7 @@ TEST_F(CudaPromises, WorkOnTheLegacyDefaultStreamIsRefusedAndHarmsNobody)
                     });
                     for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y, &counter});
                 },
-                testing::AllOf(HasSubstr("past the recorder's stream"), HasSubstr("in the legacy default stream")));
+                AllOf(HasSubstr("past the recorder's stream"), HasSubstr("in the legacy default stream")));
 }
 
 TEST_F(CudaPromises, ASynchronousCopyInsideTheCallableIsRefusedAndHarmsNobody)
@@ -326,7 +323,7 @@ TEST_F(CudaPromises, AGraphThatTheCallableLaunchesIsRefusedAndHarmsNobody)
             for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y, &counter});
             destroy(exec);
         },
-        testing::AllOf(HasSubstr("past the recorder's stream"), HasSubstr("cuGraphLaunch of a graph")));
+        AllOf(HasSubstr("past the recorder's stream"), HasSubstr("cuGraphLaunch of a graph")));
 }
 
 /// One of memory that was declared, and one of memory that was not.
@@ -344,8 +341,8 @@ TEST_F(CudaPromises, ATableOfPointersIsRefused)
                                         [&](Recorder& r) { copy(r, r["y"], r["x"]); });
                 for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y});
             },
-            testing::AllOf(HasSubstr("'table' holds at byte 0 the address"),
-                           HasSubstr(is_declared ? "lies in 'x'" : "lies in an allocation of")));
+            AllOf(HasSubstr("'table' holds at byte 0 the address"),
+                  HasSubstr(is_declared ? "lies in 'x'" : "lies in an allocation of")));
 }
 
 class PromisedVariables : public CudaPromises {
@@ -366,9 +363,7 @@ protected:
     /// x -> y, of code that is no Program.
     [[nodiscard]] static Spec own_spec()
     {
-        Spec result;
-        result.inputs = {input("x", i32, {k_count})};
-        result.outputs = {output("y", i32, {k_count})};
+        Spec result = x_to_y(i32, k_count);
         result.version = "1";
         return result;
     }
@@ -486,7 +481,7 @@ TEST_F(PromisedVariables, AResultThatIsCopiedIntoOneIsTheCallsOwn)
                                                                            sizeof held));
             }
         },
-        testing::Not(testing::IsEmpty()));
+        Not(IsEmpty()));
 }
 
 #endif

@@ -20,6 +20,28 @@ protected:
         faults = cache.statistics().cache_faults;
         return f.report();
     }
+    static void write(const std::filesystem::path& path, ByteView bytes)
+    {
+        const auto* const begin = reinterpret_cast<const char*>(bytes.data());
+        write_file(path, {begin, begin + bytes.size()});
+    }
+    static Bytes read_bytes(const std::filesystem::path& path)
+    {
+        const auto chars = file_bytes(path);
+        const ByteView bytes = as_bytes({chars.data(), chars.size()});
+        return {bytes.begin(), bytes.end()};
+    }
+    /// The entry becomes another one, which decodes.
+    static void forge(const std::filesystem::path& path, const std::function<void(cachefmt::Entry&)>& change)
+    {
+        const auto folder = path.parent_path();
+        const cachefmt::EntryKey key{{folder.parent_path().parent_path().filename().string(),
+                                      folder.parent_path().filename().string(), folder.filename().string()},
+                                     *digest_from_hex(path.stem().string())};
+        auto entry = take(cachefmt::decode(read_bytes(path), key));
+        change(entry);
+        write(path, take(cachefmt::encode(entry)));
+    }
     std::uint64_t faults = 0;
 };
 
@@ -67,19 +89,16 @@ TEST_F(Damage, AnotherFormatUnderThisKeyIsAMissWithAReasonAndIsReplaced)
     write_file(path, flipped);
     const Report looked = call(Policy::read_only);
     EXPECT_EQ(looked.outcome, Outcome::eager);
-    EXPECT_THAT(looked.reason, testing::HasSubstr("the first bytes do not match their digest"));
+    EXPECT_THAT(looked.reason, HasSubstr("the first bytes do not match their digest"));
     EXPECT_EQ(file_bytes(path), flipped) << "nothing is changed by a reader";
     EXPECT_EQ(call().outcome, Outcome::recorded);
     EXPECT_EQ(call().outcome, Outcome::replayed);
 
-    const auto good = file_bytes(path);
-    Bytes newer(good.size());
-    std::memcpy(newer.data(), good.data(), good.size());
+    Bytes newer = read_bytes(path);
     poke(newer, envelope_at::version, std::uint32_t{99});
     reseal_marks(newer);
-    const auto* const begin = reinterpret_cast<const char*>(newer.data());
-    write_file(path, {begin, begin + newer.size()});
-    EXPECT_THAT(call(Policy::read_only).reason, testing::HasSubstr("format 99"));
+    write(path, newer);
+    EXPECT_THAT(call(Policy::read_only).reason, HasSubstr("format 99"));
     EXPECT_EQ(call().outcome, Outcome::recorded);
     EXPECT_EQ(call().outcome, Outcome::replayed);
 }
@@ -89,24 +108,11 @@ TEST_F(Damage, AnEntryThatLiesAboutTheSizeOfItsImagesIsRecordedAgain)
 {
     call();
     const auto path = entries().at(0);
-    const auto folder = path.parent_path();
-    const cachefmt::EntryKey key{{folder.parent_path().parent_path().filename().string(),
-                                  folder.parent_path().filename().string(), folder.filename().string()},
-                                 *digest_from_hex(path.stem().string())};
     for (const std::int64_t lie : {-1, 1, -1000}) {
-        const auto chars = file_bytes(path);
-        Bytes bytes(chars.size());
-        std::memcpy(bytes.data(), chars.data(), chars.size());
-        auto entry = cachefmt::decode(bytes, key);
-        ASSERT_TRUE(entry) << entry.error().message;
-        entry->graph.images[0].size += static_cast<std::uint64_t>(lie);
-        const auto forged = cachefmt::encode(*entry);
-        ASSERT_TRUE(forged) << forged.error().message;
-        const auto* const begin = reinterpret_cast<const char*>(forged->data());
-        write_file(path, {begin, begin + forged->size()});
+        forge(path, [lie](auto& entry) { entry.graph.images[0].size += static_cast<std::uint64_t>(lie); });
         const Report looked = call(Policy::read_only);
         EXPECT_EQ(looked.outcome, Outcome::eager);
-        EXPECT_THAT(looked.reason, testing::HasSubstr("image")) << lie;
+        EXPECT_THAT(looked.reason, HasSubstr("image")) << lie;
         EXPECT_EQ(call().outcome, Outcome::recorded);
         EXPECT_EQ(call().outcome, Outcome::replayed);
     }
@@ -127,24 +133,10 @@ TEST_F(Damage, AnEntryWithOtherRegionsThanTheFunctionIsRemovedAndRecordedAgain)
             for (auto& param : std::get<cachefmt::KernelNode>(graph.nodes[0]).params)
                 for (auto& slot : param.slots) slot.target = 0;
         }};
-    for (const auto& forge : forgeries) {
+    for (const auto& change : forgeries) {
         std::filesystem::remove_all(dir.path() / "cache");
         call();
-        const auto path = entries().at(0);
-        const auto folder = path.parent_path();
-        const cachefmt::EntryKey key{{folder.parent_path().parent_path().filename().string(),
-                                      folder.parent_path().filename().string(), folder.filename().string()},
-                                     *digest_from_hex(path.stem().string())};
-        const auto chars = file_bytes(path);
-        Bytes bytes(chars.size());
-        std::memcpy(bytes.data(), chars.data(), chars.size());
-        auto entry = cachefmt::decode(bytes, key);
-        ASSERT_TRUE(entry) << entry.error().message;
-        forge(entry->graph);
-        const auto forged = cachefmt::encode(*entry);
-        ASSERT_TRUE(forged) << forged.error().message;
-        const auto* const begin = reinterpret_cast<const char*>(forged->data());
-        write_file(path, {begin, begin + forged->size()});
+        forge(entries().at(0), [&change](auto& entry) { change(entry.graph); });
         EXPECT_EQ(call(Policy::read_only).outcome, Outcome::eager);
         const Report report = call();
         EXPECT_EQ(report.outcome, Outcome::recorded) << report.reason;
@@ -158,7 +150,7 @@ TEST_F(Damage, AMissingImageIsRecordedAgain)
     std::filesystem::remove_all(dir.path() / "cache" / "images");
     const Report report = call();
     EXPECT_EQ(report.outcome, Outcome::recorded);
-    EXPECT_THAT(report.reason, testing::HasSubstr("image"));
+    EXPECT_THAT(report.reason, HasSubstr("image"));
     EXPECT_GE(faults, 1U);
     EXPECT_EQ(call().outcome, Outcome::replayed);
 }
@@ -178,23 +170,11 @@ TEST_F(Damage, AnEntryWhoseImageIsGoneIsSetAsideByWhoMayPublish)
 TEST_F(Damage, AnEntryThatCannotBeRestoredIsNoWitnessAgainstItsRecording)
 {
     call();
-    const auto path = entries().at(0);
-    const auto folder = path.parent_path();
-    const cachefmt::EntryKey key{{folder.parent_path().parent_path().filename().string(),
-                                  folder.parent_path().filename().string(), folder.filename().string()},
-                                 *digest_from_hex(path.stem().string())};
-    const auto chars = file_bytes(path);
-    Bytes bytes(chars.size());
-    std::memcpy(bytes.data(), chars.data(), chars.size());
-    auto entry = cachefmt::decode(bytes, key);
-    ASSERT_TRUE(entry) << entry.error().message;
-    // Other code, which is nowhere: the entry is whole and nobody could replay it.
-    entry->graph.images[0].digest.bytes[0] ^= std::byte{1};
-    entry->graph.images[0].origin.bytes[0] ^= std::byte{1};
-    const auto forged = cachefmt::encode(*entry);
-    ASSERT_TRUE(forged) << forged.error().message;
-    const auto* const begin = reinterpret_cast<const char*>(forged->data());
-    write_file(path, {begin, begin + forged->size()});
+    forge(entries().at(0),
+          [](auto& entry) { // other code, which is nowhere: the entry is whole and nobody could replay it
+              entry.graph.images[0].digest.bytes[0] ^= std::byte{1};
+              entry.graph.images[0].origin.bytes[0] ^= std::byte{1};
+          });
     const Report refreshed = call(Policy::refresh);
     EXPECT_EQ(refreshed.outcome, Outcome::recorded) << refreshed.reason;
     EXPECT_EQ(call().outcome, Outcome::replayed);

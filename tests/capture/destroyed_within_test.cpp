@@ -24,14 +24,7 @@ protected:
     {
         return device->upload<std::int32_t>(std::vector<std::int32_t>(k_values, value));
     }
-    [[nodiscard]] Spec spec() const
-    {
-        Spec result;
-        result.inputs = {input("x", i32, {k_values})};
-        result.outputs = {output("y", i32, {k_values})};
-        result.code = {*program};
-        return result;
-    }
+    [[nodiscard]] Spec spec() const { return x_to_y(i32, k_values, {*program}); }
     /// y = x + 1
     void add_one(Recorder& r, const char* from = "x", const char* to = "y") const
     {

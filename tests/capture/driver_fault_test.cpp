@@ -75,9 +75,7 @@ protected:
     }
     static Function wrap(Cache& cache, const Device& device, const Program& program)
     {
-        Spec spec;
-        spec.inputs = {input("x", i32, {k_count})};
-        spec.outputs = {output("y", i32, {k_count})};
+        Spec spec = x_to_y(i32, k_count);
         spec.scalars = {scalar("amount", i32, 0, 100)};
         spec.code = {program};
         return cache.wrap("f", device, spec, [program](Recorder& r) {
@@ -109,7 +107,7 @@ protected:
         ASSERT_EQ(result.values, std::vector<std::int32_t>(k_count, 42)) << which;
         ASSERT_EQ(result.values_elsewhere, result.values) << which;
         if (result.has_thrown) {
-            EXPECT_THAT(result.reason, testing::HasSubstr("injected fault")) << which;
+            EXPECT_THAT(result.reason, HasSubstr("injected fault")) << which;
             return;
         }
         if (result.outcome == Outcome::refused || result.outcome == Outcome::eager) {
@@ -198,9 +196,7 @@ TEST_F(DriverFaults, ADriverThatFailsForGoodIsAnErrorAndNotAWrongResult)
             "", 1, backends::FaultLength::for_ever, {ErrorCode::driver_failed, "the device fell off the bus"}});
     });
     fake->clear_faults();
-    ASSERT_TRUE(thrown);
-    EXPECT_EQ(thrown->code(), ErrorCode::driver_failed);
-    EXPECT_THAT(thrown->what(), testing::HasSubstr("the device fell off the bus"));
+    EXPECT_TRUE(failed_with(thrown, ErrorCode::driver_failed, "the device fell off the bus"));
     EXPECT_EQ(fake->live(), before);
 }
 

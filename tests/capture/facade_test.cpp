@@ -12,10 +12,9 @@ TEST_F(Facade, RecordsAtTheFirstCallAndReplaysLaterOnes)
 {
     Cache cache{options()};
     Function f = add_one(cache);
-    const Buffer x = floats(0), y = device.allocate(k_count * 4);
-    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded);
-    EXPECT_EQ(read(y), read(floats(1)));
-    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::replayed);
+    EXPECT_EQ(f({{"x", m_x}, {"y", m_y}}), Outcome::recorded);
+    EXPECT_EQ(read(m_y), read(floats(1)));
+    EXPECT_EQ(f({{"x", m_x}, {"y", m_y}}), Outcome::replayed);
     EXPECT_EQ(cache.statistics().misses, 1U);
     EXPECT_EQ(cache.statistics().recordings, 1U);
     EXPECT_EQ(entries().size(), 1U);
@@ -48,8 +47,7 @@ TEST_F(Facade, ShowsThatANewerFormatsEntryIsThereAndLeavesItInItsPlace)
 {
     Cache cache{options()};
     Function f = add_one(cache);
-    const Buffer x = floats(0), y = device.allocate(k_count * 4);
-    f({{"x", x}, {"y", y}});
+    f({{"x", m_x}, {"y", m_y}});
     device.synchronize();
     const auto path = entries().at(0);
     std::ifstream in(path, std::ios::binary);
@@ -58,7 +56,7 @@ TEST_F(Facade, ShowsThatANewerFormatsEntryIsThereAndLeavesItInItsPlace)
     poke(bytes, envelope_at::version, cachefmt::k_format_version + 1);
     reseal_marks(bytes);
     std::ofstream(path, std::ios::binary) << as_text(bytes);
-    EXPECT_THAT(cache.readable("add_one"), testing::HasSubstr("cannot be used: entry has format"));
+    EXPECT_THAT(cache.readable("add_one"), HasSubstr("cannot be used: entry has format"));
     EXPECT_EQ(entries(), std::vector{path});
 }
 
@@ -134,8 +132,8 @@ TEST_F(Facade, WhatCodeOfNobodyKnowsWhichBinaryRecordsIsNotPublished)
         const Buffer x = floats(0), y = device.allocate(k_count * 4);
         EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded);
         EXPECT_EQ(read(y), read(floats(summand)));
-        EXPECT_THAT(f.report().reason, testing::HasSubstr("'code.build_id'"));
-        EXPECT_THAT(f.report().reason, testing::HasSubstr("set Spec::version"));
+        EXPECT_THAT(f.report().reason, HasSubstr("'code.build_id'"));
+        EXPECT_THAT(f.report().reason, HasSubstr("set Spec::version"));
         EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::replayed);
         EXPECT_TRUE(entries().empty());
     }
@@ -158,14 +156,13 @@ TEST_F(Facade, AWorkingDirectoryThatIsGoneTurnsCachingOff)
 
 TEST_F(Facade, ReportTellsOutcomeReasonAndPhases)
 {
-    const Buffer x = floats(0), y = device.allocate(k_count * 4);
     const auto has_phase = [](const Report& report, std::string_view name) {
         return std::ranges::any_of(report.phases, [name](const auto& phase) { return phase.first == name; });
     };
     {
         Cache cache{options()};
         Function f = add_one(cache);
-        f({{"x", x}, {"y", y}});
+        f({{"x", m_x}, {"y", m_y}});
         const Report report = f.report();
         EXPECT_EQ(report.outcome, Outcome::recorded);
         EXPECT_EQ(report.reason, "no entry");
@@ -176,7 +173,7 @@ TEST_F(Facade, ReportTellsOutcomeReasonAndPhases)
     }
     Cache cache{options()};
     Function f = add_one(cache);
-    f({{"x", x}, {"y", y}});
+    f({{"x", m_x}, {"y", m_y}});
     const Report report = f.report();
     EXPECT_EQ(report.outcome, Outcome::replayed);
     EXPECT_EQ(report.reason, "");
@@ -215,8 +212,8 @@ TEST_F(Facade, StatesHaveTypesAndTensorsHaveStridesWhichAreGuarded)
     Cache cache{options()};
     Function f = cache.wrap("accumulate", device, spec, body);
     EXPECT_EQ(f({{"x", x}}), Outcome::recorded) << f.report().reason;
-    EXPECT_THAT(cache.readable("accumulate"), testing::HasSubstr("f32[32,2] strides 1,32"));
-    EXPECT_THAT(cache.readable("accumulate"), testing::HasSubstr("f32[64]"));
+    EXPECT_THAT(cache.readable("accumulate"), HasSubstr("f32[32,2] strides 1,32"));
+    EXPECT_THAT(cache.readable("accumulate"), HasSubstr("f32[64]"));
 
     spec.states = {state("sum", state_memory)}; // bytes
     Function other = Cache{options()}.wrap("accumulate", device, spec, body);
@@ -231,12 +228,11 @@ TEST_F(Facade, AnotherShapeBecomesAnotherVariant)
         const auto n = static_cast<std::uint32_t>(r.sizes("x")[0]);
         r.stream().launch(program, "add_one", {.grid = {n / 16, 1, 1}, .block = {16, 1, 1}}, r["x"], r["y"]);
     });
-    const Buffer x = floats(0), y = device.allocate(k_count * 4);
-    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded);
-    const Tensor half_x{x, f32, {32}, {}}, half_y{y, f32, {32}, {}};
+    EXPECT_EQ(f({{"x", m_x}, {"y", m_y}}), Outcome::recorded);
+    const Tensor half_x{m_x, f32, {32}, {}}, half_y{m_y, f32, {32}, {}};
     EXPECT_EQ(f({{"x", half_x}, {"y", half_y}}), Outcome::recorded);
-    EXPECT_THAT(f.report().reason, testing::HasSubstr("input x: sizes"));
-    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::replayed);
+    EXPECT_THAT(f.report().reason, HasSubstr("input x: sizes"));
+    EXPECT_EQ(f({{"x", m_x}, {"y", m_y}}), Outcome::replayed);
     EXPECT_EQ(f({{"x", half_x}, {"y", half_y}}), Outcome::replayed);
     EXPECT_EQ(entries().size(), 2U);
 }
@@ -250,9 +246,8 @@ TEST_F(Facade, TheLeastRecentlyUsedVariantGoesFirst)
         const auto n = static_cast<std::uint32_t>(r.sizes("x")[0]);
         r.stream().launch(program, "add_one", {.grid = {n / 16, 1, 1}, .block = {16, 1, 1}}, r["x"], r["y"]);
     });
-    const Buffer x = floats(0), y = device.allocate(k_count * 4);
     const auto call = [&](std::int64_t n) {
-        return f({{"x", Tensor{x, f32, {n}, {}}}, {"y", Tensor{y, f32, {n}, {}}}});
+        return f({{"x", Tensor{m_x, f32, {n}, {}}}, {"y", Tensor{m_y, f32, {n}, {}}}});
     };
     EXPECT_EQ(call(16), Outcome::recorded);
     EXPECT_EQ(call(32), Outcome::recorded);
@@ -280,7 +275,7 @@ TEST_F(Facade, ForkAndJoinBecomeEdges)
         const Buffer x = floats(0), y = device.allocate(k_count * 4);
         EXPECT_EQ(f({{"x", x}, {"y", y}}), process == 0 ? Outcome::recorded : Outcome::replayed);
         EXPECT_EQ(read(y), expected);
-        EXPECT_THAT(cache.readable("fork"), testing::HasSubstr("scale"));
+        EXPECT_THAT(cache.readable("fork"), HasSubstr("scale"));
     }
 }
 
@@ -347,7 +342,6 @@ TEST_F(Facade, LaunchesInDifferentStreamsKeepTheirOrder)
 
 TEST_F(Facade, RanksShareImagesAndNotEntries)
 {
-    const Buffer x = floats(0), y = device.allocate(k_count * 4);
     for (int rank = 0; rank < 2; ++rank) {
         CacheOptions of_rank = options();
         of_rank.world_size = 2;
@@ -355,7 +349,7 @@ TEST_F(Facade, RanksShareImagesAndNotEntries)
         of_rank.tp_rank = rank;
         Cache cache{of_rank};
         Function f = add_one(cache);
-        EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded);
+        EXPECT_EQ(f({{"x", m_x}, {"y", m_y}}), Outcome::recorded);
     }
     const auto found = entries();
     ASSERT_EQ(found.size(), 2U);
@@ -391,8 +385,7 @@ TEST_F(Facade, FoldersAreModelInfoRankAndFunction)
 {
     Cache cache{options()};
     Function f = add_one(cache);
-    const Buffer x = floats(0), y = device.allocate(k_count * 4);
-    f({{"x", x}, {"y", y}});
+    f({{"x", m_x}, {"y", m_y}});
     const auto relative = std::filesystem::relative(entries().at(0), cache.directory());
     auto part = relative.begin();
     EXPECT_THAT((part++)->string(), testing::MatchesRegex("toy_static_clgraphcache_[0-9a-f]+"));
@@ -402,25 +395,23 @@ TEST_F(Facade, FoldersAreModelInfoRankAndFunction)
 
 TEST_F(Facade, SummaryCountsHitsMissesAndSavings)
 {
-    const Buffer x = floats(0), y = device.allocate(k_count * 4);
     Cache cold{options()};
     Function f = add_one(cold);
-    f({{"x", x}, {"y", y}});
-    EXPECT_THAT(cold.summary(), testing::StartsWith("warmgraph: 0 hits, 1 miss, 1 image, "));
+    f({{"x", m_x}, {"y", m_y}});
+    EXPECT_THAT(cold.summary(), StartsWith("warmgraph: 0 hits, 1 miss, 1 image, "));
     Cache warm{options()};
     Function g = add_one(warm);
-    g({{"x", x}, {"y", y}});
-    EXPECT_THAT(warm.summary(), testing::StartsWith("warmgraph: 1 hit, 0 misses, 1 image, "));
-    EXPECT_THAT(warm.summary(), testing::HasSubstr(" saved"));
+    g({{"x", m_x}, {"y", m_y}});
+    EXPECT_THAT(warm.summary(), StartsWith("warmgraph: 1 hit, 0 misses, 1 image, "));
+    EXPECT_THAT(warm.summary(), HasSubstr(" saved"));
 }
 
 TEST_F(Facade, ClearRemovesAFunctionsEntries)
 {
-    const Buffer x = floats(0), y = device.allocate(k_count * 4);
     Cache cache{options()};
     Function f = add_one(cache, "first"), g = add_one(cache, "second");
-    f({{"x", x}, {"y", y}});
-    g({{"x", x}, {"y", y}});
+    f({{"x", m_x}, {"y", m_y}});
+    g({{"x", m_x}, {"y", m_y}});
     EXPECT_EQ(entries().size(), 2U);
     EXPECT_EQ(cache.clear("first"), 1U);
     EXPECT_EQ(entries().size(), 1U);
@@ -433,13 +424,12 @@ TEST_F(Facade, ClearRemovesAFunctionsEntries)
 
 TEST_F(Facade, ClearLeavesOtherConfigurationsOfTheModelAlone)
 {
-    const Buffer x = floats(0), y = device.allocate(k_count * 4);
     CacheOptions other = options();
     other.config["dtype"] = "f16";
     for (const CacheOptions& of_model : {options(), other}) {
         Cache cache{of_model};
         Function f = add_one(cache);
-        f({{"x", x}, {"y", y}});
+        f({{"x", m_x}, {"y", m_y}});
     }
     Cache cache{options()};
     EXPECT_EQ(cache.clear(), 1U);
@@ -450,11 +440,10 @@ TEST_F(Facade, AliasingIsAGuardAndAliasedTensorsReplayRight)
 {
     Cache cache{options()};
     Function f = add_one(cache);
-    const Buffer x = floats(0), y = device.allocate(k_count * 4);
-    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded);
+    EXPECT_EQ(f({{"x", m_x}, {"y", m_y}}), Outcome::recorded);
     const Buffer both = floats(0);
     EXPECT_EQ(f({{"x", both}, {"y", both}}), Outcome::recorded) << "aliasing tensors are another variant";
-    EXPECT_THAT(f.report().reason, testing::HasSubstr("alias"));
+    EXPECT_THAT(f.report().reason, HasSubstr("alias"));
     EXPECT_EQ(read(both)[0], 1.0F);
     EXPECT_EQ(f({{"x", both}, {"y", both}}), Outcome::replayed);
     EXPECT_EQ(read(both)[0], 2.0F);

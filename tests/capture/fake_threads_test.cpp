@@ -33,9 +33,7 @@ TEST_F(FakeThreads, CallOneFunctionWithScalarsInStreamsOfTheirOwnAndInTheDefault
     const Program program = device.program("small", "kernel add_scalar(memory x, value amount, value n)\n");
     const CacheOptions options = cache_options("toy", dir.path() / "cache");
     Cache cache{options};
-    Spec spec;
-    spec.inputs = {input("x", i32, {k_count})};
-    spec.outputs = {output("y", i32, {k_count})};
+    Spec spec = x_to_y(i32, k_count);
     spec.scalars = {scalar("amount", i32, 0, 1000)};
     spec.code = {program};
     Function f = cache.wrap("f", device, spec, [&](Recorder& r) {
@@ -76,10 +74,7 @@ TEST_F(FakeThreads, CallWhatIsPreloadedAtTheSameTime)
     const Device device{"fake:0"};
     const Program program = device.program("small", "kernel add_scalar(memory x, value amount, value n)\n");
     const CacheOptions options = cache_options("toy", dir.path() / "cache");
-    Spec spec;
-    spec.inputs = {input("x", i32, {k_count})};
-    spec.outputs = {output("y", i32, {k_count})};
-    spec.code = {program};
+    Spec spec = x_to_y(i32, k_count, {program});
     const Callable callable = [&](Recorder& r) {
         const auto count = static_cast<std::int32_t>(r.sizes("x")[0]);
         r.stream().copy(r["y"], r["x"], static_cast<std::uint64_t>(count) * 4);
@@ -125,9 +120,7 @@ int exit_while_entries_are_preloaded(const CacheOptions& options, const PreloadO
 {
     constexpr std::int32_t k_shapes = 8;
     const Device device{"fake:0"};
-    Spec spec;
-    spec.inputs = {input("x", i32, {k_count})};
-    spec.outputs = {output("y", i32, {k_count})};
+    Spec spec = x_to_y(i32, k_count);
     spec.version = "1";
     const Callable callable = [](Recorder& r) {
         if (r.sizes("x")[0] > k_shapes) { // of which there is no entry

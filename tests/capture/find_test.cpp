@@ -9,10 +9,7 @@ class FindTest : public FacadeTest {
 protected:
     [[nodiscard]] Spec spec_of(std::int64_t count, const std::string& metadata = "") const
     {
-        Spec spec;
-        spec.inputs = {input("x", f32, {count})};
-        spec.outputs = {output("y", f32, {count})};
-        spec.code = {program};
+        Spec spec = x_to_y(f32, count, {program});
         spec.version = "1";
         spec.metadata = metadata;
         return spec;
@@ -146,7 +143,7 @@ TEST(PrepareRecordingTest, KnowsItsBackends)
         FAIL() << "no such backend";
     } catch (const Exception& exception) {
         EXPECT_EQ(exception.code(), ErrorCode::not_found);
-        EXPECT_THAT(exception.what(), testing::HasSubstr("opencl"));
+        EXPECT_THAT(exception.what(), HasSubstr("opencl"));
     }
 }
 

@@ -1,10 +1,8 @@
 // Hand-made captures of a device with flat addresses: what the classifier sees of CUDA.
 #pragma once
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "classify/classify.hpp"
+#include "expect_error.hpp"
 
 namespace warmgraph::test {
 
@@ -96,8 +94,7 @@ protected:
     void expect_refused(const testing::Matcher<std::string>& why) const
     {
         const auto result = classified();
-        ASSERT_FALSE(result);
-        EXPECT_EQ(result.error().code, ErrorCode::not_recordable);
+        ASSERT_TRUE(failed_with(result, ErrorCode::not_recordable));
         EXPECT_THAT(result.error().message, why);
     }
     static cachefmt::Slot slot(std::uint32_t region, std::uint32_t offset, std::int64_t addend)

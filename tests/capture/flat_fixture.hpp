@@ -4,17 +4,17 @@
 #include <cmath>
 #include <limits>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "device/device_impl.hpp"
 #include "device/recorder.hpp"
 #include "device/stream_impl.hpp"
+#include "expect_error.hpp"
 #include "flat_device.hpp"
 #include "warmgraph/capture/recording.hpp"
 #include "warmgraph/guards/call_guard.hpp"
 
 namespace warmgraph::test {
+
+using cachefmt::RegionKind;
 
 /// The number that so many roundings lead to.
 inline float roundings_above(float from, int count)
@@ -28,12 +28,12 @@ protected:
     static constexpr std::int32_t k_count = 64;
 
     /// A region of i32 elements with memory of its own, `offset` bytes into an allocation.
-    MemoryRef declare(const std::string& name, cachefmt::RegionKind kind, std::int32_t count, std::int32_t value,
+    MemoryRef declare(const std::string& name, RegionKind kind, std::int32_t count, std::int32_t value,
                       std::uint64_t offset = 0)
     {
         return declare_at(name, kind, make(count, value, offset));
     }
-    MemoryRef declare_at(const std::string& name, cachefmt::RegionKind kind, const MemoryRef& memory)
+    MemoryRef declare_at(const std::string& name, RegionKind kind, const MemoryRef& memory)
     {
         const auto count = static_cast<std::int32_t>(memory.size / 4);
         interface.regions.push_back({name, kind, DType::i32, {count}, {}});
@@ -50,7 +50,7 @@ protected:
         return memory;
     }
     /// Of page-locked memory.
-    MemoryRef declare_host(const std::string& name, cachefmt::RegionKind kind, std::int32_t value)
+    MemoryRef declare_host(const std::string& name, RegionKind kind, std::int32_t value)
     {
         const MemoryRef memory = *device->allocate_host(k_count * 4ULL);
         std::fill_n(memory.address.pointer<std::int32_t>(), k_count, value);
@@ -135,6 +135,13 @@ protected:
         replay::Bindings bindings{std::move(regions), frame.scalars};
         bindings.regions.resize(recording.entry.graph.regions.size());
         return recording.executable->launch(*stream, bindings);
+    }
+    /// Replayed on an x full of one number, it fills its y with another.
+    void expect_replay(Recording& recording, std::int32_t x, std::int32_t y)
+    {
+        const MemoryRef from = make(k_count, x), to = make(k_count, 0);
+        ASSERT_TRUE(succeeded(replay(recording, {from, to})));
+        EXPECT_EQ(read(to), all(y));
     }
 
     std::shared_ptr<FlatDevice> device = std::make_shared<FlatDevice>();

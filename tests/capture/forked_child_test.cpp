@@ -35,9 +35,7 @@ TEST(ForkedChild, ThatLeavesTheScopeOfACacheEnds)
     const CacheOptions options = cache_options("toy", dir.path() / "cache");
     const Device device{"fake:0"};
     auto cache = std::make_unique<Cache>(options);
-    Spec spec;
-    spec.inputs = {input("x", i32, {32})};
-    spec.outputs = {output("y", i32, {32})};
+    Spec spec = x_to_y(i32, 32);
     auto f = std::make_unique<Function>(
         cache->wrap("f", device, spec, [](Recorder& r) { r.stream().copy(r["y"], r["x"], 128); }));
     const Buffer x = device.upload<std::int32_t>(std::vector<std::int32_t>(32, 5)), y = device.allocate(128);

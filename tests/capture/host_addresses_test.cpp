@@ -6,11 +6,6 @@
 namespace warmgraph::test::host_addresses_test {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-
 constexpr std::uint64_t k_shift = 0x11240;
 constexpr std::uint64_t k_top = 0x7ffe'eda9'0000;
 

@@ -10,8 +10,6 @@
 namespace warmgraph::test::order_test {
 namespace {
 
-using testing::HasSubstr;
-
 constexpr const char* k_program = "kernel add_scalar(memory x, value amount, value n)\n"
                                   "kernel copy(memory to, memory from, value n)\n"
                                   "kernel noise(memory x, value n)\n";
@@ -78,9 +76,7 @@ protected:
     [[nodiscard]] CacheOptions options() const { return cache_options("order", dir.path() / "cache"); }
     [[nodiscard]] Spec spec() const
     {
-        Spec result;
-        result.inputs = {input("x", i32, {k_count})};
-        result.outputs = {output("y", i32, {k_count})};
+        Spec result = x_to_y(i32, k_count);
         result.states = {state("counter", *counter)};
         result.code = {*program};
         return result;
@@ -172,7 +168,7 @@ TEST_F(Order, NothingOfTheCallersChangesBetweenTheAnswerAndTheEnd)
     });
     ASSERT_EQ(call(f), Outcome::recorded) << f.report().reason;
     EXPECT_GE(seen.size(), 3U);
-    EXPECT_THAT(seen, testing::Each(all(1)));
+    EXPECT_THAT(seen, Each(all(1)));
 }
 
 TEST_F(Order, ScalarsAreProbedBeforeAnythingIsTried)

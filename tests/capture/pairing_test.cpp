@@ -5,10 +5,6 @@
 namespace warmgraph::test::pairing_test {
 namespace {
 
-using cachefmt::RegionKind;
-using testing::AllOf;
-using testing::HasSubstr;
-
 class Pairing : public AdoptionTest {
 protected:
     [[nodiscard]] Result<StoredCapture> written(const AdoptedCapture& capture)
@@ -50,13 +46,10 @@ private:
 TEST_F(Pairing, ProvesTheEntryAndNothingOfTheOtherProcessIsTouched)
 {
     const StoredCapture stored = written_and_gone(*second);
-    auto recording = paired(stored);
-    ASSERT_TRUE(recording) << recording.error().message;
+    auto recording = take(paired(stored));
     expect_untouched();
-    EXPECT_EQ(recording->entry.header.info.unproven, 0U);
-    const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
-    ASSERT_TRUE(replay(*recording, {x, y}));
-    EXPECT_EQ(read(y), all(42));
+    EXPECT_EQ(recording.entry.header.info.unproven, 0U);
+    expect_replay(recording, 40, 42);
 }
 
 TEST_F(Pairing, OtherCodeUnderTheSameNameIsRefused)
@@ -102,9 +95,8 @@ TEST_F(Pairing, OtherWorkOrOtherRegionsAreRefused)
 TEST_F(Pairing, ARegionThatStayedWhereItWasProvesNothing)
 {
     const auto same = captured({frame.memory[0], make(k_count, 0)}, make(k_count + 4, 0));
-    const auto stored = written(same->capture);
-    ASSERT_TRUE(stored) << stored.error().message;
-    expect_refused(paired(*stored), ErrorCode::not_recordable,
+    const auto stored = take(written(same->capture));
+    expect_refused(paired(stored), ErrorCode::not_recordable,
                    AllOf(HasSubstr("region 'x'"), HasSubstr("at the same place")));
 }
 
@@ -118,9 +110,8 @@ TEST_F(Pairing, AWordBesideARegionThatStayedIsRefused)
         one->graph.nodes[0].dependencies.clear();
         append(std::get<backends::RawKernel>(one->graph.nodes[0].work).params.emplace_back().value, before);
     }
-    const auto stored = written(same->capture);
-    ASSERT_TRUE(stored) << stored.error().message;
-    expect_refused(paired(*stored), ErrorCode::not_recordable,
+    const auto stored = take(written(same->capture));
+    expect_refused(paired(stored), ErrorCode::not_recordable,
                    AllOf(HasSubstr("near the region 'x'"), HasSubstr("both processes")));
 }
 
@@ -130,9 +121,8 @@ TEST_F(Pairing, APointerThatWentAsFarAsARegionAndLiesOutsideIsRefused)
     for (const std::uint64_t beyond : {std::uint64_t{4096}, std::uint64_t{1} << 33U}) {
         for (Captured* captured : {first.get(), second.get()})
             add_word(*captured, captured->capture.regions[0].address.flat() + beyond);
-        const auto stored = written(second->capture);
-        ASSERT_TRUE(stored) << stored.error().message;
-        expect_refused(paired(*stored), ErrorCode::not_recordable,
+        const auto stored = take(written(second->capture));
+        expect_refused(paired(stored), ErrorCode::not_recordable,
                        AllOf(HasSubstr("parameter 3 byte 0"), HasSubstr("went as far as 'x'")));
         for (Captured* captured : {first.get(), second.get()})
             std::get<backends::RawKernel>(captured->graph.nodes[1].work).params.pop_back();
@@ -156,9 +146,8 @@ TEST_F(Pairing, AWordThatNobodyFollowsIsAnUnusedOne)
 {
     add_word(*first, 0x1234'5678'9abc'def0);
     add_word(*second, 0x7777'5555'3333'1111);
-    const auto recording = paired(written_and_gone(*second));
-    ASSERT_TRUE(recording) << recording.error().message;
-    EXPECT_EQ(recording->entry.header.info.unused_words, 1U);
+    const auto recording = take(paired(written_and_gone(*second)));
+    EXPECT_EQ(recording.entry.header.info.unused_words, 1U);
 }
 
 /// Such words differ between processes, and stay within one.
@@ -215,23 +204,19 @@ protected:
     void expect_start()
     {
         capture("add_two");
-        const auto stored = written(second->capture);
-        ASSERT_TRUE(stored) << stored.error().message;
-        auto recording = paired(*stored);
-        ASSERT_TRUE(recording) << recording.error().message;
+        const auto stored = take(written(second->capture));
+        auto recording = take(paired(stored));
         const MemoryRef weight = make(k_large, 10), bias = make(count, 5), y = make(count, 0);
-        ASSERT_TRUE(replay(*recording, {weight, bias, y}));
+        ASSERT_TRUE(replay(recording, {weight, bias, y}));
         EXPECT_EQ(read(y), std::vector<std::int32_t>(static_cast<std::size_t>(count), 15));
     }
     /// It would sum whatever lies between the two: canaries, in the trial.
     void expect_end_refused()
     {
         capture("add_up");
-        const auto stored = written(second->capture);
-        ASSERT_TRUE(stored) << stored.error().message;
-        const auto refused = paired(*stored);
-        ASSERT_FALSE(refused);
-        EXPECT_EQ(refused.error().code, ErrorCode::verification_failed) << refused.error().message;
+        const auto stored = take(written(second->capture));
+        const auto refused = paired(stored);
+        ASSERT_TRUE(failed_with(refused, ErrorCode::verification_failed));
     }
     std::int32_t count; ///< of the bias
     std::vector<MemoryRef> other;
@@ -254,21 +239,17 @@ TEST_F(SideBySideWithAShortBias, TheEndOfTheFirstIsFoundOutAndRefused) { expect_
 TEST_F(SideBySide, WhatCannotBePutApartIsRefused)
 {
     capture("add_two");
-    const auto stored = written(second->capture);
-    ASSERT_TRUE(stored) << stored.error().message;
+    const auto stored = take(written(second->capture));
     device->free = 16'000; // no room for copies of what is only read
-    const auto refused = paired(*stored);
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, ErrorCode::not_recordable);
+    const auto refused = paired(stored);
+    ASSERT_TRUE(failed_with(refused, ErrorCode::not_recordable));
     EXPECT_THAT(refused.error().message, AllOf(HasSubstr("'weight'"), HasSubstr("'bias'"), HasSubstr("nothing tells")));
 }
 
 TEST_F(SideBySide, TwoCapturesOfOneProcessThatMovedTogetherAreStillRefused)
 {
     capture("add_two");
-    const auto refused = adopted(first->capture, &second->capture);
-    ASSERT_FALSE(refused);
-    EXPECT_THAT(refused.error().message, HasSubstr("nothing tells which"));
+    EXPECT_THAT(message_of(adopted(first->capture, &second->capture)), HasSubstr("nothing tells which"));
 }
 
 } // namespace

@@ -1,8 +1,7 @@
 // What a first call will do, from values alone: no device, no file.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "call/plan.hpp"
+#include "matchers.hpp"
 
 namespace warmgraph::test::plan_test {
 namespace {
@@ -10,10 +9,6 @@ namespace {
 using cachefmt::EntryHeader;
 using cachefmt::EntryKind;
 using cachefmt::Role;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
 using Action = Plan::Action;
 
 class PlanTest : public testing::Test {

@@ -36,10 +36,7 @@ protected:
             Device device{"opencl"};
             const Program program = device.program("small", k_small_kernels);
             Cache cache{options};
-            Spec spec;
-            spec.inputs = {input("x", f32, {64})};
-            spec.outputs = {output("y", f32, {64})};
-            spec.code = {program};
+            Spec spec = x_to_y(f32, 64, {program});
             Function f = cache.wrap("f", device, spec, [&](Recorder& r) {
                 if (startup_pipe >= 0) {
                     [[maybe_unused]] const auto written = ::write(startup_pipe, "r", 1); // recording has begun

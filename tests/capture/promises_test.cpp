@@ -9,9 +9,6 @@
 namespace warmgraph::test::promises_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-
 class Promises : public DevicePromise {};
 
 TEST_F(Promises, WorkThatAdvancesUndeclaredMemoryAdvancesItOncePerCall)
@@ -79,7 +76,7 @@ TEST_F(Promises, ARingThatIsKeptOnTheHostGivesItsFirstCallTheNativeResult)
             });
             for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y, &ring[0], &ring[1], &ring[2]});
         },
-        testing::Not(testing::IsEmpty()), Compared::first_call);
+        Not(IsEmpty()), Compared::first_call);
 }
 
 TEST_F(Promises, AnOffsetThatIsKeptOnTheHostGivesItsFirstCallTheNativeResult)
@@ -96,7 +93,7 @@ TEST_F(Promises, AnOffsetThatIsKeptOnTheHostGivesItsFirstCallTheNativeResult)
                 });
                 for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y});
             },
-            testing::Not(testing::IsEmpty()), Compared::first_call);
+            Not(IsEmpty()), Compared::first_call);
 }
 
 TEST_F(Promises, AConditionThatOnlySomeValuesMeetIsNoConstant)
@@ -163,7 +160,7 @@ TEST_F(Promises, WhatWasRecordedInPlaceIsNotReplayedWhereTensorsOverlapOtherwise
                 call(seen, f, {{"x", MemoryRef{start, k_bytes}}, {"y", MemoryRef{start + behind, k_bytes}}}, {&memory});
         },
         ElementsAre("recorded", "replayed", "recorded", "replayed", "replayed"));
-    EXPECT_THAT(later.outcomes, testing::Each("replayed"));
+    EXPECT_THAT(later.outcomes, Each("replayed"));
 }
 
 TEST_F(Promises, AnEnvironmentVariableIsReadAtEveryCall)
@@ -186,7 +183,7 @@ TEST_F(Promises, AnEnvironmentVariableIsReadAtEveryCall)
     };
     const Seen later =
         expect_native(scene("ababb"), ElementsAre("recorded", "recorded", "replayed", "replayed", "replayed"));
-    EXPECT_THAT(later.outcomes, testing::Each("replayed"));
+    EXPECT_THAT(later.outcomes, Each("replayed"));
     for (const std::string mode : {"a", "b"}) // another process, with one mode alone
         expect_native(scene(mode), ElementsAre("replayed"));
     expect_native(scene("cab"), ElementsAre("recorded", "replayed", "replayed"));
@@ -203,7 +200,7 @@ TEST_F(Promises, AProgramThatTheSpecDoesNotNameIsRefused)
             Function f = cache.wrap("unnamed", device, declared, [&](Recorder& r) { copy(r, r["y"], r["x"]); });
             for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y});
         },
-        testing::AllOf(HasSubstr("'promises'"), HasSubstr("not in Spec::code")));
+        AllOf(HasSubstr("'promises'"), HasSubstr("not in Spec::code: add it")));
 }
 
 #if !defined(WARMGRAPH_PROMISES_ON_CUDA) || !defined(WARMGRAPH_FAKE_CUDA) // the fake's compiler reads no headers
@@ -237,7 +234,7 @@ protected:
         write(changed, "#define FACTOR 3\n");
         expect_native(scene, recorded);
         write(changed, "#define FACTOR 2\n");
-        expect_native(scene, testing::Each("replayed"));
+        expect_native(scene, Each("replayed"));
     }
     std::filesystem::path folder = dir.path() / "headers";
 };

@@ -10,14 +10,13 @@ class RecordingTest : public FlatFunction {
 protected:
     RecordingTest()
     {
-        x = declare("x", cachefmt::RegionKind::input, k_count, 5);
-        y = declare("y", cachefmt::RegionKind::output, k_count, 0);
+        x = declare("x", RegionKind::input, k_count, 5);
+        y = declare("y", RegionKind::output, k_count, 0);
     }
     void expect_refused(const Callable& callable, const testing::Matcher<std::string>& why)
     {
         const auto refused = recorded(callable);
-        ASSERT_FALSE(refused);
-        EXPECT_EQ(refused.error().code, ErrorCode::not_recordable);
+        ASSERT_TRUE(failed_with(refused, ErrorCode::not_recordable));
         EXPECT_THAT(refused.error().message, why);
     }
     Callable add = [this](Recorder& r) { launch(r, kernel("add", {r["y"], r["x"]}, k_count)); };

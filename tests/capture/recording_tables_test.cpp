@@ -4,10 +4,6 @@
 namespace warmgraph::test::recording_tables_test {
 namespace {
 
-using cachefmt::RegionKind;
-using testing::AllOf;
-using testing::HasSubstr;
-
 class TableTest : public RecordingTest {
 protected:
     TableTest() { table = declare("table", RegionKind::input, k_count, 0); }

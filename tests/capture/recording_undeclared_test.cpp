@@ -4,10 +4,6 @@
 namespace warmgraph::test::recording_undeclared_test {
 namespace {
 
-using cachefmt::RegionKind;
-using testing::AllOf;
-using testing::HasSubstr;
-
 class UndeclaredRecording : public RecordingTest {
 protected:
     UndeclaredRecording() { record_options.keeps_undeclared = true; }
@@ -18,16 +14,13 @@ protected:
 
 TEST_F(UndeclaredRecording, IsKeptAsAConstantWhereTheCallerSaysSo)
 {
-    auto recording = recorded(add_table);
-    ASSERT_TRUE(recording) << recording.error().message;
+    auto recording = take(recorded(add_table));
     EXPECT_EQ(read(y), all(31)) << "the answer";
-    const auto& region = recording->entry.graph.regions.back();
+    const auto& region = recording.entry.graph.regions.back();
     EXPECT_EQ(region.kind, RegionKind::constant);
     EXPECT_EQ(region.size, table.size);
     std::fill_n(table.address.pointer<std::int32_t>(), k_count, -1); // the library's is gone
-    const MemoryRef other_x = make(k_count, 40), other_y = make(k_count, 0);
-    ASSERT_TRUE(replay(*recording, {other_x, other_y}));
-    EXPECT_EQ(read(other_y), all(31));
+    expect_replay(recording, 40, 31);
 }
 
 TEST_F(UndeclaredRecording, IsRefusedWhereHeDoesNot)
@@ -54,10 +47,7 @@ TEST_F(UndeclaredRecording, ThatIsWrittenIsAnErrorThatTellsOfIt)
         launch(r, kernel("add", {table.address, table.address}, k_count));
         launch(r, kernel("add", {r["y"], table.address}, k_count));
     };
-    const auto refused = recorded(count);
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, ErrorCode::partly_launched);
-    EXPECT_THAT(refused.error().message, HasSubstr("changes the constant 'constant 0'"));
+    EXPECT_TRUE(failed_with(recorded(count), ErrorCode::partly_launched, "changes the constant 'constant 0'"));
     EXPECT_EQ(read(y), all(32)) << "the answer";
 }
 

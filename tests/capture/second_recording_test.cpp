@@ -16,7 +16,6 @@ namespace {
 using cachefmt::Entry;
 using cachefmt::KernelNode;
 using cachefmt::RegionKind;
-using testing::HasSubstr;
 
 constexpr std::int32_t k_values = 32;
 constexpr std::uint64_t k_bytes = k_values * 4;
@@ -34,10 +33,7 @@ protected:
     {
         const Device device{"fake:0"};
         const Program program = device.program("small", "kernel add_scalar(memory x, value amount, value n)\n");
-        Spec spec;
-        spec.inputs = {input("x", i32, {k_values})};
-        spec.outputs = {output("y", i32, {k_values})};
-        spec.code = {program};
+        Spec spec = x_to_y(i32, k_values, {program});
         const Buffer x = device.upload<std::int32_t>(std::vector<std::int32_t>(k_values, 5)),
                      y = device.allocate(k_bytes);
         Cache cache{options(policy)};

@@ -89,7 +89,7 @@ TEST_F(Semaphores, FaultsOfTheDriverNeitherLoseNorRepeatASignal)
             // The function's own failure, in its answer, passes through; whether it had signalled is its business.
             ASSERT_FALSE(replays && (answer.thrown || answer.thrown_second));
             if (answer.thrown_second) {
-                ASSERT_THAT(answer.shown, testing::AnyOf(11U, 12U));
+                ASSERT_THAT(answer.shown, AnyOf(11U, 12U));
             } else {
                 ASSERT_EQ(answer.shown, 12U);
             }

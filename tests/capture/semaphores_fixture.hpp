@@ -32,9 +32,7 @@ protected:
     }
     [[nodiscard]] static Spec spec_of(const Program& program, const Channel& channel)
     {
-        Spec spec;
-        spec.inputs = {input("x", i32, {k_semaphore_count})};
-        spec.outputs = {output("y", i32, {k_semaphore_count})};
+        Spec spec = x_to_y(i32, k_semaphore_count);
         spec.scalars = {scalar("frame", u64, 0, 1'000'000)};
         spec.code = {program};
         spec.version = "1"; // for Cache::load

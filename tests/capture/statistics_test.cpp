@@ -13,10 +13,7 @@ class StatisticsTest : public FacadeTest {
 protected:
     [[nodiscard]] Function add_one(Cache& cache) const
     {
-        Spec spec;
-        spec.inputs = {input("x", f32, {k_count})};
-        spec.outputs = {output("y", f32, {k_count})};
-        spec.code = {program};
+        Spec spec = x_to_y(f32, k_count, {program});
         spec.version = "1";
         return cache.wrap("f", device, spec, [this](Recorder& r) {
             r.stream().launch(program, "add_one", {.grid = {k_count / 16}, .block = {16}}, r["x"], r["y"]);

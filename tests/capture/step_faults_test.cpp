@@ -52,9 +52,7 @@ protected:
         };
         const Buffer x = filled(5), y = filled(-1), counter = filled(0), weight = filled(3);
         Cache cache{options};
-        Spec spec;
-        spec.inputs = {input("x", i32, {k_count})};
-        spec.outputs = {output("y", i32, {k_count})};
+        Spec spec = x_to_y(i32, k_count);
         spec.states = {state("counter", counter), weights("weight", weight)};
         spec.scalars = {scalar("amount", i32, 0, 5)};
         spec.code = {program};

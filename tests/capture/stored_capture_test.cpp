@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "expect_error.hpp"
 #include "sample_capture.hpp"
 
 namespace warmgraph::test::stored_capture_test {
@@ -9,9 +10,8 @@ namespace {
 
 TEST(StoredCapture, IsReadAsItWasWritten)
 {
-    const auto read = decode_capture(encode(sample_capture()));
-    ASSERT_TRUE(read) << read.error().message;
-    EXPECT_EQ(*read, sample_capture());
+    const auto read = take(decode_capture(encode(sample_capture())));
+    EXPECT_EQ(read, sample_capture());
 }
 
 TEST(StoredCapture, DamageToAnyByteIsRefused)
@@ -20,9 +20,8 @@ TEST(StoredCapture, DamageToAnyByteIsRefused)
     for (std::size_t i = 0; i < file.size(); ++i) {
         Bytes damaged = file;
         damaged[i] ^= std::byte{1};
-        const auto read = decode_capture(damaged);
-        ASSERT_FALSE(read) << "byte " << i;
-        EXPECT_EQ(read.error().code, i >= 8 && i < 12 ? ErrorCode::stale : ErrorCode::corrupt) << "byte " << i;
+        EXPECT_TRUE(failed_with(decode_capture(damaged), i >= 8 && i < 12 ? ErrorCode::stale : ErrorCode::corrupt))
+            << "byte " << i;
     }
     for (std::size_t size = 0; size < file.size(); ++size)
         EXPECT_FALSE(decode_capture(ByteView{file}.first(size))) << size << " bytes";
@@ -32,10 +31,7 @@ TEST(StoredCapture, OfANewerFormatIsStale)
 {
     Bytes file = encode(sample_capture());
     file[8] = std::byte{2};
-    const auto read = decode_capture(file);
-    ASSERT_FALSE(read);
-    EXPECT_EQ(read.error().code, ErrorCode::stale);
-    EXPECT_THAT(read.error().message, testing::HasSubstr("format 2, expected 1"));
+    EXPECT_TRUE(failed_with(decode_capture(file), ErrorCode::stale, "format 2, expected 1"));
 }
 
 /// Whoever can write the file can seal it, so no count in it is believed. What is accepted can be written again.
@@ -53,9 +49,8 @@ TEST(StoredCapture, ThatLiesIsRefusedOrMeansSomething)
                 ++refused;
                 continue;
             }
-            const auto again = decode_capture(encode(*read));
-            ASSERT_TRUE(again) << again.error().message;
-            EXPECT_EQ(*again, *read);
+            const auto again = take(decode_capture(encode(*read)));
+            EXPECT_EQ(again, *read);
         }
     }
     EXPECT_GT(refused, 100U);

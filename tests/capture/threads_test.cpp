@@ -39,8 +39,7 @@ TEST_F(Threads, ConcurrentFirstCallsRecordOnce)
     EXPECT_EQ(wrong, 0);
     EXPECT_EQ(cache.statistics().recordings, 1U);
     EXPECT_EQ(cache.statistics().misses, 1U) << "theirs is that of the call that records";
-    const Buffer x = floats(0), y = device.allocate(k_count * 4);
-    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::replayed);
+    EXPECT_EQ(f({{"x", m_x}, {"y", m_y}}), Outcome::replayed);
 }
 
 TEST_F(Threads, DifferentFunctionsOfOneCacheRecordSideBySide)

@@ -182,9 +182,7 @@ protected:
     [[nodiscard]] Function function_of(const Start& start, const Device& device, Cache& cache,
                                        BucketRule rule = BucketRule::fixed) const
     {
-        Spec spec;
-        spec.inputs = {input("x", start.dtype, {k_declared})};
-        spec.outputs = {output("y", start.dtype, {k_declared})};
+        Spec spec = x_to_y(start.dtype, k_declared);
         spec.version = start.version;
         spec.config = start.config;
         spec.environment = {k_variable};
@@ -352,7 +350,7 @@ void expect_cell(const char* kind, const Cell& found, const Cell& expected)
     ASSERT_EQ(found.is == Cell::Is::hit, expected.is == Cell::Is::hit)
         << "it is the other way round; " << testing::PrintToString(found.facts) << " " << found.words;
     EXPECT_THAT(found.facts, testing::UnorderedElementsAreArray(expected.facts)) << "all that differs, and no more";
-    EXPECT_THAT(found.words, testing::HasSubstr(expected.words));
+    EXPECT_THAT(found.words, HasSubstr(expected.words));
 }
 
 TEST_P(WhatInvalidates, ExactlyWhatDependsOnIt)

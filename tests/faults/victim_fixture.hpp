@@ -117,9 +117,8 @@ protected:
     {
         const auto store = LocalStore::open(m_root, {.access = store::StoreMode::read_only});
         if (!store) return; // no folder yet
-        const auto damages = (*store)->check();
-        ASSERT_TRUE(succeeded(damages));
-        for (const auto& damage : *damages) {
+        const auto damages = take((*store)->check());
+        for (const auto& damage : damages) {
             const std::string name = damage.path.filename().string();
             EXPECT_TRUE(name.starts_with(".tmp-") || name.starts_with(".loading-"))
                 << damage.path << ": " << damage.error.message;
@@ -132,9 +131,8 @@ protected:
         EXPECT_EQ(next.status, 0) << next.errors;
         EXPECT_FALSE(next.says("eager")) << next.output << next.errors;
         EXPECT_TRUE(temporaries().empty()) << temporaries().front();
-        const auto damages = open({.access = store::StoreMode::read_only})->check();
-        ASSERT_TRUE(succeeded(damages));
-        for (const auto& damage : *damages) ADD_FAILURE() << damage.path << ": " << damage.error.message;
+        const auto damages = take(open({.access = store::StoreMode::read_only})->check());
+        for (const auto& damage : damages) ADD_FAILURE() << damage.path << ": " << damage.error.message;
         const Ended last = run("read_only");
         EXPECT_TRUE(last.says("replayed replayed")) << last.output << last.errors;
     }

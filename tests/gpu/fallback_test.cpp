@@ -1,8 +1,6 @@
 // G1 on the device itself: what the driver refuses costs the cache, never the caller's result.
 #include <algorithm>
 
-#include <gmock/gmock.h>
-
 #include "cache_options.hpp"
 #include "native.hpp"
 #include "temp_dir.hpp"
@@ -142,8 +140,7 @@ TEST_F(Fallback, NoMemoryToInstantiateRunsTheFunction)
         const Outcome outcome = f({});
         EXPECT_EQ(result(), std::vector<float>(k_count, 2.0F * k_nodes));
         EXPECT_EQ(outcome, Outcome::refused);
-        EXPECT_THAT(f.report().reason,
-                    testing::AnyOf(testing::HasSubstr("OUT_OF_MEMORY"), testing::HasSubstr("half of what is free")));
+        EXPECT_THAT(f.report().reason, AnyOf(HasSubstr("OUT_OF_MEMORY"), HasSubstr("half of what is free")));
         EXPECT_EQ(cache.statistics().cache_faults, 1U);
     }
     f({});

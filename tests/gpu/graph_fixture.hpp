@@ -6,8 +6,6 @@
 #include <numeric>
 #include <vector>
 
-#include <gtest/gtest.h>
-
 #include "code/module.hpp"
 #include "device/backend.hpp"
 #include "device/memory.hpp"
@@ -55,13 +53,6 @@ extern "C" __global__ void second_of_pair(int* y, int n) {
     if (i < n) y[i] *= 2;
 }
 )";
-
-template <class T>
-T take(Result<T> result)
-{
-    if (!result) throw std::runtime_error(result.error().message);
-    return std::move(*result);
-}
 
 /// One for the process: a context costs 0.2 s.
 class Gpu {
@@ -140,7 +131,7 @@ protected:
         m_memory.push_back(address);
         return address;
     }
-    [[nodiscard]] CUfunction function(const char* name) const { return take(gpu.module->function(name)); }
+    [[nodiscard]] CUfunction function(const char* name) const { return take(gpu.module->info(name))->function; }
 
     NativeGraph graph() const
     {

@@ -6,8 +6,6 @@
 #include <fstream>
 #include <iterator>
 
-#include <gtest/gtest.h>
-
 #include "case.hpp"
 #include "lacking.hpp"
 #include "memcheck.hpp"

@@ -47,13 +47,6 @@ extern "C" __global__ void choose(int* y)
 )";
 constexpr std::size_t k_threads = 64;
 
-template <class T>
-T take(Result<T> result)
-{
-    if (!result) throw std::runtime_error(result.error().message);
-    return std::move(*result);
-}
-
 class Images : public testing::Test {
 protected:
     // Before anything else loads device code in this process.
@@ -93,7 +86,7 @@ TEST_F(Images, ACutImageLoadsAndGivesTheSameResult)
     for (const std::string kernel : {"fill", "reversed", "choose"}) {
         const Bytes cut = take(whole->image_of(std::array{kernel}));
         EXPECT_LT(cut.size(), all.size()) << kernel;
-        EXPECT_THAT(take(cuda::kernels_of(cut)), testing::ElementsAre(kernel));
+        EXPECT_THAT(take(cuda::kernels_of(cut)), ElementsAre(kernel));
         auto loaded = s_device->load(cut);
         ASSERT_TRUE(succeeded(loaded)) << kernel;
         EXPECT_EQ(run(**loaded, kernel), run(*whole, kernel)) << kernel;
@@ -111,7 +104,7 @@ TEST_F(Images, ACutImageKeepsItsVariables)
     const cachefmt::ModuleVariable changed{"c_factor", Bytes(bytes.begin(), bytes.end())};
     ASSERT_TRUE(succeeded(cut->write_variables(std::span(&changed, 1))));
     EXPECT_EQ(run(*cut, "fill")[2], 2 * 9 + 3);
-    EXPECT_THAT(take(cut->changed_variables()), testing::ElementsAre(changed));
+    EXPECT_THAT(take(cut->changed_variables()), ElementsAre(changed));
 }
 
 TEST_F(Images, OfModulesWithEqualKernelNamesAreToldApart)
@@ -213,7 +206,7 @@ TEST_F(Images, OfAProductOfCublasAreCutAndRun)
         if (kernel == nullptr) continue;
         const Bytes whole = take(kernel->module->image());
         const Bytes cut = take(kernel->module->image_of(std::array{kernel->kernel}));
-        EXPECT_THAT(take(cuda::kernels_of(cut)), testing::ElementsAre(kernel->kernel));
+        EXPECT_THAT(take(cuda::kernels_of(cut)), ElementsAre(kernel->kernel));
         RecordProperty("whole_bytes", static_cast<int>(whole.size()));
         RecordProperty("cut_bytes", static_cast<int>(cut.size()));
         EXPECT_TRUE(cut.size() < whole.size() || take(cuda::kernels_of(whole)).size() == 1) << kernel->kernel;

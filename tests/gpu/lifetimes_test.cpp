@@ -3,8 +3,6 @@
 #include <fstream>
 #include <thread>
 
-#include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include "cache_options.hpp"
@@ -207,10 +205,7 @@ extern "C" __global__ void slow(const float* x, float* y) {
     y[blockIdx.x * blockDim.x + threadIdx.x] = x[blockIdx.x * blockDim.x + threadIdx.x] + 1;
 })");
     Cache cache{options()};
-    Spec spec;
-    spec.inputs = {input("x", f32, {k_count})};
-    spec.outputs = {output("y", f32, {k_count})};
-    spec.code = {slow};
+    Spec spec = x_to_y(f32, k_count, {slow});
     Function f = cache.wrap("rows", device, spec, [&](Recorder& r) {
         const Address scratch = r.alloc("scratch", k_count * 4);
         r.stream().launch(slow, "slow", {.grid = {10, 1, 1}, .block = {100, 1, 1}}, r["x"], scratch);

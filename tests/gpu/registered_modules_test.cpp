@@ -1,6 +1,4 @@
 // Modules that the process loaded itself: replays run them, so that what the host writes into their variables is seen.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "cache_options.hpp"
 #include "native.hpp"
@@ -42,9 +40,7 @@ protected:
     }
     [[nodiscard]] static Spec spec()
     {
-        Spec result;
-        result.inputs = {input("x", f32, {k_count})};
-        result.outputs = {output("y", f32, {k_count})};
+        Spec result = x_to_y(f32, k_count);
         result.version = "1";
         return result;
     }
@@ -56,7 +52,7 @@ protected:
         EXPECT_EQ(to_string(outcome), to_string(expected)) << function.report().reason;
         device.synchronize();
         const auto values = y.read<float>();
-        EXPECT_THAT(values, testing::Each(values.front()));
+        EXPECT_THAT(values, Each(values.front()));
         return values.front();
     }
     [[nodiscard]] Function wrap(Cache& cache) const
@@ -92,7 +88,7 @@ TEST_F(RegisteredModules, AreRecordedWheneverTheyWereLoadedAndReplaysSeeWhatTheH
         Cache cache{options(policy)};
         Function function = wrap(cache);
         EXPECT_EQ(call(function, Outcome::refused), 21) << "never the recorded 13";
-        EXPECT_THAT(function.report().reason, testing::HasSubstr("the module variable 'factor' holds something else"));
+        EXPECT_THAT(function.report().reason, HasSubstr("the module variable 'factor' holds something else"));
     }
     write("factor", 2.0F);
     write("offset", 7);

@@ -4,10 +4,8 @@
 #include <numeric>
 #include <thread>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "cache_options.hpp"
+#include "expect_error.hpp"
 #include "lacking.hpp"
 #include "native.hpp"
 #include "temp_dir.hpp"
@@ -18,7 +16,6 @@ namespace warmgraph::test::semaphores_test {
 namespace {
 
 using std::int32_t;
-using testing::HasSubstr;
 
 constexpr const char* k_kernels = R"(
 extern "C" __global__ void add(const int* x, int* y, int n, int more) {
@@ -28,13 +25,6 @@ extern "C" __global__ void add(const int* x, int* y, int n, int more) {
 constexpr int32_t k_count = 1000;
 constexpr std::uint64_t k_bytes = k_count * 4;
 constexpr Launch k_launch{.grid = {8, 1, 1}, .block = {128, 1, 1}};
-
-template <class T>
-T take(Result<T> result)
-{
-    if (!result) throw std::runtime_error(result.error().message);
-    return std::move(*result);
-}
 
 std::array<std::byte, 16> identity_of_device()
 {
@@ -68,10 +58,7 @@ public:
     }
     [[nodiscard]] CUexternalSemaphore handle() const noexcept { return m_handle; }
     [[nodiscard]] std::uint64_t value() const { return take(m_timeline->value()); }
-    void signal(std::uint64_t value)
-    {
-        if (auto done = m_timeline->signal(value); !done) throw std::runtime_error(done.error().message);
-    }
+    void signal(std::uint64_t value) { take(m_timeline->signal(value)); }
     /// What a library or an application enqueues.
     void enqueue_wait(std::uint64_t value, void* stream) const
     {
@@ -106,9 +93,7 @@ protected:
     [[nodiscard]] CacheOptions options() const { return cache_options("semaphores", dir.path() / "cache"); }
     [[nodiscard]] Spec spec(const Shared& ready, const Shared& shown) const
     {
-        Spec result;
-        result.inputs = {input("x", i32, {k_count})};
-        result.outputs = {output("y", i32, {k_count})};
+        Spec result = x_to_y(i32, k_count);
         result.scalars = {scalar("frame", u64, 0, 1'000'000)};
         result.version = "1";
         result.code = {program};

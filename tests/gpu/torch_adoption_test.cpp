@@ -6,8 +6,6 @@
 #include <iterator>
 #include <map>
 
-#include <gtest/gtest.h>
-
 #include "cache_options.hpp"
 #include "lacking.hpp"
 #include "temp_dir.hpp"

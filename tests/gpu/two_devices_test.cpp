@@ -69,13 +69,7 @@ struct Place {
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
 
-    [[nodiscard]] static Spec spec()
-    {
-        Spec spec;
-        spec.inputs = {input("x", f32, {k_count})};
-        spec.outputs = {output("y", f32, {k_count})};
-        return spec;
-    }
+    [[nodiscard]] static Spec spec() { return x_to_y(f32, k_count); }
     [[nodiscard]] Function wrap(Cache& cache)
     {
         Spec declared = spec();
@@ -195,7 +189,7 @@ TEST_F(TwoDevices, RecordAndReplayByTurnsInOneThreadWhoseContextStays)
         }
     }
     make_current(before);
-    for (std::size_t at = 0; at < 2; ++at) EXPECT_THAT(places[at]->seen, testing::Each(primary[at])) << at;
+    for (std::size_t at = 0; at < 2; ++at) EXPECT_THAT(places[at]->seen, Each(primary[at])) << at;
 }
 
 /// The name is a guard of every tensor, which another process may give to another device.
@@ -208,12 +202,10 @@ TEST_F(TwoDevices, AnEntryOfOneIsAMissOnTheOtherAndAHitWhereThatHasItsName)
         Function add = places[1]->wrap(strict);
         places[1]->call(add, 5);
     });
-    ASSERT_TRUE(thrown);
-    EXPECT_EQ(thrown->code(), ErrorCode::miss_forbidden);
-    EXPECT_THAT(thrown->what(), testing::HasSubstr("input x: device cuda:0 recorded, cuda:1 now"));
+    EXPECT_TRUE(failed_with(thrown, ErrorCode::miss_forbidden, "input x: device cuda:0 recorded, cuda:1 now"));
     const Answer other = ask_process(dir.path(), "cuda:1");
     EXPECT_EQ(other.outcome, "recorded");
-    EXPECT_THAT(other.reason, testing::HasSubstr("input x: device cuda:0 recorded, cuda:1 now"));
+    EXPECT_THAT(other.reason, HasSubstr("input x: device cuda:0 recorded, cuda:1 now"));
     for (const char* device : {"cuda:0", "cuda:1"}) EXPECT_EQ(ask_process(dir.path(), device).outcome, "replayed");
 }
 
@@ -296,7 +288,7 @@ TEST_F(TwoContexts, RecordingAndReplayingGoOnInThePrimaryOneAndTheCallersStays)
         }
     }
     EXPECT_FALSE(place.seen.empty());
-    EXPECT_THAT(place.seen, testing::Each(primary_context(0)));
+    EXPECT_THAT(place.seen, Each(primary_context(0)));
 }
 
 TEST_F(TwoContexts, AKernelThatWasCapturedInTheOtherIsNotAdopted)
@@ -324,10 +316,9 @@ TEST_F(TwoContexts, AKernelThatWasCapturedInTheOtherIsNotAdopted)
     const auto thrown = thrown_by([&] { (void)cache.adopt("add", place.device, spec, {.first = capture}); });
     EXPECT_EQ(current(), other.get());
     native.check(driver.cuGraphDestroy(graph), "cuGraphDestroy");
-    ASSERT_TRUE(thrown);
-    EXPECT_EQ(thrown->code(), ErrorCode::not_recordable);
-    EXPECT_THAT(thrown->what(), testing::AllOf(testing::HasSubstr("kernel 'add'"),
-                                               testing::HasSubstr("another context than the device's primary one")));
+    ASSERT_TRUE(failed_with(thrown, ErrorCode::not_recordable));
+    EXPECT_THAT(thrown->what(),
+                AllOf(HasSubstr("kernel 'add'"), HasSubstr("another context than the device's primary one")));
 }
 
 } // namespace

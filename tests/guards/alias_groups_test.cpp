@@ -1,11 +1,8 @@
-#include <gmock/gmock.h>
-
+#include "matchers.hpp"
 #include "warmgraph/guards/call_guard.hpp"
 
 namespace warmgraph::guards::alias_groups_test {
 namespace {
-
-using ::testing::ElementsAre;
 
 TensorArg bytes_at(std::uint64_t base, std::uint64_t offset, std::int64_t count)
 {
@@ -46,7 +43,7 @@ TEST(AliasGroups, IgnoreTensorsWithoutElements)
     EXPECT_THAT(groups({bytes_at(1, 8, 0), bytes_at(1, 0, 64), bytes_at(1, 8, 0), bytes_at(1, 8, 4)}),
                 ElementsAre(0, 1, 2, 1));
 }
-TEST(AliasGroups, OfNothingAreNothing) { EXPECT_THAT(groups({}), ::testing::IsEmpty()); }
+TEST(AliasGroups, OfNothingAreNothing) { EXPECT_THAT(groups({}), IsEmpty()); }
 TEST(AliasGroups, OfTheSameRangeFollowTheFirst)
 {
     EXPECT_THAT(groups({bytes_at(1, 4, 4), bytes_at(1, 4, 4)}), ElementsAre(0, 0));

@@ -1,16 +1,12 @@
 // What all entries of a machine share, and whether it is the same here.
 #include <algorithm>
 
-#include <gmock/gmock.h>
-
+#include "matchers.hpp"
 #include "warmgraph/cachefmt/fact_names.hpp"
 #include "warmgraph/guards/environment.hpp"
 
 namespace warmgraph::guards::environment_test {
 namespace {
-
-using testing::ElementsAre;
-using testing::IsEmpty;
 
 std::vector<Fact> facts_of_machine()
 {

@@ -1,7 +1,6 @@
 #include <algorithm>
 
-#include <gmock/gmock.h>
-
+#include "matchers.hpp"
 #include "sample_guards.hpp"
 #include "warmgraph/guards/call_guard.hpp"
 
@@ -10,9 +9,6 @@ namespace {
 
 using test::Mutation;
 using test::sample_guards;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 std::vector<std::string> names(const std::vector<Mismatch>& mismatches)
 {
@@ -31,7 +27,7 @@ TEST(Evaluate, NamesEveryChangeMadeAlone)
         mutation.apply(now);
         EXPECT_THAT(names(evaluate(recorded, now)), ElementsAre(mutation.fact));
         EXPECT_THAT(names(evaluate(now, recorded)),
-                    ::testing::Contains(mutation.fact).Times(mutation.fact.ends_with("alignment") ? 0 : 1));
+                    Contains(mutation.fact).Times(mutation.fact.ends_with("alignment") ? 0 : 1));
     }
 }
 
@@ -54,7 +50,7 @@ TEST(Evaluate, NamesBothOfEveryPairOfChanges)
             const bool in_order = first.fact > second.fact;
             (in_order ? first : second).apply(now);
             (in_order ? second : first).apply(now);
-            EXPECT_THAT(names(evaluate(recorded, now)), ::testing::UnorderedElementsAre(first.fact, second.fact));
+            EXPECT_THAT(names(evaluate(recorded, now)), UnorderedElementsAre(first.fact, second.fact));
         }
     }
 }
@@ -98,7 +94,7 @@ TEST(Evaluate, NeverMatchesUnknownEvenAgainstItself)
     EXPECT_EQ(mismatches[0].recorded, "unknown");
     EXPECT_EQ(mismatches[0].now, "unknown");
     EXPECT_THAT(mismatches[0].cure, HasSubstr("warmgraph doctor"));
-    EXPECT_THAT(evaluate(guards, guards, {VersionRule::same_or_newer}), ::testing::SizeIs(1));
+    EXPECT_THAT(evaluate(guards, guards, {VersionRule::same_or_newer}), SizeIs(1));
 }
 
 TEST(Evaluate, AcceptsAStrongerAlignment)

@@ -1,12 +1,9 @@
-#include <gmock/gmock.h>
-
+#include "expect_error.hpp"
 #include "sample_guards.hpp"
 #include "warmgraph/guards/json.hpp"
 
 namespace warmgraph::guards::json_test {
 namespace {
-
-using ::testing::HasSubstr;
 
 TEST(GuardsJson, GivesBackWhatWasWritten)
 {
@@ -65,9 +62,7 @@ TEST(GuardsJson, RefusesWhatIsNoGuards)
           tensor_front + R"("dtype":"i32","sizes":[1],"strides":[1],"distance":"8"}]})",
           tensor_front + R"("dtype":"i32","sizes":[1,1,1,1,1,1,1,1,1],"strides":[1,1,1,1,1,1,1,1,1]}]})"}) {
         const Result<Guards> read = from_json(text);
-        ASSERT_FALSE(read) << text;
-        EXPECT_EQ(read.error().code, ErrorCode::corrupt);
-        EXPECT_THAT(read.error().message, HasSubstr("guards in JSON cannot be read"));
+        EXPECT_TRUE(failed_with(read, ErrorCode::corrupt, "guards in JSON cannot be read")) << text;
     }
 }
 

@@ -83,16 +83,21 @@ protected:
         }
     }
     void clear_results() { y = values(0, 9), dx = values(0, 9), dw = values(0, 9); }
+    /// Both halves, which end like this and give the right results.
+    void both_halves(Pair& pair, Outcome expected, const std::string& when)
+    {
+        const ForwardCall call = forward(pair);
+        EXPECT_EQ(call.outcome, expected) << pair.report(PairHalf::forward).reason;
+        EXPECT_EQ(backward(pair, call), expected) << pair.report(PairHalf::backward).reason;
+        expect_results(when);
+    }
     /// One process's worth: records, or replays.
     void step_in_a_new_cache(Outcome expected)
     {
         Cache cache{options()};
         Pair pair = wrap(cache);
         clear_results();
-        const ForwardCall call = forward(pair);
-        EXPECT_EQ(call.outcome, expected) << pair.report(PairHalf::forward).reason;
-        EXPECT_EQ(backward(pair, call), expected) << pair.report(PairHalf::backward).reason;
-        expect_results("in a new cache");
+        both_halves(pair, expected, "in a new cache");
     }
 
     struct RecordedPart {

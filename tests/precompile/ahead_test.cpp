@@ -14,8 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::AllOf;
-using testing::HasSubstr;
 
 struct CommandEnd {
     int status = -1;
@@ -77,9 +75,8 @@ TEST_F(AheadTest, AServiceThatCompilesNothingRecordsFromTheFolder)
     spec.code = {code};
     Function f = cache.wrap("f", device, spec,
                             [code](Recorder& r) { r.stream().launch(code, "add_one", k_launch, r["x"], r["y"]); });
-    const Buffer x = floats(0), y = device.allocate(k_count * 4);
-    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded) << f.report().reason;
-    EXPECT_EQ(read(y), read(floats(1)));
+    EXPECT_EQ(f({{"x", m_x}, {"y", m_y}}), Outcome::recorded) << f.report().reason;
+    EXPECT_EQ(read(m_y), read(floats(1)));
     EXPECT_EQ(cache.statistics().programs_loaded, 1U);
     EXPECT_EQ(cache.statistics().programs_compiled, 0U);
 }

@@ -1,10 +1,8 @@
 // What a source includes is found without a compiler: more than is used, and never less.
 #include <fstream>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "include_scanner.hpp"
+#include "matchers.hpp"
 #include "temp_dir.hpp"
 #include "warmgraph/precompile/headers.hpp"
 
@@ -12,9 +10,6 @@ namespace warmgraph::precompile::headers_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 TEST(Includes, AreFoundHoweverTheyAreWritten)
 {

@@ -1,13 +1,6 @@
 // Compiled programs in the cache folder: nothing there is believed, and nothing that fails there costs more than time.
-#include <fstream>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "expect_error.hpp"
-#include "faulty_file_system.hpp"
+#include "../store/artifact_folder.hpp"
 #include "sample_program.hpp"
-#include "temp_dir.hpp"
 #include "warmgraph/precompile/program_library.hpp"
 
 namespace warmgraph::precompile::program_library_test {
@@ -15,27 +8,10 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::sample_program;
-using testing::ElementsAre;
-using testing::IsEmpty;
-using warmgraph::test::failed_with;
-using warmgraph::test::succeeded;
 
-class CompiledFolder : public testing::Test {
+class CompiledFolder : public warmgraph::test::ArtifactFolder {
 protected:
-    [[nodiscard]] std::unique_ptr<store::LocalStore> open(store::StoreOptions options = {})
-    {
-        auto opened = store::LocalStore::open(m_root, options, m_files);
-        EXPECT_TRUE(succeeded(opened));
-        return opened ? std::move(*opened) : nullptr;
-    }
-    [[nodiscard]] std::vector<fs::path> files(const char* folder = "compiled") const
-    {
-        std::vector<fs::path> found;
-        if (!fs::exists(m_root / folder)) return found;
-        for (const auto& item : fs::recursive_directory_iterator(m_root / folder))
-            if (item.is_regular_file()) found.push_back(item.path());
-        return found;
-    }
+    CompiledFolder() : ArtifactFolder("compiled") {}
     void damage() const
     {
         std::fstream file(files().at(0), std::ios::binary | std::ios::in | std::ios::out);
@@ -43,10 +19,6 @@ protected:
         file.put('x');
     }
 
-    warmgraph::test::TempDir m_dir;
-    fs::path m_root = m_dir.path() / "cache";
-    warmgraph::test::FaultyFileSystem m_files;
-    std::unique_ptr<store::LocalStore> m_store = open();
     ProgramLibrary m_library{*m_store, {}};
     CompiledProgram m_program = sample_program();
 };
@@ -55,10 +27,9 @@ TEST_F(CompiledFolder, GivesWhatWasPutAndNothingBefore)
 {
     EXPECT_FALSE(m_library.find(m_program.ingredients).value());
     ASSERT_TRUE(succeeded(m_library.put(m_program)));
-    const auto found = m_library.find(m_program.ingredients);
-    ASSERT_TRUE(succeeded(found));
-    ASSERT_TRUE(*found);
-    EXPECT_EQ((*found)->compiled.image, m_program.compiled.image);
+    const auto found = take(m_library.find(m_program.ingredients));
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->compiled.image, m_program.compiled.image);
     const std::string hex = to_hex(key_of(m_program.ingredients));
     EXPECT_THAT(files(), ElementsAre(m_root / "compiled" / hex.substr(0, 2) / (hex + ".compiled")));
     EXPECT_EQ(m_store->held().value().at(store::ArtifactKind::compiled).files, 1U);
@@ -97,11 +68,10 @@ TEST_F(CompiledFolder, OneThatIsNotTrustedStaysWhereItIs)
 TEST_F(CompiledFolder, OneUnderAnothersNameIsStale)
 {
     ASSERT_TRUE(succeeded(m_library.put(m_program)));
-    const fs::path place = files().at(0);
     CompiledProgram other = m_program;
     other.ingredients.target = "sm_80";
     const Bytes bytes = encode(other).value();
-    std::ofstream(place, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
+    overwrite({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     EXPECT_TRUE(failed_with(m_library.find(m_program.ingredients), ErrorCode::stale));
 }
 
@@ -118,9 +88,7 @@ TEST_F(CompiledFolder, AFullDiskLeavesNothingBehind)
 TEST_F(CompiledFolder, AReadOnlyFolderIsRead)
 {
     ASSERT_TRUE(succeeded(m_library.put(m_program)));
-    store::StoreOptions options;
-    options.access = store::StoreMode::read_only;
-    const auto store = open(options);
+    const auto store = open({.access = store::StoreMode::read_only});
     const ProgramLibrary library{*store, {}};
     EXPECT_TRUE(library.find(m_program.ingredients).value());
     EXPECT_TRUE(failed_with(library.put(m_program), ErrorCode::permission_denied));
@@ -141,11 +109,10 @@ TEST_F(CompiledFolder, TheNearestIsTheOneWithTheFewestDifferences)
         ASSERT_TRUE(succeeded(m_library.put(*each)));
     Ingredients now = m_program.ingredients;
     now.headers[0].digest = sha256(as_bytes("edited"));
-    const auto nearest = m_library.nearest(now);
-    ASSERT_TRUE(succeeded(nearest));
-    EXPECT_EQ(nearest->variants, 2U);
-    ASSERT_EQ(nearest->differences.size(), 1U);
-    EXPECT_EQ(nearest->differences[0].fact, "header tile.h");
+    const auto nearest = take(m_library.nearest(now));
+    EXPECT_EQ(nearest.variants, 2U);
+    ASSERT_EQ(nearest.differences.size(), 1U);
+    EXPECT_EQ(nearest.differences[0].fact, "header tile.h");
 }
 
 TEST_F(CompiledFolder, UpkeepKnowsThem)
@@ -169,9 +136,7 @@ TEST_F(CompiledFolder, UpkeepKnowsThem)
 TEST_F(CompiledFolder, TheLeastRecentlyUsedGiveWayToTheBudget)
 {
     m_store.reset();
-    store::StoreOptions options;
-    options.budget = {.bytes = 5000, .files = 1000};
-    m_store = open(options);
+    m_store = open({.budget = {.bytes = 5000, .files = 1000}});
     const ProgramLibrary library{*m_store, {}};
     for (int i = 0; i < 20; ++i) {
         m_program.ingredients.target = std::to_string(i);

@@ -19,10 +19,7 @@ protected:
     };
     [[nodiscard]] Function wrap(Start& start, const std::string& name) const
     {
-        Spec spec;
-        spec.inputs = {input("x", f32, {k_count})};
-        spec.outputs = {output("y", f32, {k_count})};
-        spec.code = {start.program};
+        Spec spec = x_to_y(f32, k_count, {start.program});
         return start.cache.wrap(name, device, spec, [&start](Recorder& r) {
             r.stream().launch(start.program, "add_one", {.grid = {k_count / 16, 1, 1}, .block = {16, 1, 1}}, r["x"],
                               r["y"]);

@@ -1,16 +1,13 @@
 #include <limits>
 #include <random>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
+#include "matchers.hpp"
 #include "sample_profile.hpp"
 #include "warmgraph/profile/buckets.hpp"
 
 namespace warmgraph::profile::buckets_test {
 namespace {
 
-using testing::ElementsAre;
 using Sizes_ = std::vector<std::int64_t>;
 
 Wish wish(std::uint32_t most, std::int64_t multiple_of = 1) { return {{{"tokens", 0}}, most, multiple_of}; }

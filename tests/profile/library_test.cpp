@@ -1,14 +1,10 @@
 // Shape profiles in the cache folder and in any other tier.
-#include <fstream>
 #include <thread>
 
+#include "../store/artifact_folder.hpp"
 #include "../store/memory_tier.hpp"
-#include "expect_error.hpp"
-#include "faulty_file_system.hpp"
 #include "sample_profile.hpp"
-#include "temp_dir.hpp"
 #include "warmgraph/profile/library.hpp"
-#include "warmgraph/store/local_store.hpp"
 
 namespace warmgraph::profile::library_test {
 namespace {
@@ -17,36 +13,16 @@ namespace fs = std::filesystem;
 using test::empty_profile;
 using test::prompt_of;
 using test::sample_profile;
-using warmgraph::test::failed_with;
-using warmgraph::test::succeeded;
 
-class ProfileFolder : public testing::Test {
+class ProfileFolder : public warmgraph::test::ArtifactFolder {
 protected:
-    [[nodiscard]] std::unique_ptr<store::LocalStore> open(store::StoreMode access = store::StoreMode::read_write)
-    {
-        store::StoreOptions options;
-        options.access = access;
-        auto opened = store::LocalStore::open(m_root, options);
-        EXPECT_TRUE(succeeded(opened));
-        return opened ? std::move(*opened) : nullptr;
-    }
+    ProfileFolder() : ArtifactFolder("profile") {}
     [[nodiscard]] static Library library_of(store::LocalStore& store)
     {
         return Library{store.tier(),
                        [&store](const store::ArtifactName& name) { return store.try_artifact_lock(name); }};
     }
-    [[nodiscard]] std::vector<fs::path> files() const
-    {
-        std::vector<fs::path> found;
-        for (const auto& item : fs::recursive_directory_iterator(m_root / "profile"))
-            if (item.is_regular_file()) found.push_back(item.path());
-        return found;
-    }
-    void overwrite(const std::string& text) const { std::ofstream(files().at(0), std::ios::binary) << text; }
 
-    warmgraph::test::TempDir m_dir;
-    fs::path m_root = m_dir.path() / "cache";
-    std::unique_ptr<store::LocalStore> m_store = open();
     Library m_library = library_of(*m_store);
     Profile m_profile = sample_profile();
 };
@@ -54,10 +30,9 @@ protected:
 TEST_F(ProfileFolder, WhatIsMergedIsFound)
 {
     EXPECT_EQ(m_library.find(m_profile.key).value(), std::nullopt);
-    const auto merged = m_library.merge(m_profile);
-    ASSERT_TRUE(succeeded(merged));
-    ASSERT_TRUE(*merged);
-    EXPECT_EQ((*merged)->profile, m_profile);
+    const auto merged = take(m_library.merge(m_profile));
+    ASSERT_TRUE(merged);
+    EXPECT_EQ(merged->profile, m_profile);
     EXPECT_EQ(*m_library.find(m_profile.key).value(), m_profile);
     ASSERT_EQ(files().size(), 1U) << "one file for a function, and no lock is left";
     EXPECT_EQ(files()[0].filename(), to_hex(m_profile.key) + ".profile");
@@ -95,9 +70,8 @@ TEST_F(ProfileFolder, WhoeverFindsItLockedWritesNothing)
 {
     const auto held = m_store->try_artifact_lock(Profiles::name_of(m_profile.key));
     ASSERT_TRUE(succeeded(held));
-    const auto merged = m_library.merge(m_profile);
-    ASSERT_TRUE(succeeded(merged));
-    EXPECT_FALSE(*merged);
+    const auto merged = take(m_library.merge(m_profile));
+    EXPECT_FALSE(merged);
     EXPECT_EQ(m_library.find(m_profile.key).value(), std::nullopt);
     EXPECT_TRUE(m_store->check()->empty()) << "a lock is no finding";
 }
@@ -107,9 +81,8 @@ TEST_F(ProfileFolder, DamageIsReplacedAndSaid)
     ASSERT_TRUE(succeeded(m_library.merge(m_profile)));
     overwrite("{\"format\": 1, \"parts\": 3}");
     EXPECT_TRUE(failed_with(m_library.find(m_profile.key), ErrorCode::corrupt));
-    const auto merged = m_library.merge(m_profile);
-    ASSERT_TRUE(succeeded(merged));
-    EXPECT_EQ((*merged)->replaced->code, ErrorCode::corrupt);
+    const auto merged = take(m_library.merge(m_profile));
+    EXPECT_EQ(merged->replaced->code, ErrorCode::corrupt);
     EXPECT_EQ(*m_library.find(m_profile.key).value(), m_profile);
 }
 
@@ -142,7 +115,7 @@ TEST_F(ProfileFolder, AFileUnderAnotherNameIsRefused)
 TEST_F(ProfileFolder, AFolderThatIsReadIsNotWritten)
 {
     ASSERT_TRUE(succeeded(m_library.merge(m_profile)));
-    const auto reader = open(store::StoreMode::read_only);
+    const auto reader = open({.access = store::StoreMode::read_only});
     const Library library = library_of(*reader);
     EXPECT_EQ(*library.find(m_profile.key).value(), m_profile);
     EXPECT_TRUE(failed_with(library.merge(m_profile), ErrorCode::permission_denied));
@@ -152,15 +125,13 @@ TEST_F(ProfileFolder, IsNoFindingOfACheckAndIsClearedAlone)
 {
     ASSERT_TRUE(succeeded(m_library.merge(m_profile)));
     EXPECT_TRUE(m_store->check()->empty());
-    const auto tuned = m_store->clear({.kinds = {store::ArtifactKind::tuned}});
-    ASSERT_TRUE(succeeded(tuned));
-    EXPECT_EQ(tuned->files(), 0U);
+    const auto tuned = take(m_store->clear({.kinds = {store::ArtifactKind::tuned}}));
+    EXPECT_EQ(tuned.files(), 0U);
     EXPECT_EQ(m_store->plan_clear({.kinds = {store::ArtifactKind::profiles}})->of(store::ArtifactKind::profiles).files,
               1U);
-    const auto cleared = m_store->clear({.kinds = {store::ArtifactKind::profiles}});
-    ASSERT_TRUE(succeeded(cleared));
-    EXPECT_EQ(cleared->of(store::ArtifactKind::profiles).files, 1U);
-    EXPECT_GT(cleared->bytes(), 0U);
+    const auto cleared = take(m_store->clear({.kinds = {store::ArtifactKind::profiles}}));
+    EXPECT_EQ(cleared.of(store::ArtifactKind::profiles).files, 1U);
+    EXPECT_GT(cleared.bytes(), 0U);
     EXPECT_TRUE(files().empty());
     ASSERT_TRUE(succeeded(m_library.merge(m_profile)));
     EXPECT_EQ(m_store->clear(store::ClearRequest::everything())->of(store::ArtifactKind::profiles).files, 1U);
@@ -172,9 +143,8 @@ TEST(ProfileTier, AnyTierWillDo)
     const Library library{tier};
     ASSERT_TRUE(succeeded(library.merge(sample_profile())));
     EXPECT_EQ(*library.find(sample_profile().key).value(), sample_profile());
-    const auto names = tier.list({.kind = store::ArtifactKind::profiles});
-    ASSERT_TRUE(succeeded(names));
-    EXPECT_THAT(*names, testing::ElementsAre(store::Name{Profiles::name_of(sample_profile().key)}));
+    const auto names = take(tier.list({.kind = store::ArtifactKind::profiles}));
+    EXPECT_THAT(names, ElementsAre(store::Name{Profiles::name_of(sample_profile().key)}));
     EXPECT_TRUE(tier.list({.kind = store::ArtifactKind::tuned})->empty());
 }
 

@@ -1,7 +1,5 @@
 #include <fstream>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "expect_error.hpp"
@@ -12,9 +10,6 @@ namespace warmgraph::profile::profile_file_test {
 namespace {
 
 using nlohmann::json;
-using testing::HasSubstr;
-using warmgraph::test::failed_with;
-using warmgraph::test::succeeded;
 
 Result<Profile> read(const std::string& text) { return decode(as_bytes(text)); }
 
@@ -29,10 +24,9 @@ Result<Profile> read_changed(const std::function<void(json&)>& change)
 TEST(ProfileFile, WhatIsWrittenIsRead)
 {
     const Profile profile = test::sample_profile();
-    const auto back = read(encode(profile));
-    ASSERT_TRUE(succeeded(back));
-    EXPECT_EQ(*back, profile);
-    EXPECT_EQ(encode(*back), encode(profile));
+    const auto back = take(read(encode(profile)));
+    EXPECT_EQ(back, profile);
+    EXPECT_EQ(encode(back), encode(profile));
 }
 
 TEST(ProfileFile, PeopleCanReadIt)
@@ -46,17 +40,16 @@ TEST(ProfileFile, PeopleCanReadIt)
 
 TEST(ProfileFile, PeopleMayEditIt)
 {
-    const auto edited = read_changed([](json& file) {
+    const auto edited = take(read_changed([](json& file) {
         file["parts"].push_back({{"writer", "by-hand"},
                                  {"host", ""},
                                  {"last", "2026-11-30T00:00:00Z"},
                                  {"total", 7},
                                  {"calls", {{{"sizes", {{"tokens", {100}}, {"logits", {512}}}}, {"calls", 7}}}}});
         file["learnt"][0]["buckets"] = {24, 104};
-    });
-    ASSERT_TRUE(succeeded(edited));
-    EXPECT_EQ(total(*edited).at(test::prompt_of(100)), 7U);
-    EXPECT_THAT(edited->learnt.at(test::sample_wish()).buckets, testing::ElementsAre(24, 104));
+    }));
+    EXPECT_EQ(total(edited).at(test::prompt_of(100)), 7U);
+    EXPECT_THAT(edited.learnt.at(test::sample_wish()).buckets, ElementsAre(24, 104));
 }
 
 TEST(ProfileFile, NonsenseIsNamed)
@@ -147,10 +140,9 @@ TEST(ProfileFile, TheMostThatMayBeFits)
         }
     const std::string text = encode(profile);
     EXPECT_LE(text.size(), k_profile_cap);
-    const auto back = read(text);
-    ASSERT_TRUE(succeeded(back));
-    EXPECT_EQ(back->parts.size(), 32U);
-    for (const auto& [kept, calls] : back->parts.at("7").calls) EXPECT_EQ(calls, 3U) << "the most frequent";
+    const auto back = take(read(text));
+    EXPECT_EQ(back.parts.size(), 32U);
+    for (const auto& [kept, calls] : back.parts.at("7").calls) EXPECT_EQ(calls, 3U) << "the most frequent";
 }
 
 } // namespace

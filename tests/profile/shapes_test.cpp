@@ -1,8 +1,5 @@
 #include <random>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "expect_error.hpp"
 #include "sample_profile.hpp"
 
@@ -12,8 +9,6 @@ namespace {
 using test::empty_profile;
 using test::prompt_of;
 using test::sample_profile;
-using warmgraph::test::failed_with;
-using warmgraph::test::succeeded;
 
 Profile joined(const Profile& a, const Profile& b) { return join(a, b).value(); }
 
@@ -67,7 +62,7 @@ TEST(Shapes, SayWhichDimensionsVary)
     EXPECT_FALSE(seen[0].varies());
     EXPECT_EQ(to_text(seen[1].dimension), "tokens[0]");
     EXPECT_TRUE(seen[1].varies());
-    EXPECT_THAT(seen[1].sizes, testing::ElementsAre(testing::Pair(5, 1U), testing::Pair(17, 4U)));
+    EXPECT_THAT(seen[1].sizes, ElementsAre(testing::Pair(5, 1U), testing::Pair(17, 4U)));
     EXPECT_EQ(histogram(total(sample_profile()), {"tokens", 0}), seen[1].sizes);
     EXPECT_TRUE(histogram(total(sample_profile()), {"tokens", 1}).empty());
 }

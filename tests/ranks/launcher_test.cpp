@@ -1,13 +1,10 @@
 #include <map>
 
-#include <gmock/gmock.h>
-
+#include "expect_error.hpp"
 #include "warmgraph/ranks/launcher.hpp"
 
 namespace warmgraph::ranks::launcher_test {
 namespace {
-
-using ::testing::HasSubstr;
 
 Lookup environment(std::map<std::string, std::string> variables)
 {
@@ -76,9 +73,7 @@ TEST(ResolveRank, RefusesBadValuesAndNamesThem)
     };
     for (const auto& [variables, message] : rows) {
         const Result<Rank> rank = resolve_rank({}, environment(variables));
-        ASSERT_FALSE(rank) << message;
-        EXPECT_EQ(rank.error().code, ErrorCode::invalid_argument);
-        EXPECT_THAT(rank.error().message, HasSubstr(message));
+        EXPECT_TRUE(failed_with(rank, ErrorCode::invalid_argument, message)) << message;
     }
 }
 
@@ -91,9 +86,7 @@ TEST(ResolveRank, RefusesBadArguments)
           std::pair{RankOptions{.tp_rank = -2}, "tp_rank is -2"},
           std::pair{RankOptions{.pp_rank = -1}, "pp_rank is -1"}}) {
         const Result<Rank> rank = resolve_rank(options, environment({}));
-        ASSERT_FALSE(rank) << message;
-        EXPECT_EQ(rank.error().code, ErrorCode::invalid_argument);
-        EXPECT_THAT(rank.error().message, HasSubstr(message));
+        EXPECT_TRUE(failed_with(rank, ErrorCode::invalid_argument, message)) << message;
     }
 }
 

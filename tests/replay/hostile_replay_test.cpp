@@ -2,9 +2,6 @@
 // driver: that ends in a typed error or in a launch that leaves everybody else's memory alone.
 #include <random>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "expect_error.hpp"
 #include "flat_writer.hpp"
 #include "random_graph.hpp"

@@ -1,7 +1,5 @@
 // rehearse(): a restored graph on copies, without what it does together with the outside. Over the fake CUDA driver, which
 // runs host functions.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "expect_error.hpp"
 #include "fake_cuda/steering.hpp"
@@ -14,7 +12,6 @@ namespace {
 
 using cachefmt::RegionKind;
 using test::FakeCuda;
-using test::succeeded;
 
 constexpr std::uint64_t k_bytes = 64;
 constexpr std::int32_t k_elements = 16;

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <fstream>
 
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "carried.hpp"

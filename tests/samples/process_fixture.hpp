@@ -8,11 +8,10 @@
 #include <string>
 #include <vector>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "carried.hpp"
+#include "matchers.hpp"
 #include "spawn.hpp"
 #include "temp_dir.hpp"
 

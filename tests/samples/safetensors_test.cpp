@@ -2,8 +2,6 @@
 #include <fstream>
 #include <random>
 
-#include <gtest/gtest.h>
-
 #include "safetensors.hpp"
 #include "temp_dir.hpp"
 

@@ -173,7 +173,7 @@ void expect_refused(const std::string& text, const std::function<void()>& f)
         f();
         ADD_FAILURE() << "nothing was thrown, expected: " << text;
     } catch (const std::exception& error) {
-        EXPECT_THAT(error.what(), testing::HasSubstr(text));
+        EXPECT_THAT(error.what(), HasSubstr(text));
     }
 }
 
@@ -215,7 +215,7 @@ TEST_F(ServeTest, TheProgramSaysWhetherTheyArePyTorchs)
 {
     const auto [code, text] = run();
     EXPECT_EQ(code, 0) << text;
-    EXPECT_THAT(text, testing::HasSubstr(": those that PyTorch generated"));
+    EXPECT_THAT(text, HasSubstr(": those that PyTorch generated"));
     EXPECT_THAT(text, testing::ContainsRegex("PyTorch +1234\n"));
     EXPECT_THAT(text, testing::ContainsRegex("warmgraph, C.. +[0-9]+\n"));
 }
@@ -227,17 +227,17 @@ TEST_F(ServeTest, TheProgramFailsWhereTheyAreOthers)
     write_golden(tokens);
     const auto [code, text] = run();
     EXPECT_EQ(code, 1);
-    EXPECT_THAT(text, testing::HasSubstr(": not those that PyTorch generated"));
+    EXPECT_THAT(text, HasSubstr(": not those that PyTorch generated"));
 }
 
 TEST_F(ServeTest, TheProgramSaysWhatIsNotThere)
 {
     EXPECT_EQ(run("opencl:no-such-device").first, 1);
-    EXPECT_THAT(run("opencl:no-such-device").second, testing::HasSubstr("no-such-device"));
+    EXPECT_THAT(run("opencl:no-such-device").second, HasSubstr("no-such-device"));
     std::filesystem::remove(dir.path() / "golden.json");
     const auto [code, text] = run();
     EXPECT_EQ(code, 1);
-    EXPECT_THAT(text, testing::HasSubstr("run record.py first"));
+    EXPECT_THAT(text, HasSubstr("run record.py first"));
 }
 
 TEST(ServeMetadata, OlderEntriesHaveLessInIt)

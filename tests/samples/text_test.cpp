@@ -1,9 +1,8 @@
 // The parts of the sample that need no device: tokens, configuration, tables.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "config.hpp"
 #include "generate.hpp"
+#include "matchers.hpp"
 #include "result.hpp"
 #include "table.hpp"
 #include "tokenizer.hpp"

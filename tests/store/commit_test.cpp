@@ -49,8 +49,6 @@ extern "C" int renameat(int from_folder, const char* from, int to_folder, const 
 namespace warmgraph::test::commit_test {
 namespace {
 
-using testing::HasSubstr;
-
 class Commit : public StoreTest {
 protected:
     template <class Work>
@@ -140,9 +138,8 @@ TEST_F(Commit, IsTriedAgainWhereItsFolderIsGone)
         EXPECT_TRUE(store->publish_image(image_of(std::to_string(times))).value()) << times;
     }
     files.times = 3;
-    const auto lock = store->try_record_lock(m_entry.header.key);
-    ASSERT_TRUE(succeeded(lock));
-    EXPECT_NE(*lock, nullptr);
+    const auto lock = take(store->try_record_lock(m_entry.header.key));
+    EXPECT_NE(lock, nullptr);
 }
 
 TEST_F(Commit, IsGivenUpWhereItsFolderIsGoneAgainAndAgain)

@@ -13,9 +13,6 @@
 namespace warmgraph::test::damage_test {
 namespace {
 
-using testing::EndsWith;
-using testing::HasSubstr;
-
 class Damage : public StoreTest {
 protected:
     Damage() { m_store = open(); }
@@ -328,7 +325,7 @@ TEST_F(Damage, AFileOverTheCapIsNotReadAtAll)
     const Bytes image = image_of("nine bytes");
     EXPECT_TRUE(m_store->publish_image(image).value());
     EXPECT_FALSE(second->image(sha256(image)).value());
-    EXPECT_THAT(files.read_paths, testing::Not(testing::Contains(path_of(image).lexically_relative(m_root))));
+    EXPECT_THAT(files.read_paths, Not(Contains(path_of(image).lexically_relative(m_root))));
 }
 
 } // namespace

@@ -114,9 +114,9 @@ TEST_F(StoreHeaders, OfAFunctionAreReadOnceAndNewOnesToo)
     const Entry first = publish(0);
     EXPECT_EQ(variants().size(), 1U);
     const Entry second = publish(1);
-    EXPECT_THAT(variants(), testing::UnorderedElementsAre(first.header, second.header));
+    EXPECT_THAT(variants(), UnorderedElementsAre(first.header, second.header));
     EXPECT_GT(m_tier.taken(), 0U);
-    EXPECT_THAT(variants(), testing::UnorderedElementsAre(first.header, second.header));
+    EXPECT_THAT(variants(), UnorderedElementsAre(first.header, second.header));
     EXPECT_EQ(header(second.header.key), second.header);
     EXPECT_EQ(m_tier.taken(), 0U);
 }

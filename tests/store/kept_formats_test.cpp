@@ -5,8 +5,6 @@
 namespace warmgraph::test::kept_formats_test {
 namespace {
 
-using testing::HasSubstr;
-
 const fs::path k_kept = WARMGRAPH_KEPT_ENTRIES;
 
 class KeptFormats : public StoreTest, public testing::WithParamInterface<int> {

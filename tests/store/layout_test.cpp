@@ -6,8 +6,6 @@
 namespace warmgraph::test::layout_test {
 namespace {
 
-using testing::ElementsAre;
-
 class Layout : public StoreTest {
 protected:
     static std::uint32_t mode_of(const fs::path& path) { return (*posix_file_system().info(path))->mode; }
@@ -28,10 +26,9 @@ TEST_F(Layout, IsExactlyTheDocumentedOne)
     for (const auto& [path, content] : snapshot(m_root)) {
         if (content != "(folder)") paths.push_back(path);
     }
-    EXPECT_THAT(paths,
-                testing::UnorderedElementsAre("CACHEDIR.TAG", ".leases", "images/" + hex.substr(0, 2) + "/" + hex,
-                                              function + "/" + to_hex(entry.header.key.guards_digest) + ".wg",
-                                              function + "/usage.json", function + "/.usage.lock"));
+    EXPECT_THAT(paths, UnorderedElementsAre("CACHEDIR.TAG", ".leases", "images/" + hex.substr(0, 2) + "/" + hex,
+                                            function + "/" + to_hex(entry.header.key.guards_digest) + ".wg",
+                                            function + "/usage.json", function + "/.usage.lock"));
     EXPECT_EQ(snapshot(m_root)["images/" + hex.substr(0, 2) + "/" + hex], "device code");
 }
 

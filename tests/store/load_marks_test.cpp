@@ -25,7 +25,7 @@ protected:
     LoadMarks()
     {
         const auto store = open();
-        if (auto done = store->publish(m_entry); !done) throw std::runtime_error(done.error().message);
+        take(store->publish(m_entry));
     }
     /// A process that dies in a load. `count`: of the same entry, by one process.
     void die(const LoadTarget& target = k_here, int count = 1)
@@ -42,10 +42,9 @@ protected:
     void succeed(const LoadTarget& target = k_here)
     {
         const auto store = open();
-        auto mark = store->begin_load(m_key, target);
-        ASSERT_TRUE(succeeded(mark));
-        ASSERT_NE(*mark, nullptr);
-        (*mark)->succeed();
+        auto mark = take(store->begin_load(m_key, target));
+        ASSERT_NE(mark, nullptr);
+        mark->succeed();
     }
     [[nodiscard]] bool is_condemned(const LoadTarget& target = k_here)
     {
@@ -89,10 +88,9 @@ TEST_F(LoadMarks, StandBesideTheEntryAsLongAsItIsLoaded)
         ASSERT_EQ(names.size(), 1U);
         EXPECT_THAT(names[0],
                     testing::MatchesRegex(R"(\.loading-[0-9a-f]{16}-[0-9a-f]{16}-1-.+-[0-9]+-[0-9]+-[0-9]+)"));
-        EXPECT_THAT(names[0], testing::HasSubstr(to_hex(m_key.guards_digest).substr(0, 16)));
+        EXPECT_THAT(names[0], HasSubstr(to_hex(m_key.guards_digest).substr(0, 16)));
         const std::string text = text_of(folder() / names[0]);
-        EXPECT_THAT(text,
-                    testing::AllOf(testing::HasSubstr("decode"), testing::HasSubstr("driver 550.54 on NVIDIA H200")));
+        EXPECT_THAT(text, AllOf(HasSubstr("decode"), HasSubstr("driver 550.54 on NVIDIA H200")));
         EXPECT_EQ(fs::status(folder() / names[0]).permissions(), fs::perms::owner_read | fs::perms::owner_write);
         auto second = store->begin_load(m_key, k_here); // another thread, say
         ASSERT_TRUE(succeeded(second));
@@ -207,16 +205,15 @@ TEST_F(LoadMarks, OfAnotherMachineAreDeathsOnceTheyAreOld)
 TEST_F(LoadMarks, AForkedChildTakesNoneAway)
 {
     const auto store = open();
-    auto mark = store->begin_load(m_key, k_here);
-    ASSERT_TRUE(succeeded(mark));
+    auto mark = take(store->begin_load(m_key, k_here));
     ChildProcess child([&] {
-        (*mark)->succeed();
-        mark->reset();
+        mark->succeed();
+        mark.reset();
         return 0;
     });
     EXPECT_EQ(child.wait(), 0);
     EXPECT_EQ(marks().size(), 1U);
-    mark->reset();
+    mark.reset();
     EXPECT_TRUE(marks().empty());
 }
 
@@ -225,9 +222,8 @@ class LaunchMarks : public LoadMarks {
 protected:
     void begin(store::LocalStore& store)
     {
-        auto mark = store.begin_load(m_key, k_here);
-        ASSERT_TRUE(succeeded(mark));
-        store.end_load_behind(std::move(*mark), [this]() -> Result<bool> {
+        auto mark = take(store.begin_load(m_key, k_here));
+        store.end_load_behind(std::move(mark), [this]() -> Result<bool> {
             if (has_failed) return fail(ErrorCode::driver_failed, "an illegal address");
             return is_done.load();
         });
@@ -355,16 +351,14 @@ TEST_F(LoadMarks, AreNotMadeWhereNothingIsWritten)
         StoreOptions reader;
         reader.access = store::StoreMode::read_only;
         const auto store = open(reader);
-        const auto mark = store->begin_load(m_key, k_here);
-        ASSERT_TRUE(succeeded(mark));
-        EXPECT_EQ(*mark, nullptr) << "nor judged";
+        const auto mark = take(store->begin_load(m_key, k_here));
+        EXPECT_EQ(mark, nullptr) << "nor judged";
     }
     for (const std::string& name : marks()) fs::remove(folder() / name);
     const auto store = open();
     fs::remove(m_root / "CACHEDIR.TAG");
-    const auto mark = store->begin_load(m_key, k_here);
-    ASSERT_TRUE(succeeded(mark));
-    EXPECT_EQ(*mark, nullptr) << "no longer the library's folder";
+    const auto mark = take(store->begin_load(m_key, k_here));
+    EXPECT_EQ(mark, nullptr) << "no longer the library's folder";
     EXPECT_TRUE(marks().empty());
 }
 
@@ -398,11 +392,10 @@ TEST_F(LoadMarks, ThatSayNothingAnyMoreAreFoundAndSwept)
     {
         StoreOptions reader;
         reader.access = store::StoreMode::read_only;
-        const auto found = open(reader)->check();
-        ASSERT_TRUE(succeeded(found));
-        ASSERT_EQ(found->size(), 1U);
-        EXPECT_EQ(found->front().path.filename(), name);
-        EXPECT_EQ(found->front().error.code, ErrorCode::io_failed);
+        const auto found = take(open(reader)->check());
+        ASSERT_EQ(found.size(), 1U);
+        EXPECT_EQ(found.front().path.filename(), name);
+        EXPECT_EQ(found.front().error.code, ErrorCode::io_failed);
     }
     ASSERT_TRUE(succeeded(open()->check()));
     EXPECT_TRUE(marks().empty()) << "whoever opens the folder sweeps";
@@ -410,23 +403,21 @@ TEST_F(LoadMarks, ThatSayNothingAnyMoreAreFoundAndSwept)
     const auto store = open();
     die();
     ASSERT_TRUE(succeeded(store->remove(m_key)));
-    const auto found = store->repair();
-    ASSERT_TRUE(succeeded(found));
-    EXPECT_EQ(found->size(), 1U) << "its entry is gone";
+    const auto found = take(store->repair());
+    EXPECT_EQ(found.size(), 1U) << "its entry is gone";
     EXPECT_TRUE(marks().empty());
 }
 
 TEST_F(LoadMarks, ThatLiveStayWhoeverSweeps)
 {
     const auto store = open();
-    auto mark = store->begin_load(m_key, k_here);
-    ASSERT_TRUE(succeeded(mark));
+    auto mark = take(store->begin_load(m_key, k_here));
     die();
     ASSERT_TRUE(succeeded(store->remove(m_key)));
     ASSERT_TRUE(succeeded(store->clear()));
     ASSERT_TRUE(succeeded(store->repair()));
     EXPECT_EQ(marks().size(), 1U);
-    mark->reset();
+    mark.reset();
     EXPECT_TRUE(marks().empty());
 }
 
@@ -446,10 +437,9 @@ TEST_F(LoadMarks, OfOtherFormsAreSomebodyElses)
          {std::string(".loading-"), name + "x", name + "-", "." + name, name.substr(0, name.rfind('-')),
           with_part(name, 1, "-1"), std::string(name).replace(9, 1, "G"), with_part(name, 0, "01")}) {
         write(folder() / other, "mine");
-        const auto found = store->check();
-        ASSERT_TRUE(succeeded(found));
-        ASSERT_EQ(found->size(), 1U) << other;
-        EXPECT_EQ(found->front().error.code, ErrorCode::invalid_argument) << other;
+        const auto found = take(store->check());
+        ASSERT_EQ(found.size(), 1U) << other;
+        EXPECT_EQ(found.front().error.code, ErrorCode::invalid_argument) << other;
         ASSERT_TRUE(succeeded(store->clear({.kinds = {}, .quarantine = true})));
         ASSERT_TRUE(succeeded(store->repair()));
         EXPECT_TRUE(fs::exists(folder() / other)) << other;

@@ -9,9 +9,6 @@ namespace {
 
 using store::ClearRequest;
 using store::StoreMode;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
 
 constexpr const char* k_tag = "CACHEDIR.TAG";
 constexpr const char* k_uuid = "0a1b2c3d-4e5f-4a6b-8c7d-9e0f1a2b3c4d";

@@ -86,7 +86,7 @@ TEST_F(KeyNames, FitFileSystemsWithShortNames)
     const auto store = open({}, files);
     const Entry entry = make_entry(k_decode);
     ASSERT_TRUE(succeeded(store->publish(entry)));
-    EXPECT_THAT(files.longest, testing::HasSubstr("hhhhhhh_"));
+    EXPECT_THAT(files.longest, HasSubstr("hhhhhhh_"));
     EXPECT_LE(files.longest.size(), 143U) << files.longest;
     ASSERT_TRUE(store->begin_load(entry.header.key, {"driver", "device"}).value());
     EXPECT_LE(files.longest.size(), 143U) << files.longest;
@@ -156,7 +156,7 @@ TEST(ModelInfo, HasTheDocumentedForm)
     const std::string info = cachefmt::model_info("tiny-llama", "opencl", "static", {{"dtype", "f32"}});
     EXPECT_THAT(info, testing::MatchesRegex("tiny-llama_static_clgraphcache_[0-9a-f]+"));
     EXPECT_EQ(info.size(), std::string("tiny-llama_static_clgraphcache_").size() + 12);
-    EXPECT_THAT(cachefmt::model_info("m", "cuda", "dynamic", {}), testing::StartsWith("m_dynamic_cudagraphcache_"));
+    EXPECT_THAT(cachefmt::model_info("m", "cuda", "dynamic", {}), StartsWith("m_dynamic_cudagraphcache_"));
 }
 
 TEST(ModelInfo, ChangesWithModelAndConfigurationAndNothingElse)

@@ -9,7 +9,6 @@ namespace {
 
 using store::Packing;
 using store::Packings;
-using testing::IsEmpty;
 
 /// Compresses about to a third, so neither to nothing nor better than 64 to 1.
 Bytes code(std::size_t size = 100'000)
@@ -162,11 +161,10 @@ TEST_F(StoredPacked, FramesThatLieAreMissingAndSetAside)
     trailing.push_back(std::byte{0});
     for (const Bytes& bytes : {flipped, cut, other, bomb, trailing}) {
         write(digest, bytes);
-        EXPECT_THAT(store->check().value(), testing::Not(IsEmpty()));
+        EXPECT_THAT(store->check().value(), Not(IsEmpty()));
         EXPECT_TRUE(failed_with(store->object(store::ImageName{digest}), ErrorCode::corrupt, "SHA-256"));
-        const auto found = store->image(digest);
-        ASSERT_TRUE(succeeded(found));
-        EXPECT_FALSE(found->has_value());
+        const auto found = take(store->image(digest));
+        EXPECT_FALSE(found.has_value());
         EXPECT_FALSE(fs::exists(file_of(digest))) << "in quarantine";
     }
     ASSERT_TRUE(succeeded(store->publish_image(image)));

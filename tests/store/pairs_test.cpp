@@ -7,8 +7,6 @@ namespace {
 
 using cachefmt::Part;
 using std::chrono::minutes;
-using testing::HasSubstr;
-using testing::UnorderedElementsAre;
 
 class StoredPairs : public StoreTest {
 protected:

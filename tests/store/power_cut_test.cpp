@@ -421,8 +421,7 @@ TEST_F(PowerCutWhilePublishing, WithoutTheFilesSyncWhatIsPublishedMayBeTornAndIs
     const Seen seen = cut_everywhere(operations, {m_first, m_second});
     EXPECT_FALSE(seen.torn.empty());
     EXPECT_FALSE(seen.lost.empty());
-    for (const std::string& wrong : seen.wrong)
-        EXPECT_THAT(wrong, testing::Not(testing::HasSubstr("nobody published")));
+    for (const std::string& wrong : seen.wrong) EXPECT_THAT(wrong, Not(HasSubstr("nobody published")));
 }
 
 TEST_F(PowerCutWhilePublishing, WithoutTheFoldersSyncWhatIsPublishedMayBeLostAndIsNeverWrong)
@@ -432,8 +431,7 @@ TEST_F(PowerCutWhilePublishing, WithoutTheFoldersSyncWhatIsPublishedMayBeLostAnd
     const Seen seen = cut_everywhere(operations, {m_first, m_second});
     EXPECT_TRUE(seen.torn.empty()) << first_of(seen.torn);
     EXPECT_FALSE(seen.lost.empty());
-    for (const std::string& wrong : seen.wrong)
-        EXPECT_THAT(wrong, testing::Not(testing::HasSubstr("nobody published")));
+    for (const std::string& wrong : seen.wrong) EXPECT_THAT(wrong, Not(HasSubstr("nobody published")));
 }
 
 /// What was removed or moved aside may come back.

@@ -113,9 +113,8 @@ TEST_F(Processes, KilledAtRandomTheyLeaveAUsableCacheAndNothingThatGrows)
         ASSERT_EQ(::kill(child.pid(), SIGKILL), 0);
         EXPECT_EQ(child.wait(), 1000 + SIGKILL);
         const auto store = open({.max_variants = 3});
-        const auto variants = store->variants(k_decode);
-        ASSERT_TRUE(succeeded(variants));
-        for (const auto& variant : *variants) EXPECT_TRUE(succeeded(store->entry({k_decode, variant.guards_digest})));
+        const auto variants = take(store->variants(k_decode));
+        for (const auto& variant : variants) EXPECT_TRUE(succeeded(store->entry({k_decode, variant.guards_digest})));
     }
     const auto store = open({.max_variants = 3});
     EXPECT_TRUE(quarantined().empty());

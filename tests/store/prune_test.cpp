@@ -231,7 +231,7 @@ TEST_F(Prune, WhereAnEntryCannotBeReadImagesStayAndTheRestIsKeptWithinTheBudget)
     const auto store = open();
     const Pruned roomy = store->prune({.bytes = 40'000}).value();
     EXPECT_EQ(roomy.removed.files(), 0U) << "images alone are over the budget: no entry makes up for them";
-    EXPECT_THAT(roomy.why_not, testing::HasSubstr("images stay"));
+    EXPECT_THAT(roomy.why_not, HasSubstr("images stay"));
     EXPECT_TRUE(exists(unused) && exists(own_image(1)));
     const Pruned pruned = store->prune({.bytes = 0}).value();
     EXPECT_EQ(pruned.removed.of(store::ArtifactKind::entries).files, 2U);
@@ -429,7 +429,7 @@ TEST_F(Prune, ABudgetThatCannotBeKeptIsSaidOnce)
     for (int variant = 0; variant < 3; ++variant) ASSERT_TRUE(succeeded(store->publish(make_entry(k_prompt, variant))));
     const auto said = lines.with("its budget is 10 B");
     ASSERT_EQ(said.size(), 1U);
-    EXPECT_THAT(said[0], testing::HasSubstr("living processes use what would have to go"));
+    EXPECT_THAT(said[0], HasSubstr("living processes use what would have to go"));
 }
 
 TEST_F(Prune, DefaultsAreEightGibibytesOrATenthOfTheDisk)
@@ -478,7 +478,7 @@ TEST_F(Prune, OneProcessAtATimeMakesRoom)
     ASSERT_NE(lock, nullptr);
     const Pruned pruned = store->prune({.bytes = 0}).value();
     EXPECT_EQ(pruned.removed.files(), 0U);
-    EXPECT_THAT(pruned.why_not, testing::HasSubstr("another process"));
+    EXPECT_THAT(pruned.why_not, HasSubstr("another process"));
 }
 
 TEST_F(Prune, IsAskedOfAWritableStoreAndPlannedInAny)
@@ -559,7 +559,7 @@ TEST_F(Prune, AnEntryThatIsSetAsideIsGoneUnlessItWasReplaced)
     EXPECT_FALSE(store->entry(better.header.key).value());
     ASSERT_EQ(quarantined().size(), 1U);
     EXPECT_THAT(text_of(m_root / "quarantine" / (quarantined()[0] + ".reason")),
-                testing::HasSubstr("stale: the driver refuses its image"));
+                HasSubstr("stale: the driver refuses its image"));
 }
 
 } // namespace

@@ -12,7 +12,6 @@ namespace {
 
 using store::resolve_signing;
 using store::SigningSource;
-using testing::HasSubstr;
 
 const std::string k_secret(64, 'a');
 const std::string k_other_secret(64, 'b');
@@ -163,7 +162,7 @@ TEST_F(Sources, ThatAreWrongAreRefusedByNameAndWithoutTheirSecret)
         const auto result = resolve_signing(source, environment());
         EXPECT_TRUE(failed_with(result, code, message));
         if (!result) {
-            EXPECT_THAT(result.error().message, testing::Not(HasSubstr(k_secret.substr(0, 8))));
+            EXPECT_THAT(result.error().message, Not(HasSubstr(k_secret.substr(0, 8))));
         }
         source = {};
         variables.clear();

@@ -8,11 +8,9 @@
 #include <map>
 #include <string>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "expect_error.hpp"
 #include "faulty_file_system.hpp"
+#include "matchers.hpp"
 #include "temp_dir.hpp"
 #include "warmgraph/base/clock.hpp"
 #include "warmgraph/base/file_system.hpp"
@@ -105,9 +103,7 @@ protected:
     std::unique_ptr<LocalStore> open(const StoreOptions& options = {}, FileSystem& files = posix_file_system(),
                                      Clock& clock = system_clock())
     {
-        auto store = LocalStore::open(m_root, options, files, clock);
-        if (!store) throw std::runtime_error(store.error().message);
-        return std::move(*store);
+        return take(LocalStore::open(m_root, options, files, clock));
     }
     fs::path folder(const FunctionKey& key = k_decode) const
     {

@@ -10,8 +10,6 @@ namespace {
 using store::ImageName;
 using store::Name;
 using store::Scope;
-using testing::ElementsAre;
-using testing::UnorderedElementsAre;
 
 TEST(TierNames, AreTextAndBack)
 {
@@ -57,11 +55,10 @@ TEST_P(TierConformance, GivesAsMuchAsIsWanted)
 {
     const Name name = image("0123456789");
     put(name, "0123456789");
-    const auto start = m_tier->get(name, {4, false});
-    ASSERT_TRUE(succeeded(start));
-    ASSERT_TRUE(*start);
-    EXPECT_EQ(as_text(*(*start)->bytes), "0123");
-    EXPECT_EQ((*start)->stamp.size, 10U) << "of the whole object";
+    const auto start = take(m_tier->get(name, {4, false}));
+    ASSERT_TRUE(start);
+    EXPECT_EQ(as_text(*start->bytes), "0123");
+    EXPECT_EQ(start->stamp.size, 10U) << "of the whole object";
     EXPECT_EQ(as_text(*(*m_tier->get(name, {10}))->bytes), "0123456789");
     EXPECT_TRUE(failed_with((*m_tier->get(name, {9}))->bytes, ErrorCode::corrupt, "10 bytes, at most 9"));
 }

@@ -6,7 +6,6 @@ namespace {
 
 using store::Sharing;
 using store::StoreMode;
-using testing::HasSubstr;
 
 class Trust : public StoreTest {
 protected:
@@ -100,10 +99,9 @@ TEST_F(Trust, CheckNamesWhatMayNotBeUsedAndLooksOn)
     ASSERT_TRUE(succeeded(open()->publish(make_entry(k_prompt))));
     set_mode(folder(), 0777);
     set_mode(path_of(make_entry(k_prompt).header.key), 0666);
-    const auto damages = open({.access = StoreMode::read_only})->check();
-    ASSERT_TRUE(succeeded(damages));
-    ASSERT_EQ(damages->size(), 2U);
-    for (const auto& damage : *damages) {
+    const auto damages = take(open({.access = StoreMode::read_only})->check());
+    ASSERT_EQ(damages.size(), 2U);
+    for (const auto& damage : damages) {
         EXPECT_EQ(damage.error.code, ErrorCode::permission_denied);
         EXPECT_THAT(damage.error.message, HasSubstr("`chmod go-w "));
     }
@@ -416,9 +414,8 @@ TEST_F(Trust, AMissIsNotedInNobodyElsesFolder)
         ASSERT_EQ(::chown(item.path().c_str(), 65534, 65534), 0);
     ASSERT_EQ(::chown(m_root.c_str(), 65534, 65534), 0);
     const auto before = snapshot(m_root);
-    const auto store = LocalStore::open(m_root, {.access = StoreMode::read_only, .trusted_owners = {65534}});
-    ASSERT_TRUE(succeeded(store));
-    (*store)->note_miss(m_entry.header.key.function, {}, "{}");
+    const auto store = take(LocalStore::open(m_root, {.access = StoreMode::read_only, .trusted_owners = {65534}}));
+    store->note_miss(m_entry.header.key.function, {}, "{}");
     EXPECT_EQ(snapshot(m_root), before);
 }
 

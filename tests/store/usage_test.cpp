@@ -325,7 +325,7 @@ TEST_F(Usage, MergesAcrossProcesses)
     EXPECT_EQ(usage.hits, k_processes * k_rounds);
     EXPECT_EQ(usage.misses, std::uint64_t{k_processes});
     EXPECT_EQ(usage.saved_ms, k_processes * k_rounds * 0.5);
-    EXPECT_THAT(names_in(folder()), testing::UnorderedElementsAre(".usage.lock", "usage.json"));
+    EXPECT_THAT(names_in(folder()), UnorderedElementsAre(".usage.lock", "usage.json"));
 }
 
 TEST_F(Usage, NoFailureOfTheDiskReachesTheCaller)

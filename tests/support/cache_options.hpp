@@ -3,6 +3,8 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "warmgraph/warmgraph.hpp"
 
@@ -18,6 +20,16 @@ namespace warmgraph::test {
     options.world_size = 1;
     options.global_rank = 0;
     return options;
+}
+
+/// Of a function of one input x that gives one output y: both have `count` elements.
+[[nodiscard]] inline Spec x_to_y(DType dtype, std::int64_t count, std::vector<Program> code = {})
+{
+    Spec spec;
+    spec.inputs = {input("x", dtype, {count})};
+    spec.outputs = {output("y", dtype, {count})};
+    spec.code = std::move(code);
+    return spec;
 }
 
 } // namespace warmgraph::test

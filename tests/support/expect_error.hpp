@@ -2,11 +2,12 @@
 #pragma once
 
 #include <ostream>
+#include <stdexcept>
 #include <string>
+#include <type_traits>
+#include <utility>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
+#include "matchers.hpp"
 #include "warmgraph/base/error.hpp"
 
 namespace warmgraph {
@@ -36,4 +37,27 @@ template <class T>
                                        << to_string(code) << " with '" << text << "'";
 }
 
+/// The text of its error; "" where there is none.
+template <class T>
+[[nodiscard]] std::string message_of(const Result<T>& result)
+{
+    return result ? std::string() : result.error().message;
+}
+
+/// What it holds; throws the error that stands in its place. For set-up, which a test does not go on without.
+template <class T>
+T take(Result<T> result)
+{
+    if (!result) throw std::runtime_error(std::string(to_string(result.error().code)) + ": " + result.error().message);
+    if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
 } // namespace warmgraph::test
+
+// Most tests have a namespace of the component that they test.
+namespace warmgraph {
+using test::failed_with;
+using test::message_of;
+using test::succeeded;
+using test::take;
+} // namespace warmgraph

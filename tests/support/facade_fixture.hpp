@@ -5,16 +5,14 @@
 #include <fstream>
 #include <iterator>
 #include <numeric>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "cache_options.hpp"
+#include "matchers.hpp"
 #include "pocl_cache.hpp"
 #include "temp_dir.hpp"
+#include "thrown.hpp"
 #include "warmgraph/warmgraph.hpp"
 
 namespace warmgraph::test {
@@ -50,14 +48,7 @@ protected:
         device.synchronize();
         return buffer.read<float>();
     }
-    [[nodiscard]] Spec vector_spec() const
-    {
-        Spec spec;
-        spec.inputs = {input("x", f32, {k_count})};
-        spec.outputs = {output("y", f32, {k_count})};
-        spec.code = {program};
-        return spec;
-    }
+    [[nodiscard]] Spec vector_spec() const { return x_to_y(f32, k_count, {program}); }
     /// y = x + 1
     [[nodiscard]] Function add_one(Cache& cache, const std::string& name = "add_one") const
     {
@@ -79,19 +70,9 @@ protected:
     TempDir dir;
     Device device;
     Program program = device.program("small", k_small_kernels);
+    /// Arguments of a call: 0, 1, 2, ..., and room for as many.
+    const Buffer m_x = floats(0), m_y = device.allocate(k_count * 4);
 };
-
-/// The code and text of the Exception that f throws; nullopt when it throws none.
-template <class F>
-std::optional<Exception> thrown_by(F&& f)
-{
-    try {
-        f();
-    } catch (const Exception& exception) {
-        return exception;
-    }
-    return std::nullopt;
-}
 
 inline std::vector<char> file_bytes(const std::filesystem::path& path)
 {

@@ -8,10 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "cache_options.hpp"
+#include "matchers.hpp"
 #include "temp_dir.hpp"
 #include "warmgraph/warmgraph.hpp"
 
@@ -78,7 +76,7 @@ protected:
         for (const char* process : {"with an empty cache", "with what that left"}) {
             Seen cached = see(Policy::read_write, scene);
             ASSERT_FALSE(cached.results.empty());
-            EXPECT_THAT(cached.outcomes, testing::Each("refused")) << process;
+            EXPECT_THAT(cached.outcomes, Each("refused")) << process;
             EXPECT_THAT(cached.reasons.front(), why) << process;
             expect_equal(native, cached, process, compared == Compared::all_calls ? native.results.size() : 1);
         }
@@ -104,7 +102,7 @@ protected:
                                                             [](const auto& one) { return one == "replayed"; });
                                      },
                                      true));
-        EXPECT_THAT(later.outcomes, testing::Each("replayed")) << testing::PrintToString(later.reasons);
+        EXPECT_THAT(later.outcomes, Each("replayed")) << testing::PrintToString(later.reasons);
     }
     static void expect_equal(const Seen& native, const Seen& cached, const std::string& process, std::size_t calls)
     {
@@ -126,14 +124,7 @@ protected:
         return device.upload<std::int32_t>(std::vector<std::int32_t>(static_cast<std::size_t>(count), value));
     }
     /// x -> y
-    [[nodiscard]] static Spec spec(const Program& program)
-    {
-        Spec result;
-        result.inputs = {input("x", i32, {k_count})};
-        result.outputs = {output("y", i32, {k_count})};
-        result.code = {program};
-        return result;
-    }
+    [[nodiscard]] static Spec spec(const Program& program) { return x_to_y(i32, k_count, {program}); }
 
     TempDir dir;
     Device device;

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <string>
 
-#include <gtest/gtest.h>
-
 #include <stdlib.h>
+
+#include "matchers.hpp"
 
 namespace warmgraph::test {
 

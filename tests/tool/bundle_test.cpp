@@ -16,10 +16,6 @@
 namespace warmgraph::test::bundle_test {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-
 class BundleCommand : public CommandTest {
 protected:
     cachefmt::FunctionKey prompt() const { return {k_decode.model_info, k_decode.rank, "prompt"}; }
@@ -76,8 +72,7 @@ TEST_F(BundleCommand, LeavesADeviceOrAPipeWhatItIsAndWritesToIt)
         EXPECT_TRUE(std::filesystem::is_fifo(pipe)) << action;
         EXPECT_EQ(run("check got.wgb").status, 0) << action;
     }
-    const CommandResult full = run("bundle create /dev/full");
-    EXPECT_EQ(full.status, 3) << full.error;
+    const CommandResult full = run(3, "bundle create /dev/full");
     EXPECT_THAT(full.error, HasSubstr("cannot write '/dev/full': No space left on device"));
     EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
 }
@@ -85,8 +80,7 @@ TEST_F(BundleCommand, LeavesADeviceOrAPipeWhatItIsAndWritesToIt)
 TEST_F(BundleCommand, WritesToStandardOutputOnRequest)
 {
     publish_some();
-    const CommandResult done = run("bundle create -");
-    EXPECT_EQ(done.status, 0) << done.error;
+    const CommandResult done = run(0, "bundle create -");
     std::ofstream(dir() / "got.wgb", std::ios::binary) << done.out;
     EXPECT_EQ(run("check got.wgb").status, 0);
     EXPECT_THAT(run("bundle create - --json").error, HasSubstr("'-' is standard output, where --json writes"));
@@ -137,20 +131,17 @@ TEST_F(BundleCommand, ReadsNoMoreOfAPipeThanABundle)
 TEST_F(BundleCommand, CarriesACacheToAnotherFolder)
 {
     publish_some();
-    const auto made = run("bundle create cache.wgb");
-    ASSERT_EQ(made.status, 0) << made.error;
+    const auto made = run(0, "bundle create cache.wgb");
     EXPECT_THAT(made.out, HasSubstr("wrote 2 entries"));
     EXPECT_THAT(made.out, HasSubstr("1 image (4.9 KiB)"));
     EXPECT_THAT(made.out, HasSubstr("tombstones stay"));
-    const auto loaded = run("bundle load cache.wgb --json --cache-dir elsewhere", m_fits);
-    ASSERT_EQ(loaded.status, 0) << loaded.error;
+    const auto loaded = run(0, "bundle load cache.wgb --json --cache-dir elsewhere", m_fits);
     EXPECT_EQ(loaded.json()["loaded"][0]["count"], 2);
     EXPECT_THAT(loaded.json()["skipped"], IsEmpty());
     EXPECT_EQ(run("check --cache-dir elsewhere --accept-file none").status, 1) << "no such key file";
     EXPECT_EQ(run("check --cache-dir elsewhere").status, 0);
     EXPECT_THAT(run("ls --cache-dir elsewhere").out, HasSubstr("2 functions, 2 variants"));
-    const auto again = run("bundle load cache.wgb --cache-dir elsewhere", m_fits);
-    EXPECT_EQ(again.status, 0);
+    const auto again = run(0, "bundle load cache.wgb --cache-dir elsewhere", m_fits);
     EXPECT_THAT(again.out, HasSubstr("loaded nothing"));
     EXPECT_THAT(again.out, HasSubstr("3 objects there already"));
 }
@@ -159,16 +150,13 @@ TEST_F(BundleCommand, SaysBeforeItIsOpenedWhatFits)
 {
     publish_some();
     ASSERT_EQ(run("bundle create cache.wgb").status, 0);
-    const auto fits = run("bundle check cache.wgb", m_fits);
-    EXPECT_EQ(fits.status, 0) << fits.out;
+    const auto fits = run(0, "bundle check cache.wgb", m_fits);
     EXPECT_THAT(fits.out, HasSubstr("2 of 2 entries fit"));
     const auto before = snapshot(cache());
-    const auto not_here = run("bundle check cache.wgb");
-    EXPECT_EQ(not_here.status, 1);
+    const auto not_here = run(1, "bundle check cache.wgb");
     EXPECT_THAT(not_here.out, HasSubstr("does not, because env.WG_TEST"));
     EXPECT_THAT(not_here.out, HasSubstr("0 of 2 entries fit"));
-    const auto loaded = run("bundle load cache.wgb --json --cache-dir elsewhere");
-    EXPECT_EQ(loaded.status, 1);
+    const auto loaded = run(1, "bundle load cache.wgb --json --cache-dir elsewhere");
     EXPECT_THAT(loaded.json()["loaded"], IsEmpty());
     EXPECT_EQ(loaded.json()["skipped"].size(), 3U) << "two entries, and the image that only they need";
     EXPECT_FALSE(std::filesystem::exists(dir() / "elsewhere" / "images"));
@@ -204,8 +192,7 @@ TEST_F(BundleCommand, BeginsWithTheEnvironmentThatAllShare)
 {
     publish(*open_store(), sample_entry(k_decode, guards_with("device.architecture", "nowhere")));
     ASSERT_EQ(run("bundle create cache.wgb").status, 0);
-    const auto check = run("bundle check cache.wgb", m_fits);
-    EXPECT_EQ(check.status, 1);
+    const auto check = run(1, "bundle check cache.wgb", m_fits);
     EXPECT_THAT(check.out,
                 ::testing::MatchesRegex("environment key [0-9a-f]{12} recorded, [0-9a-f]{12} here: nothing fits "
                                         "\\(1 entry\\): device.architecture nowhere recorded, [^\n]*\n"
@@ -229,8 +216,7 @@ TEST_F(BundleCommand, ShowsWhatItHolds)
 {
     publish_some();
     ASSERT_EQ(run("bundle create cache.wgb --func decode").status, 0);
-    const auto ls = run("bundle ls cache.wgb");
-    EXPECT_EQ(ls.status, 0);
+    const auto ls = run(0, "bundle ls cache.wgb");
     EXPECT_THAT(ls.out, HasSubstr("tiny-llama/world1global_rank0/decode"));
     EXPECT_THAT(ls.out, HasSubstr("not signed"));
     EXPECT_EQ(run("bundle ls cache.wgb --json").json()["members"].size(), 2U);
@@ -249,8 +235,7 @@ TEST_F(BundleCommand, FindsWhatIsDamaged)
     file.seekp(300);
     file.put('\x7f');
     file.close();
-    const auto check = run("check cache.wgb");
-    EXPECT_EQ(check.status, 1);
+    const auto check = run(1, "check cache.wgb");
     EXPECT_THAT(check.out, HasSubstr("digest does not match"));
     EXPECT_THAT(check.out, HasSubstr("cache.wgb: 1 member with something wrong (3 members); not signed\n"));
     const auto json = run("check cache.wgb --json").json();
@@ -280,11 +265,9 @@ TEST_F(BundleCommand, IsSignedAndHeldToIt)
     auto strict = m_fits;
     strict["WARMGRAPH_REQUIRE_SIGNED"] = "1";
     strict["WARMGRAPH_ACCEPT_KEYS_FILE"] = (dir() / "release.key.pub").string();
-    const auto refused = run("bundle load unsigned.wgb --cache-dir elsewhere", strict);
-    EXPECT_EQ(refused.status, 1);
+    const auto refused = run(1, "bundle load unsigned.wgb --cache-dir elsewhere", strict);
     EXPECT_THAT(refused.out, HasSubstr("is not signed"));
-    const auto loaded = run("bundle load cache.wgb --cache-dir elsewhere", strict);
-    EXPECT_EQ(loaded.status, 0) << loaded.out << loaded.error;
+    const auto loaded = run(0, "bundle load cache.wgb --cache-dir elsewhere", strict);
     EXPECT_THAT(loaded.out, HasSubstr("loaded 2 entries"));
     const auto check = run("check --json unsigned.wgb cache.wgb --accept-file release.key.pub");
     EXPECT_EQ(check.status, 1) << "as it is loaded where signatures are required";
@@ -317,23 +300,20 @@ TEST_F(BundleCommand, CarriesWhatPyTorchCompiledOnlyWhereItIsAskedForAndSigned)
     EXPECT_THAT(run("bundle create none.wgb --kind pickles").error,
                 HasSubstr("--kind has the kind 'pickles': expected entries"));
 
-    const auto made = run("bundle create cache.wgb --kind entries,torch --key-file release.key");
-    ASSERT_EQ(made.status, 0) << made.error;
+    const auto made = run(0, "bundle create cache.wgb --kind entries,torch --key-file release.key");
     EXPECT_THAT(made.out, HasSubstr("2 PyTorch artifacts"));
     ASSERT_EQ(run("bundle create one.wgb --kind entries,torch --model tiny-llama --key-file release.key").status, 0);
     EXPECT_THAT(run("bundle show cache.wgb").out, HasSubstr("torch = 2.11.0"));
     EXPECT_THAT(run("bundle show one.wgb").out, Not(HasSubstr("model = other")));
     EXPECT_EQ(run("check cache.wgb").status, 0);
     EXPECT_THAT(run("bundle diff plain.wgb one.wgb").out, HasSubstr(".mega_cache  only in the second"));
-    const auto check = run("bundle check cache.wgb --accept-file release.key.pub", m_fits);
-    EXPECT_EQ(check.status, 0) << check.out;
+    const auto check = run(0, "bundle check cache.wgb --accept-file release.key.pub", m_fits);
     EXPECT_THAT(check.out, HasSubstr("only PyTorch can tell"));
     EXPECT_THAT(run("bundle check cache.wgb", m_fits).out, HasSubstr("the key that signed the bundle is not accepted"));
     EXPECT_THAT(run("bundle merge open.wgb cache.wgb").out, HasSubstr("only into a bundle that is signed"));
     EXPECT_THAT(run("bundle ls open.wgb").out, Not(HasSubstr("torch/")));
 
-    const auto untrusted = run("bundle load cache.wgb --cache-dir a", m_fits);
-    EXPECT_EQ(untrusted.status, 0);
+    const auto untrusted = run(0, "bundle load cache.wgb --cache-dir a", m_fits);
     EXPECT_THAT(untrusted.out, HasSubstr("key 'release' is not accepted"));
     EXPECT_FALSE(std::filesystem::exists(dir() / "a" / "torch"));
     EXPECT_EQ(run("bundle load cache.wgb --cache-dir b --accept-file release.key.pub", m_fits).status, 0);
@@ -350,11 +330,9 @@ TEST_F(BundleCommand, IsMergedComparedAndStripped)
     ASSERT_EQ(run("bundle create b.wgb --func prompt").status, 0);
     ASSERT_EQ(run("bundle create all.wgb").status, 0);
     ASSERT_EQ(run("bundle merge both.wgb a.wgb b.wgb a.wgb").status, 0);
-    const auto same = run("bundle diff all.wgb both.wgb");
-    EXPECT_EQ(same.status, 0) << same.out;
+    const auto same = run(0, "bundle diff all.wgb both.wgb");
     EXPECT_EQ(same.out, "both hold the same\n");
-    const auto differs = run("bundle diff both.wgb a.wgb --json");
-    EXPECT_EQ(differs.status, 1);
+    const auto differs = run(1, "bundle diff both.wgb a.wgb --json");
     EXPECT_EQ(differs.json()["differences"].size(), 1U);
     EXPECT_EQ(differs.json()["differences"][0]["difference"], "only in the first");
     ASSERT_EQ(run("bundle strip both.wgb small.wgb --arch sm_80").status, 0);
@@ -382,8 +360,7 @@ TEST_F(BundleCommand, MergesAndStripsOnlyWhatItWouldLoad)
         EXPECT_THAT(refused.error, HasSubstr("may be written by others")) << action;
     }
     EXPECT_THAT(run("check theirs.wgb").out, HasSubstr("may be written by others"));
-    const auto none = run("bundle merge new.wgb theirs.wgb --key-file mine.key");
-    EXPECT_EQ(none.status, 1);
+    const auto none = run(1, "bundle merge new.wgb theirs.wgb --key-file mine.key");
     EXPECT_THAT(none.error, HasSubstr("is not signed"));
     EXPECT_FALSE(std::filesystem::exists(dir() / "new.wgb"));
     ASSERT_EQ(run("sign --key-file mine.key").status, 0);
@@ -396,8 +373,7 @@ TEST_F(BundleCommand, CarriesProgramsTunedConfigurationsAndProfiles)
 {
     publish_some();
     put_artifacts();
-    const auto made = run("bundle create cache.wgb");
-    ASSERT_EQ(made.status, 0) << made.error;
+    const auto made = run(0, "bundle create cache.wgb");
     EXPECT_THAT(made.out, HasSubstr("1 compiled program"));
     EXPECT_THAT(made.out, HasSubstr("2 tuned configurations"));
     EXPECT_THAT(made.out, HasSubstr("1 shape profile"));
@@ -407,8 +383,7 @@ TEST_F(BundleCommand, CarriesProgramsTunedConfigurationsAndProfiles)
     EXPECT_THAT(show.out, HasSubstr("matmul for sm_90, by NVRTC 13.0"));
     EXPECT_THAT(show.out, HasSubstr("/prompt: 5 calls"));
     // They were made for a GPU, which is not here; a profile fits everywhere.
-    const auto loaded = run("bundle load cache.wgb --json --cache-dir elsewhere", m_fits);
-    ASSERT_EQ(loaded.status, 0) << loaded.error;
+    const auto loaded = run(0, "bundle load cache.wgb --json --cache-dir elsewhere", m_fits);
     ASSERT_EQ(loaded.json()["loaded"].size(), 3U) << loaded.out;
     EXPECT_EQ(loaded.json()["loaded"][2]["kind"], "profiles");
     EXPECT_EQ(loaded.json()["skipped"].size(), 3U);
@@ -420,8 +395,7 @@ TEST_F(BundleCommand, SaysOfEachKindWhetherItFits)
 {
     put_artifacts();
     ASSERT_EQ(run("bundle create cache.wgb").status, 0);
-    const auto check = run("bundle check cache.wgb");
-    EXPECT_EQ(check.status, 1);
+    const auto check = run(1, "bundle check cache.wgb");
     EXPECT_THAT(check.out, HasSubstr("does not, because backend"));
     EXPECT_THAT(check.out, HasSubstr("1 of 4 other objects fit"));
     const auto json = run("bundle check cache.wgb --json").json();
@@ -463,8 +437,7 @@ TEST_F(BundleCommand, StripsProgramsAndTunedConfigurationsByTheirArchitectures)
     };
     EXPECT_EQ(kinds("sm_90"), "compiled profiles ");
     EXPECT_EQ(kinds("sm_80,sm_70"), "tuned tuned profiles ");
-    const auto differs = run("bundle diff all.wgb small.wgb");
-    EXPECT_EQ(differs.status, 1);
+    const auto differs = run(1, "bundle diff all.wgb small.wgb");
     EXPECT_THAT(differs.out, HasSubstr("only in the first"));
 }
 

@@ -3,10 +3,6 @@
 namespace warmgraph::test::clear_test {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-
 class Clear : public CommandTest {
 protected:
     Clear()
@@ -34,8 +30,7 @@ TEST_F(Clear, TakesAFunctionWithItsModelAndRank)
 {
     for (const std::string& name : {std::string("other/decode"), m_prompt.model_info + "/prompt",
                                     std::string("tiny-llama/world1global_rank0/decode")}) {
-        const CommandResult result = run("clear --func " + name);
-        EXPECT_EQ(result.status, 0) << result.error;
+        const CommandResult result = run(0, "clear --func " + name);
         EXPECT_THAT(result.out, HasSubstr("removed 1 entry")) << name;
     }
     EXPECT_EQ(functions(), 0U);
@@ -114,8 +109,7 @@ TEST_F(Clear, SaysInADryRunWhatItWouldRemoveAndChangesNothing)
     EXPECT_EQ(run("check --repair").status, 0);
     const auto before = snapshot(cache());
     const auto time = std::filesystem::last_write_time(cache());
-    const CommandResult text = run("clear --kind all --dry-run --yes");
-    EXPECT_EQ(text.status, 0) << text.error;
+    const CommandResult text = run(0, "clear --kind all --dry-run --yes");
     EXPECT_THAT(text.out, HasSubstr("would remove 2 entries, 1 image, 1 quarantined file ("));
     const auto all = run("clear --kind all --dry-run --json").json();
     EXPECT_FALSE(all.contains("removed"));

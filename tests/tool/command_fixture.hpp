@@ -11,13 +11,13 @@
 #include <string>
 #include <vector>
 
-#include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
 #include <pty.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "expect_error.hpp"
 #include "temp_dir.hpp"
 #include "warmgraph/store/local_store.hpp"
 
@@ -40,6 +40,15 @@ protected:
         const int status =
             std::system((line_of(arguments, environment) + " >" + output + " 2>error.txt </dev/null").c_str());
         return {status_of(status), text_of(m_dir.path() / "out.txt"), text_of(m_dir.path() / "error.txt")};
+    }
+
+    /// The same; the command ends with this status.
+    CommandResult run(int status, const std::string& arguments,
+                      const std::map<std::string, std::string>& environment = {}) const
+    {
+        CommandResult result = run(arguments, environment);
+        EXPECT_EQ(result.status, status) << arguments << ": " << result.out << result.error;
+        return result;
     }
 
     /// The same with what a shell command writes at standard input, through a pipe.
@@ -80,12 +89,7 @@ protected:
     [[nodiscard]] std::filesystem::path cache() const { return m_dir.path() / "cache"; }
     [[nodiscard]] std::filesystem::path dir() const { return m_dir.path(); }
 
-    std::unique_ptr<store::LocalStore> open_store() const
-    {
-        auto store = store::LocalStore::open(cache());
-        if (!store) throw std::runtime_error(store.error().message);
-        return std::move(*store);
-    }
+    std::unique_ptr<store::LocalStore> open_store() const { return take(store::LocalStore::open(cache())); }
 
     static cachefmt::Guards sample_guards()
     {
@@ -138,11 +142,7 @@ protected:
         return entry;
     }
 
-    static void publish(store::LocalStore& store, const cachefmt::Entry& entry)
-    {
-        const auto done = store.publish(entry);
-        if (!done) throw std::runtime_error(done.error().message);
-    }
+    static void publish(store::LocalStore& store, const cachefmt::Entry& entry) { take(store.publish(entry)); }
 
     [[nodiscard]] std::filesystem::path path_of(const cachefmt::Entry& entry) const
     {

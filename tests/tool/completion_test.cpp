@@ -7,12 +7,7 @@
 namespace warmgraph::test::completion_test {
 namespace {
 
-using ::testing::Contains;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
-using ::testing::Not;
-using ::testing::UnorderedElementsAre;
 
 bool has_program(const std::string& name)
 {

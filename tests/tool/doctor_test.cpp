@@ -7,18 +7,14 @@
 namespace warmgraph::test::doctor_test {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
-using ::testing::Not;
 
 class Doctor : public CommandTest {};
 
 TEST_F(Doctor, FindsNoProblemOnASoundMachineWithAnOpenClDevice)
 {
     open_store();
-    const CommandResult text = run("doctor");
-    EXPECT_EQ(text.status, 0) << text.out << text.error;
+    const CommandResult text = run(0, "doctor");
     for (const char* part :
          {"version", "device opencl:0", "driver", "replay", "OpenSSL", "flatbuffers", "spdlog", "zstd", "CUDA driver",
           "free space", "WARMGRAPH_CACHE_DIR", "world1global_rank0", "no problem found"})
@@ -44,16 +40,14 @@ TEST_F(Doctor, BeginsWithTheEnvironmentKey)
     EXPECT_THAT(empty.out, HasSubstr(key));
     auto store = open_store();
     publish(*store, sample_entry(k_decode, guards_of_machine("backend", "opencl")));
-    const CommandResult fits = run("doctor");
-    EXPECT_EQ(fits.status, 0) << fits.out;
+    const CommandResult fits = run(0, "doctor");
     EXPECT_THAT(fits.out, MatchesRegex("environment key [0-9a-f]{12} recorded, " + key + " here: it fits(.|\n)*"));
 }
 
 TEST_F(Doctor, SaysThatNoEntryFitsThisMachine)
 {
     publish(*open_store(), sample_entry(k_decode, guards_of_machine("device.architecture", "nowhere")));
-    const CommandResult text = run("doctor");
-    EXPECT_EQ(text.status, 1);
+    const CommandResult text = run(1, "doctor");
     EXPECT_THAT(text.out, HasSubstr("here: nothing fits (1 entry): device.architecture nowhere recorded"));
     EXPECT_THAT(text.out, HasSubstr("no entry of the cache folder fits this machine: device.architecture nowhere"));
     EXPECT_EQ(run("doctor --json").json()["environments"][0]["fit"], "differs");
@@ -68,8 +62,7 @@ TEST_F(Doctor, SaysWhichHitsAreCompared)
 TEST_F(Doctor, TakesAnEmptyFolderForNoProblemAndDoesNotMarkIt)
 {
     std::filesystem::create_directory(cache());
-    const CommandResult text = run("doctor");
-    EXPECT_EQ(text.status, 0) << text.out;
+    const CommandResult text = run(0, "doctor");
     EXPECT_THAT(text.out, HasSubstr("empty: the first recording marks it"));
     EXPECT_EQ(run("doctor --json").json()["cache"]["writable"], true);
     EXPECT_TRUE(std::filesystem::is_empty(cache()));
@@ -79,8 +72,7 @@ TEST_F(Doctor, SaysThatAFolderOfSomebodysIsNoCache)
 {
     plant_foreign_files();
     const auto before = snapshot(cache());
-    const CommandResult text = run("doctor");
-    EXPECT_EQ(text.status, 1);
+    const CommandResult text = run(1, "doctor");
     EXPECT_THAT(text.out, HasSubstr("has no CACHEDIR.TAG of warmgraph"));
     EXPECT_EQ(snapshot(cache()), before);
 }
@@ -91,15 +83,13 @@ TEST_F(Doctor, SaysWhoElseMayWriteTheFolder)
     const auto entry = sample_entry(k_decode);
     publish(*store, entry);
     ASSERT_EQ(::chmod(cache().c_str(), 0777), 0);
-    const CommandResult root = run("doctor");
-    EXPECT_EQ(root.status, 1);
+    const CommandResult root = run(1, "doctor");
     EXPECT_THAT(root.out, HasSubstr("may be written by any user"));
     EXPECT_THAT(root.out, HasSubstr("`chmod go-w " + cache().string() + "`"));
     EXPECT_THAT(root.out, HasSubstr("caching is off until this is mended"));
     ASSERT_EQ(::chmod(cache().c_str(), 0700), 0);
     ASSERT_EQ(::chmod(path_of(entry).parent_path().c_str(), 0777), 0);
-    const CommandResult below = run("doctor");
-    EXPECT_EQ(below.status, 1);
+    const CommandResult below = run(1, "doctor");
     EXPECT_THAT(below.out, HasSubstr("`chmod go-w " + path_of(entry).parent_path().string() + "`"));
     ASSERT_EQ(::chmod(path_of(entry).parent_path().c_str(), 0700), 0);
     ASSERT_EQ(::chmod(path_of(entry).c_str(), 0666), 0);
@@ -150,8 +140,7 @@ TEST_F(Doctor, ReportsQuarantineAndAFolderThatIsAFile)
     EXPECT_THAT(run("doctor").out, HasSubstr("1 damaged file in quarantine"));
 
     std::ofstream(dir() / "file") << "x";
-    const CommandResult file = run("doctor --cache-dir file");
-    EXPECT_EQ(file.status, 1);
+    const CommandResult file = run(1, "doctor --cache-dir file");
     EXPECT_THAT(file.out, HasSubstr("is a file"));
 }
 

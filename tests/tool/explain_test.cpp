@@ -6,18 +6,14 @@
 namespace warmgraph::test::explain_test {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
-
 class Explain : public CommandTest {
 protected:
     /// Facts of the first OpenCL device and of a function on it, as the facade records them.
     static cachefmt::Guards guards_here()
     {
-        const auto device = backends::make_opencl_backend()->open("0");
-        if (!device) throw std::runtime_error(device.error().message);
+        const auto device = take(backends::make_opencl_backend()->open("0"));
         cachefmt::Guards guards = sample_guards();
-        for (const cachefmt::Fact& fact : (*device)->facts()) guards.facts.push_back(fact);
+        for (const cachefmt::Fact& fact : device->facts()) guards.facts.push_back(fact);
         warmgraph::guards::canonicalize(guards.facts);
         return guards;
     }
@@ -43,8 +39,7 @@ TEST_F(Explain, SaysThatTheFunctionWouldHit)
 {
     auto store = open_store();
     publish(*store, sample_entry(k_decode, guards_here()));
-    const CommandResult result = run("explain tiny-llama/decode", k_environment);
-    EXPECT_EQ(result.status, 0) << result.out << result.error;
+    const CommandResult result = run(0, "explain tiny-llama/decode", k_environment);
     EXPECT_THAT(result.out, HasSubstr("decode would hit, as far as can be seen from here: 1 variant on disk"));
     EXPECT_EQ(run("explain tiny-llama/decode --json", k_environment).json()["would"], "hit");
 }
@@ -71,8 +66,7 @@ TEST_F(Explain, AcceptsANewerDriverWhenAsked)
     fact(guards, "driver.version").value = now.substr(0, now.find_first_of("0123456789")) + "0.1";
     auto store = open_store();
     publish(*store, sample_entry(k_decode, guards));
-    const CommandResult strict = run("explain tiny-llama/decode", k_environment);
-    EXPECT_EQ(strict.status, 1);
+    const CommandResult strict = run(1, "explain tiny-llama/decode", k_environment);
     EXPECT_THAT(strict.out, HasSubstr("relax with accept_newer_driver (same or newer)"));
     EXPECT_EQ(run("explain tiny-llama/decode --accept-newer-driver", k_environment).status, 0);
 }
@@ -91,8 +85,7 @@ TEST_F(Explain, ComparesTheLastMissWithTheNearestVariant)
     leave_miss(*store, k_decode, missed);
     store.reset();
 
-    const CommandResult result = run("explain tiny-llama/decode", k_environment);
-    EXPECT_EQ(result.status, 1);
+    const CommandResult result = run(1, "explain tiny-llama/decode", k_environment);
     EXPECT_THAT(result.out, HasSubstr("decode would miss: 2 variants on disk, the nearest differs in 1 fact"));
     EXPECT_THAT(result.out, HasSubstr("input token: dtype"));
     EXPECT_THAT(result.out, HasSubstr("everything else ("));
@@ -118,8 +111,7 @@ TEST_F(Explain, ShowsATombstoneWithReasonAndDifference)
 {
     auto store = open_store();
     publish(*store, tombstone(k_decode, guards_here()));
-    const CommandResult result = run("explain tiny-llama/decode", k_environment);
-    EXPECT_EQ(result.status, 1);
+    const CommandResult result = run(1, "explain tiny-llama/decode", k_environment);
     EXPECT_THAT(result.out, HasSubstr("decode would be refused"));
     EXPECT_THAT(result.out, HasSubstr("recompiled"));
     EXPECT_THAT(result.out, HasSubstr("`warmgraph clear --func tiny-llama/decode`"));
@@ -133,8 +125,7 @@ TEST_F(Explain, TreatsADeviceThatIsNotHereAsUnknown)
     guards.tensors[0].device = "opencl:99";
     auto store = open_store();
     publish(*store, sample_entry(k_decode, guards));
-    const CommandResult result = run("explain tiny-llama/decode", k_environment);
-    EXPECT_EQ(result.status, 1);
+    const CommandResult result = run(1, "explain tiny-llama/decode", k_environment);
     EXPECT_THAT(result.out, HasSubstr("unknown"));
     EXPECT_THAT(result.out, HasSubstr("device: "));
 }
@@ -151,14 +142,12 @@ TEST_F(Explain, SurvivesDamagedEntriesAndADamagedMiss)
     store->note_miss(k_decode, {.id = "1", .time = "now", .host = {}, .policy = {}, .reason = {}}, "{\"facts\": 7}");
     store.reset();
     std::ofstream(path_of(bad), std::ios::binary | std::ios::trunc) << "short";
-    const CommandResult result = run("explain tiny-llama/decode", k_environment);
-    EXPECT_EQ(result.status, 0) << result.out;
+    const CommandResult result = run(0, "explain tiny-llama/decode", k_environment);
     EXPECT_THAT(result.out, HasSubstr("cannot be used"));
     EXPECT_THAT(result.out, HasSubstr("last miss: guards in JSON cannot be read"));
 
     std::ofstream(path_of(good), std::ios::binary | std::ios::trunc) << "short";
-    const CommandResult none = run("explain tiny-llama/decode", k_environment);
-    EXPECT_EQ(none.status, 1);
+    const CommandResult none = run(1, "explain tiny-llama/decode", k_environment);
     EXPECT_THAT(none.out, HasSubstr("2 variants on disk, none of them readable"));
 }
 

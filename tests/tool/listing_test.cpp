@@ -3,10 +3,7 @@
 namespace warmgraph::test::listing_test {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
-using ::testing::Not;
 
 class Listing : public CommandTest {};
 
@@ -27,8 +24,7 @@ TEST_F(Listing, ShowsEachFunctionWithItsVariantsAndHits)
     store->add_usage(k_decode, {.hits = 9412, .misses = 3, .saved_ms = 1960});
     store.reset();
 
-    const CommandResult text = run("ls");
-    EXPECT_EQ(text.status, 0);
+    const CommandResult text = run(0, "ls");
     EXPECT_THAT(text.out, HasSubstr("model       rank                function  variants"));
     EXPECT_THAT(text.out, HasSubstr("tiny-llama  world1global_rank0  decode    2 (1 recompiled)"));
     EXPECT_THAT(text.out, HasSubstr("9 412"));
@@ -58,8 +54,7 @@ TEST_F(Listing, StatsGivesRatesAndTotals)
     publish(*store, sample_entry(k_decode));
     store->add_usage(k_decode, {.hits = 3, .misses = 1, .recordings = 1, .saved_ms = 1960});
     store.reset();
-    const CommandResult text = run("stats");
-    EXPECT_EQ(text.status, 0);
+    const CommandResult text = run(0, "stats");
     EXPECT_THAT(text.out, HasSubstr("75 %"));
     EXPECT_THAT(text.out, HasSubstr("3 hits, 1 miss, 1.96 s saved"));
     EXPECT_EQ(run("stats --json").json()["total"]["hits"], 3);
@@ -68,8 +63,7 @@ TEST_F(Listing, StatsGivesRatesAndTotals)
 TEST_F(Listing, BeginsWithTheEnvironmentKey)
 {
     publish(*open_store(), sample_entry(k_decode, guards_of_machine("device.architecture", "nowhere")));
-    const CommandResult text = run("ls");
-    EXPECT_EQ(text.status, 0);
+    const CommandResult text = run(0, "ls");
     EXPECT_THAT(text.out, MatchesRegex("environment key [0-9a-f]{12} recorded, [0-9a-f]{12} here: nothing fits "
                                        "\\(1 entry\\): device.architecture nowhere recorded, [^\n]+ here\nmodel "
                                        "(.|\n)*"));
@@ -160,8 +154,7 @@ TEST_F(Show, TakesSectionsAndAVariant)
     publish(*store, first);
     publish(*store, second);
     const std::string digits = to_hex(second.header.key.guards_digest).substr(0, 6);
-    const CommandResult one = run("show tiny-llama/decode --only guards,nodes --variant " + digits);
-    EXPECT_EQ(one.status, 0) << one.error;
+    const CommandResult one = run(0, "show tiny-llama/decode --only guards,nodes --variant " + digits);
     EXPECT_THAT(one.out, HasSubstr("f16"));
     EXPECT_THAT(one.out, HasSubstr("nodes: 1, 0 edges"));
     for (const char* other : {"f32  ", "bindings:", "created"}) EXPECT_THAT(one.out, Not(HasSubstr(other)));
@@ -170,8 +163,7 @@ TEST_F(Show, TakesSectionsAndAVariant)
     EXPECT_EQ(json.size(), 2U);
     EXPECT_FALSE(json[0].contains("graph"));
     EXPECT_EQ(json[0]["guards"]["values"][0]["value"], 2) << "a number";
-    const CommandResult none = run("show tiny-llama/decode --variant 000000");
-    EXPECT_EQ(none.status, 1);
+    const CommandResult none = run(1, "show tiny-llama/decode --variant 000000");
     EXPECT_THAT(none.error, HasSubstr(to_hex(first.header.key.guards_digest))) << "what there is";
     EXPECT_EQ(run("show tiny-llama/decode --variant xyz").status, 2);
 }
@@ -184,8 +176,7 @@ TEST_F(Show, PrintsAnEntryAsTextJsonAndDrawing)
     for (const std::string& target :
          {std::string("tiny-llama/decode"), std::string("tiny-llama/world1global_rank0/decode"),
           k_decode.model_info + "/decode", path_of(entry).string()}) {
-        const CommandResult text = run("show " + target);
-        EXPECT_EQ(text.status, 0) << text.error;
+        const CommandResult text = run(0, "show " + target);
         EXPECT_THAT(text.out, HasSubstr("config.dtype"));
         EXPECT_THAT(text.out, HasSubstr("token"));
     }
@@ -201,8 +192,7 @@ TEST_F(Show, PrintsATombstoneWithItsDifference)
 {
     auto store = open_store();
     publish(*store, tombstone(k_decode));
-    const CommandResult text = run("show tiny-llama/decode");
-    EXPECT_EQ(text.status, 0);
+    const CommandResult text = run(0, "show tiny-llama/decode");
     EXPECT_THAT(text.out, HasSubstr("recompiled"));
     EXPECT_THAT(text.out, HasSubstr("size 4 against 8"));
 }
@@ -228,8 +218,7 @@ TEST_F(Show, ListsTheCandidatesOfAnAmbiguousName)
     other.rank = "world2global_rank1";
     publish(*store, sample_entry(k_decode));
     publish(*store, sample_entry(other));
-    const CommandResult result = run("show tiny-llama/decode");
-    EXPECT_EQ(result.status, 2);
+    const CommandResult result = run(2, "show tiny-llama/decode");
     EXPECT_THAT(result.error, HasSubstr("names 2 functions"));
     EXPECT_THAT(result.error, HasSubstr("\n  " + k_decode.model_info + "/world2global_rank1/decode\n"));
     EXPECT_EQ(run("show tiny-llama/world2global_rank1/decode").status, 0);
@@ -246,8 +235,7 @@ TEST_F(Show, RefusesDamagedAndMisplacedFilesAndLeavesThemThere)
     EXPECT_EQ(run("show " + moved.string()).status, 1);
     damage(path_of(entry));
     for (const std::string& target : {std::string("tiny-llama/decode"), path_of(entry).string()}) {
-        const CommandResult result = run("show " + target);
-        EXPECT_EQ(result.status, 1);
+        const CommandResult result = run(1, "show " + target);
         EXPECT_THAT(result.out, IsEmpty());
         EXPECT_THAT(result.error, HasSubstr(path_of(entry).filename().string()));
     }

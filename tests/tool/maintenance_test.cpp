@@ -5,16 +5,13 @@
 namespace warmgraph::test::maintenance_test {
 namespace {
 
-using ::testing::HasSubstr;
-
 class Check : public CommandTest {};
 
 TEST_F(Check, FindsNothingInASoundCache)
 {
     auto store = open_store();
     publish(*store, sample_entry(k_decode));
-    const CommandResult result = run("check");
-    EXPECT_EQ(result.status, 0) << result.out;
+    const CommandResult result = run(0, "check");
     EXPECT_EQ(result.out, cache().string() + ": no damage found (1 entry, 0 images, 0 other objects)\n");
     EXPECT_EQ(run("check tiny-llama/decode").out, "tiny-llama/decode: no damage found (1 entry)\n");
     EXPECT_EQ(run("check --json").json()["folder"]["entries"], 1);
@@ -36,22 +33,18 @@ TEST_F(Check, ReportsDamageAndRepairsOnlyWhenAsked)
     publish(*store, entry);
     damage(path_of(entry));
 
-    const CommandResult look = run("check");
-    EXPECT_EQ(look.status, 1);
+    const CommandResult look = run(1, "check");
     EXPECT_THAT(look.out, HasSubstr("corrupt"));
     EXPECT_THAT(look.out, HasSubstr("warmgraph check --repair"));
     EXPECT_TRUE(std::filesystem::exists(path_of(entry)));
 
-    const CommandResult json = run("check --json");
-    EXPECT_EQ(json.status, 1);
+    const CommandResult json = run(1, "check --json");
     EXPECT_EQ(json.json()["damage"][0]["code"], "corrupt");
 
-    const CommandResult repair = run("check --repair");
-    EXPECT_EQ(repair.status, 0) << repair.out << repair.error;
+    const CommandResult repair = run(0, "check --repair");
     EXPECT_THAT(repair.out, HasSubstr("repaired"));
     EXPECT_FALSE(std::filesystem::exists(path_of(entry)));
-    const CommandResult after = run("check");
-    EXPECT_EQ(after.status, 0);
+    const CommandResult after = run(0, "check");
     EXPECT_THAT(after.out, HasSubstr("1 file in quarantine"));
 }
 
@@ -63,8 +56,7 @@ TEST_F(Check, ReportsAFolderThatMayNotBeUsedAndTheRest)
     ASSERT_TRUE(store->publish_image(Bytes(100)));
     damage(path_of(entry));
     ASSERT_EQ(::chmod((cache() / "images").c_str(), 0777), 0);
-    const CommandResult look = run("check");
-    EXPECT_EQ(look.status, 1) << look.error;
+    const CommandResult look = run(1, "check");
     EXPECT_THAT(look.out, HasSubstr("permission_denied  cache folder " + cache().string() + "/images may be"));
     EXPECT_THAT(look.out, HasSubstr("corrupt"));
 }
@@ -92,12 +84,10 @@ TEST_F(Check, RepairRefusesAFolderThatIsNoCache)
 {
     plant_foreign_files();
     const auto before = snapshot(cache());
-    const CommandResult look = run("check");
-    EXPECT_EQ(look.status, 1);
+    const CommandResult look = run(1, "check");
     EXPECT_THAT(look.out, HasSubstr("no mark of warmgraph"));
     for (const char* arguments : {"check --repair", "check --repair --json"}) {
-        const CommandResult repair = run(arguments);
-        EXPECT_EQ(repair.status, 3);
+        const CommandResult repair = run(3, arguments);
         EXPECT_THAT(repair.error, HasSubstr("has no CACHEDIR.TAG of warmgraph and holds '"));
     }
     EXPECT_EQ(snapshot(cache()), before);

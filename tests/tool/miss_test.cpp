@@ -7,11 +7,6 @@
 namespace warmgraph::test::miss_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-
 /// What a service does, with what may differ from start to start.
 struct Start {
     Policy policy = Policy::read_write;
@@ -86,8 +81,7 @@ protected:
 TEST_F(Missed, AndWasRecordedIsToldAlthoughItWouldHitNow)
 {
     ASSERT_EQ(run_start({}), k_recorded);
-    const CommandResult result = run("explain toy/f");
-    EXPECT_EQ(result.status, 0) << result.out << result.error;
+    const CommandResult result = run(0, "explain toy/f");
     EXPECT_THAT(result.out, HasSubstr("f would hit, as far as can be seen from here: 1 variant on disk\n"));
     EXPECT_THAT(result.out, HasSubstr("(read_write, process "));
     EXPECT_THAT(result.out, HasSubstr("): recorded\n  no entry\n"));
@@ -99,8 +93,7 @@ TEST_F(Missed, ByAProcessThatOnlyReadsIsToldWithWhatDiffers)
 {
     ASSERT_EQ(run_start({}), k_recorded);
     ASSERT_EQ(run_start({.policy = Policy::read_only, .count = 32}), k_eager);
-    const CommandResult result = run("explain toy/f");
-    EXPECT_EQ(result.status, 1);
+    const CommandResult result = run(1, "explain toy/f");
     EXPECT_THAT(result.out, HasSubstr("f would miss: 1 variant on disk, "));
     EXPECT_THAT(result.out, HasSubstr("(read_only, process "));
     EXPECT_THAT(result.out, HasSubstr("): ran as it is\n"));
@@ -202,8 +195,7 @@ TEST_F(Missed, UnderAnotherRankOrConfigurationIsToldWhereItWasRecorded)
     ASSERT_EQ(run_start({}), k_recorded);
     ASSERT_EQ(run_start({.policy = Policy::read_only, .world_size = 2, .rank = 1}), k_eager);
     ASSERT_EQ(run_start({.policy = Policy::read_only, .dtype = "f16"}), k_eager);
-    const CommandResult rank = run("explain toy/world2global_rank1/f");
-    EXPECT_EQ(rank.status, 1);
+    const CommandResult rank = run(1, "explain toy/world2global_rank1/f");
     EXPECT_THAT(rank.out, HasSubstr("f would miss: 0 variants on disk, record it by running it once"));
     EXPECT_THAT(rank.out, HasSubstr("also recorded, where this process does not look:\n"));
     EXPECT_THAT(rank.out, HasSubstr("rank: world1global_rank0 there, world2global_rank1 here\n"));

@@ -6,8 +6,6 @@
 namespace warmgraph::test::profile_test {
 namespace {
 
-using ::testing::HasSubstr;
-
 class ProfileCommand : public CommandTest {
 protected:
     ProfileCommand()
@@ -29,8 +27,7 @@ protected:
 
 TEST_F(ProfileCommand, ShowsSizesAndBuckets)
 {
-    const CommandResult result = run("profile");
-    EXPECT_EQ(result.status, 0) << result.error;
+    const CommandResult result = run(0, "profile");
     EXPECT_THAT(result.out,
                 HasSubstr("model  function  dimension  calls  sizes  least  most  padding  buckets (calls)"));
     EXPECT_THAT(result.out,
@@ -73,8 +70,7 @@ TEST_F(ProfileCommand, NamesWhatIsWrongWithAnEditedOne)
 {
     const auto damaged = file();
     std::ofstream(damaged) << R"({"format": 1})";
-    const CommandResult result = run("profile");
-    EXPECT_EQ(result.status, 1);
+    const CommandResult result = run(1, "profile");
     EXPECT_THAT(result.out, HasSubstr("'model_info' is missing"));
     EXPECT_THAT(run("profile --json").json()["profiles"].dump(), HasSubstr("'model_info' is missing"));
 }
@@ -82,8 +78,7 @@ TEST_F(ProfileCommand, NamesWhatIsWrongWithAnEditedOne)
 TEST_F(ProfileCommand, IsClearedAlone)
 {
     EXPECT_EQ(run("clear --kind profiles --dry-run --json").json()["would_remove"]["profiles"], 2);
-    const CommandResult result = run("clear --kind profiles");
-    EXPECT_EQ(result.status, 0) << result.error;
+    const CommandResult result = run(0, "clear --kind profiles");
     EXPECT_THAT(result.out, HasSubstr("2 shape profiles"));
     EXPECT_EQ(run("profile --json").json()["profiles"].size(), 0U);
     EXPECT_EQ(run("clear --kind tuned").status, 0) << "the option takes it";

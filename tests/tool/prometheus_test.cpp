@@ -8,10 +8,6 @@
 namespace warmgraph::test::prometheus_test {
 namespace {
 
-using ::testing::Contains;
-using ::testing::HasSubstr;
-using ::testing::Not;
-
 struct Exposition {
     std::set<std::string> families; ///< with HELP and TYPE
     std::vector<std::string> samples;

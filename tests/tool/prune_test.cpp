@@ -3,8 +3,6 @@
 namespace warmgraph::test::prune_test {
 namespace {
 
-using ::testing::HasSubstr;
-
 class PruneVerb : public CommandTest {
 protected:
     PruneVerb()
@@ -20,16 +18,14 @@ protected:
 
 TEST_F(PruneVerb, LeavesWhatTheBudgetAllows)
 {
-    const CommandResult result = run("prune");
-    EXPECT_EQ(result.status, 0) << result.error;
+    const CommandResult result = run(0, "prune");
     EXPECT_THAT(result.out, HasSubstr("removed 0 entries"));
     EXPECT_TRUE(is_there());
 }
 
 TEST_F(PruneVerb, TakesASizeOrTheEnvironmentsAndSaysFirstWhatWouldGo)
 {
-    const CommandResult dry = run("prune --to 0 --dry-run");
-    EXPECT_EQ(dry.status, 0) << dry.error;
+    const CommandResult dry = run(0, "prune --to 0 --dry-run");
     EXPECT_THAT(dry.out, HasSubstr("would remove 1 entry"));
     EXPECT_TRUE(is_there());
     const auto planned = run("prune --dry-run --json", {{"WARMGRAPH_CACHE_BYTES", "1"}}).json();
@@ -84,8 +80,7 @@ TEST_F(PruneVerb, FollowsALinkToACacheThatIsShared)
                                                                : std::filesystem::perms(0660));
     std::filesystem::permissions(cache(), std::filesystem::perms(02770));
     for (const char* verb : {"ls", "prune --to 0"}) {
-        const CommandResult result = run(std::string(verb) + " --cache-dir " + link.string());
-        EXPECT_EQ(result.status, 0) << result.error;
+        const CommandResult result = run(0, std::string(verb) + " --cache-dir " + link.string());
     }
     EXPECT_FALSE(is_there());
 }

@@ -7,9 +7,6 @@
 namespace warmgraph::test::report_test {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 using Json = nlohmann::json;
 
 constexpr const char* k_hostile = "</script><script>document.title='taken'</script><img src=x onerror=alert(1)>";
@@ -82,8 +79,7 @@ class Report : public ReportTest {};
 TEST_F(Report, HasWhatTheFolderHolds)
 {
     fill();
-    const CommandResult result = run("report --json");
-    EXPECT_EQ(result.status, 0) << result.error;
+    const CommandResult result = run(0, "report --json");
     EXPECT_FALSE(std::filesystem::exists(dir() / "warmgraph-report.html")) << "asked for JSON alone";
     const Json report = result.json(), decode = report["functions"].at(0);
     EXPECT_EQ(report["totals"]["functions"], 2);
@@ -153,8 +149,7 @@ TEST_F(Report, HasAGraphOfEachEntryThatIsWhole)
 
 TEST_F(Report, OfNoFolderIsAPageThatSaysSo)
 {
-    const CommandResult result = run("report");
-    EXPECT_EQ(result.status, 0) << result.error;
+    const CommandResult result = run(0, "report");
     EXPECT_THAT(result.out, HasSubstr("warmgraph-report.html"));
     EXPECT_THAT(text_of(dir() / "warmgraph-report.html"), HasSubstr("\"functions\":[]"));
     EXPECT_FALSE(std::filesystem::exists(cache())) << "no subcommand makes a folder";
@@ -163,12 +158,10 @@ TEST_F(Report, OfNoFolderIsAPageThatSaysSo)
 TEST_F(Report, WritesThePageWhereItIsAskedTo)
 {
     fill();
-    const CommandResult result = run("report -o here.html --json");
-    EXPECT_EQ(result.status, 0) << result.error;
+    const CommandResult result = run(0, "report -o here.html --json");
     EXPECT_EQ(result.json()["totals"]["functions"], 2);
     EXPECT_THAT(text_of(dir() / "here.html"), HasSubstr("world1global_rank0"));
-    const CommandResult nowhere = run("report -o nowhere/here.html");
-    EXPECT_EQ(nowhere.status, 2);
+    const CommandResult nowhere = run(2, "report -o nowhere/here.html");
     EXPECT_THAT(nowhere.error, HasSubstr("cannot write 'nowhere/here.html': No such file or directory"));
     EXPECT_EQ(run("report -o ''").status, 2);
 }
@@ -179,8 +172,7 @@ TEST_F(Report, IsWrittenThroughALinkAndToStandardOutput)
     std::filesystem::create_symlink("page.html", dir() / "link.html");
     EXPECT_EQ(run("report -o link.html").status, 0);
     EXPECT_TRUE(std::filesystem::is_symlink(dir() / "link.html"));
-    EXPECT_THAT(run("report -o -").out,
-                testing::AllOf(testing::StartsWith("<!DOCTYPE html>"), testing::HasSubstr("</html>")));
+    EXPECT_THAT(run("report -o -").out, AllOf(StartsWith("<!DOCTYPE html>"), HasSubstr("</html>")));
     EXPECT_THAT(run("report -o /dev/full").error, HasSubstr("cannot write '/dev/full': No space left on device"));
     EXPECT_NE(run("report -o - --json").status, 0);
 }
@@ -190,8 +182,7 @@ TEST_F(Report, DoesNotFollowALinkThatStandsAtItsDefaultName)
 {
     std::ofstream(dir() / "precious") << "old";
     std::filesystem::create_symlink("precious", dir() / "warmgraph-report.html");
-    const CommandResult planted = run("report");
-    EXPECT_EQ(planted.status, 2);
+    const CommandResult planted = run(2, "report");
     EXPECT_THAT(planted.error, HasSubstr("a link stands there"));
     EXPECT_THAT(planted.error, HasSubstr("give -o a file"));
     EXPECT_EQ(text_of(dir() / "precious"), "old");

@@ -14,16 +14,12 @@
 namespace warmgraph::test::signing_test {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
-
 class Signing : public CommandTest {
 protected:
     std::string make_key(const std::string& name, const std::string& kind) const
     {
         const auto file = (dir() / (name + ".key")).string();
-        const CommandResult made = run("sign --new-key " + file + " --id " + name + " --kind " + kind);
-        EXPECT_EQ(made.status, 0) << made.error;
+        const CommandResult made = run(0, "sign --new-key " + file + " --id " + name + " --kind " + kind);
         const std::string line = text_of(file);
         EXPECT_THAT(made.out + made.error, Not(HasSubstr(line.substr(line.rfind(':') + 1, 16)))) << "a secret is shown";
         return file;
@@ -89,20 +85,17 @@ TEST_F(Signing, OfAFolderWithANewKeyIsCheckedByItsPublicHalf)
     ASSERT_EQ(::stat(key.c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 0777U, 0600U);
 
-    const CommandResult before = run("check --accept-file " + key + ".pub");
-    EXPECT_EQ(before.status, 1);
+    const CommandResult before = run(1, "check --accept-file " + key + ".pub");
     EXPECT_THAT(before.out, HasSubstr("is not signed"));
     EXPECT_THAT(before.out, Not(HasSubstr("--repair"))) << "nothing is damaged";
     EXPECT_EQ(run("check", {{"WARMGRAPH_ACCEPT_KEYS_FILE", key + ".pub"}}).status, 0) << "nobody asks for signatures";
-    const CommandResult sign = run("sign --key-file " + key);
-    EXPECT_EQ(sign.status, 0) << sign.out << sign.error;
+    const CommandResult sign = run(0, "sign --key-file " + key);
     EXPECT_THAT(sign.out, HasSubstr("2 variants, 0 with something wrong"));
-    const CommandResult check = run("check --json --accept-file " + key + ".pub");
-    EXPECT_EQ(check.status, 0) << check.out;
+    const CommandResult check = run(0, "check --json --accept-file " + key + ".pub");
     const auto signatures = check.json()["signatures"];
     ASSERT_EQ(signatures.size(), 2U);
     for (const auto& signature : signatures) {
-        EXPECT_THAT(signature["path"].get<std::string>(), testing::EndsWith(".wg"));
+        EXPECT_THAT(signature["path"].get<std::string>(), EndsWith(".wg"));
         EXPECT_EQ(signature["signed_by"], "release");
     }
     EXPECT_THAT(run("check --accept-file " + key + ".pub").out, HasSubstr("; 2 signed with 'release'\n"));
@@ -116,10 +109,10 @@ TEST_F(Signing, OtherVerbsSeeTheFolderAsAProgramWithThisEnvironmentDoes)
     const std::string key = make_key("team", "hmac-sha256");
     const std::map<std::string, std::string> strict{{"WARMGRAPH_ACCEPT_KEYS_FILE", key},
                                                     {"WARMGRAPH_REQUIRE_SIGNED", "1"}};
-    EXPECT_THAT(run("ls").out, testing::Not(HasSubstr("no accepted signature")));
+    EXPECT_THAT(run("ls").out, Not(HasSubstr("no accepted signature")));
     EXPECT_THAT(run("ls", strict).out, HasSubstr("untrusted"));
     ASSERT_EQ(run("sign --key-file " + key).status, 0);
-    EXPECT_THAT(run("ls", strict).out, testing::Not(HasSubstr("untrusted")));
+    EXPECT_THAT(run("ls", strict).out, Not(HasSubstr("untrusted")));
 }
 
 TEST_F(Signing, AgainRotatesTheKeyAndLetsNothingElseIn)
@@ -136,8 +129,7 @@ TEST_F(Signing, AgainRotatesTheKeyAndLetsNothingElseIn)
     EXPECT_EQ(rotated.status, 1) << "one entry is nobody's";
     EXPECT_THAT(rotated.out, HasSubstr("untrusted"));
     EXPECT_THAT(rotated.out, HasSubstr("3 variants, 1 with something wrong"));
-    const CommandResult check = run("check --accept-file " + new_key);
-    EXPECT_EQ(check.status, 1);
+    const CommandResult check = run(1, "check --accept-file " + new_key);
     EXPECT_THAT(check.out,
                 HasSubstr("1 file with something wrong (3 entries, 0 images, 0 other objects); 2 signed with 'new'\n"));
     EXPECT_EQ(run("check --accept-file " + old_key).status, 1);
@@ -154,11 +146,9 @@ TEST_F(Signing, OfEveryKindIsRotatedAndChecked)
     EXPECT_EQ(states(run("check --json --accept-file " + new_key + ".pub")),
               (States{{"compiled", "untrusted"}, {"torch", "untrusted"}}));
 
-    const CommandResult rotated = run("sign --json --key-file " + new_key + " --accept-file " + old_key + ".pub");
-    EXPECT_EQ(rotated.status, 0) << rotated.out << rotated.error;
+    const CommandResult rotated = run(0, "sign --json --key-file " + new_key + " --accept-file " + old_key + ".pub");
     EXPECT_EQ(states(rotated), (States{{"compiled", "signed"}, {"torch", "signed"}}));
-    const CommandResult checked = run("check --accept-file " + new_key + ".pub");
-    EXPECT_EQ(checked.status, 0) << checked.out;
+    const CommandResult checked = run(0, "check --accept-file " + new_key + ".pub");
     EXPECT_THAT(checked.out, HasSubstr("no damage found (1 entry, 0 images, 4 other objects); 3 signed with 'new'\n"));
     EXPECT_EQ(states(run("sign --json --key-file " + new_key)),
               (States{{"compiled", "signed already"}, {"torch", "signed already"}}));
@@ -179,8 +169,7 @@ TEST_F(Signing, VouchesForAnArtifactOnlyWhereThatIsAllowed)
     const CommandResult strict = run("sign --json --key-file " + key, {{"WARMGRAPH_REQUIRE_SIGNED", "1"}});
     EXPECT_EQ(strict.status, 1);
     EXPECT_EQ(states(strict), (States{{"compiled", "untrusted"}, {"torch", "untrusted"}}));
-    const CommandResult all = run("sign --json --key-file " + key);
-    EXPECT_EQ(all.status, 1);
+    const CommandResult all = run(1, "sign --json --key-file " + key);
     EXPECT_EQ(states(all), (States{{"compiled", "signed"}, {"torch", "untrusted"}})) << "it can run any code";
 }
 
@@ -192,8 +181,7 @@ TEST_F(Signing, FindsDamageOfEveryKind)
         if (item.is_regular_file() && item.path().has_extension() && item.path().filename() != "CACHEDIR.TAG")
             std::filesystem::resize_file(item.path(), item.file_size() - 10);
     const auto before = snapshot(cache());
-    const CommandResult check = run("check --json --accept-file " + key);
-    EXPECT_EQ(check.status, 1);
+    const CommandResult check = run(1, "check --json --accept-file " + key);
     const States all_wrong{
         {"compiled", "corrupt"}, {"autotune", "corrupt"}, {"profile", "corrupt"}, {"torch", "corrupt"}};
     EXPECT_EQ(states(check), all_wrong);
@@ -213,8 +201,7 @@ TEST_F(Signing, RemovesNoEntryOfAProgramThatKeepsMany)
         guards.facts[0].value = std::to_string(i);
         publish(*store, sample_entry(k_decode, guards));
     }
-    const CommandResult sign = run("sign --key-file " + make_key("k", "hmac-sha256"));
-    EXPECT_EQ(sign.status, 0) << sign.error;
+    const CommandResult sign = run(0, "sign --key-file " + make_key("k", "hmac-sha256"));
     EXPECT_THAT(sign.out, HasSubstr("70 variants, 0 with something wrong"));
     EXPECT_EQ(store->variants(k_decode).value().size(), 70U);
 }
@@ -226,8 +213,7 @@ TEST_F(Signing, LeavesWhatIsBeingRecordedAlone)
     publish(*store, entry);
     const auto lock = store->try_record_lock(entry.header.key).value();
     ASSERT_NE(lock, nullptr);
-    const CommandResult sign = run("sign --key-file " + make_key("k", "hmac-sha256"));
-    EXPECT_EQ(sign.status, 1);
+    const CommandResult sign = run(1, "sign --key-file " + make_key("k", "hmac-sha256"));
     EXPECT_THAT(sign.out, HasSubstr("is being recorded"));
 }
 
@@ -247,8 +233,7 @@ TEST_F(Signing, FindsDamageAndMissingImages)
     entry.header.info.image_count = 1;
     publish(*open_store(), entry);
     ASSERT_EQ(run("sign --key-file " + key).status, 0);
-    const CommandResult missing = run("check --accept-file " + key);
-    EXPECT_EQ(missing.status, 1);
+    const CommandResult missing = run(1, "check --accept-file " + key);
     EXPECT_THAT(missing.out, HasSubstr(" is missing"));
     damage(path_of(entry));
     EXPECT_THAT(run("check --accept-file " + key).out, HasSubstr("corrupt"));

@@ -12,18 +12,13 @@
 namespace warmgraph::test::usage_test {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-
 class Usage : public CommandTest {};
 
 TEST_F(Usage, PrintsItsVersionAndExitCodes)
 {
     EXPECT_EQ(run("--version").status, 0);
     EXPECT_EQ(run("--version").out, "warmgraph " WARMGRAPH_VERSION " (opencl, cuda)\n");
-    const CommandResult help = run("--help");
-    EXPECT_EQ(help.status, 0);
+    const CommandResult help = run(0, "--help");
     for (const char* text : {"Exit status", "ls", "show", "explain", "check", "stats", "report", "clear", "prune",
                              "sign", "doctor", "--cache-dir", "--json"})
         EXPECT_THAT(help.out, HasSubstr(text));
@@ -174,8 +169,7 @@ TEST_F(Usage, ReportsAFolderThatCannotBeUsedWithThree)
         const CommandResult result = run(command);
         EXPECT_EQ(result.status, 3) << command;
         EXPECT_THAT(result.error, HasSubstr("is a file")) << command;
-        const CommandResult json = run(std::string(command) + " --json");
-        EXPECT_EQ(json.status, 3);
+        const CommandResult json = run(3, std::string(command) + " --json");
         EXPECT_THAT(json.json()["error"]["message"].get<std::string>(), HasSubstr("is a file"));
     }
 }
@@ -203,8 +197,8 @@ TEST_F(Usage, SaysThatItsOutputWasLost)
          {"ls", "ls --json", "doctor", "stats --prometheus", "report -o -", "--help", "--version"}) {
         const CommandResult result = run(command, {}, "/dev/full");
         EXPECT_EQ(result.status, 3) << command;
-        EXPECT_THAT(result.error, testing::AnyOf(HasSubstr("the output could not be written"),
-                                                 HasSubstr("cannot write 'standard output': No space left on device")))
+        EXPECT_THAT(result.error, AnyOf(HasSubstr("the output could not be written"),
+                                        HasSubstr("cannot write 'standard output': No space left on device")))
             << command;
     }
 }

@@ -110,12 +110,12 @@ Scene PromisedBlas::product(Declared declared_as)
 TEST_F(PromisedBlas, ABatchedProductThatAddsThroughDeclaredTablesAddsOncePerCall)
 {
     for (const Declared declared : {Declared::as_states, Declared::as_inputs})
-        expect_refused(product(declared), testing::HasSubstr("' holds at byte 0 the address"));
+        expect_refused(product(declared), HasSubstr("' holds at byte 0 the address"));
 }
 
 TEST_F(PromisedBlas, ABatchedProductThatAddsThroughUndeclaredTablesAddsOncePerCall)
 {
-    expect_refused(product(Declared::not_at_all), testing::Not(testing::IsEmpty()));
+    expect_refused(product(Declared::not_at_all), Not(IsEmpty()));
 }
 
 } // namespace

@@ -4,10 +4,6 @@
 namespace warmgraph::test::pointers_test {
 namespace {
 
-using testing::AllOf;
-using testing::AnyOf;
-using testing::HasSubstr;
-
 constexpr const char* k_source = R"(
 #define INDEX (static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x))
 struct Halves { unsigned lo; int n; unsigned hi; };
@@ -151,7 +147,7 @@ TEST_F(PromisedPointers, APointerOfDeviceCodesHeapIsRefused)
             });
             for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y});
         },
-        testing::Not(testing::IsEmpty()));
+        Not(IsEmpty()));
 }
 
 /// Of another module than the one whose code allocates.
@@ -168,7 +164,7 @@ TEST_F(PromisedPointers, APointerOfTheHeapIsRefusedInKernelsOfOtherModulesToo)
             });
             for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y});
         },
-        testing::Not(testing::IsEmpty()));
+        Not(IsEmpty()));
 }
 
 } // namespace

@@ -64,9 +64,7 @@ protected:
     /// x -> y, of code that is no Program.
     [[nodiscard]] static Spec plain_spec()
     {
-        Spec result;
-        result.inputs = {input("x", i32, {k_count})};
-        result.outputs = {output("y", i32, {k_count})};
+        Spec result = x_to_y(i32, k_count);
         result.version = "1";
         return result;
     }

@@ -9,9 +9,6 @@
 namespace warmgraph::test::variables_test {
 namespace {
 
-using testing::AnyOf;
-using testing::HasSubstr;
-
 constexpr const char* k_source = R"(
 #define INDEX (static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x))
 __constant__ int factor = 1;
@@ -47,7 +44,7 @@ TEST_F(PromisedVariables, WhatTheHostWritesAfterTheFirstCallIsSeenByTheNext)
             call(seen, f, {{"x", x}, {"y", y}}, {&y});
         }
     };
-    expect_native(scene, testing::SizeIs(4));
+    expect_native(scene, SizeIs(4));
 }
 
 TEST_F(PromisedVariables, AManagedVariableThatTheHostWritesIsSeenByEachCall)
@@ -64,7 +61,7 @@ extern "C" __global__ void apply(const int* x, int* y) { int i = blockIdx.x * bl
                 call(seen, f, {{"x", x}, {"y", y}}, {&y});
             }
         },
-        testing::Not(testing::IsEmpty()));
+        Not(IsEmpty()));
 }
 
 TEST_F(PromisedVariables, AResultInASymbolIsTheCallsOwn)
@@ -95,7 +92,7 @@ TEST_F(PromisedVariables, AResultInASymbolThatHappensToBeItsImageIsTheCallsOwn)
             seen.results.back().push_back(code.read<std::int32_t>("result"));
         }
     };
-    expect_native(scene, testing::SizeIs(4));
+    expect_native(scene, SizeIs(4));
 }
 
 /// Code in the data of a file that is called as cuBLAS is, loaded as CUDA's runtime loads it.
