@@ -61,6 +61,16 @@ Kind* find(CUgraphExec exec, CUgraphNode node)
     return place == exec->places.end() ? nullptr : std::get_if<Kind>(&exec->works[place->second]);
 }
 
+/// Gives that work another value of a member, where the value is good.
+template <class Kind, class Member>
+CUresult set(CUgraphExec exec, CUgraphNode node, Member Kind::* member, const Member& value, bool is_good)
+{
+    Kind* const work = find<Kind>(exec, node);
+    if (work == nullptr || !is_good) return CUDA_ERROR_INVALID_VALUE;
+    work->*member = value;
+    return CUDA_SUCCESS;
+}
+
 } // namespace
 
 long live_execs() { return execs().size(); }
@@ -121,43 +131,28 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, cons
 
 CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* params, CUcontext)
 {
-    auto* const work = find<CopyWork>(exec, node);
-    if (work == nullptr || check(*params) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_VALUE;
-    work->params = *params;
-    return CUDA_SUCCESS;
+    return set(exec, node, &CopyWork::params, *params, check(*params) == CUDA_SUCCESS);
 }
 
 CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* params,
                                         CUcontext)
 {
-    auto* const work = find<FillWork>(exec, node);
-    if (work == nullptr || check(*params) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_VALUE;
-    work->params = *params;
-    return CUDA_SUCCESS;
+    return set(exec, node, &FillWork::params, *params, check(*params) == CUDA_SUCCESS);
 }
 
 CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event)
 {
-    auto* const work = find<RecordWork>(exec, node);
-    if (work == nullptr || !is_event(event)) return CUDA_ERROR_INVALID_VALUE;
-    work->event = event;
-    return CUDA_SUCCESS;
+    return set(exec, node, &RecordWork::event, event, is_event(event));
 }
 
 CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event)
 {
-    auto* const work = find<WaitWork>(exec, node);
-    if (work == nullptr || !is_event(event)) return CUDA_ERROR_INVALID_VALUE;
-    work->event = event;
-    return CUDA_SUCCESS;
+    return set(exec, node, &WaitWork::event, event, is_event(event));
 }
 
 CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS* params)
 {
-    auto* const work = find<HostWork>(exec, node);
-    if (work == nullptr || params->fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    work->params = *params;
-    return CUDA_SUCCESS;
+    return set(exec, node, &HostWork::params, *params, params->fn != nullptr);
 }
 
 CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node,

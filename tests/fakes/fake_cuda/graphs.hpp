@@ -46,4 +46,14 @@ template <class Kind>
     return is_node(node) ? std::get_if<Kind>(&node->work) : nullptr;
 }
 
+/// A member of that work, for who asks what a node has.
+template <class Kind, class Member>
+[[nodiscard]] CUresult read(CUgraphNode node, Member Kind::* member, Member* to)
+{
+    const Kind* const work = work_of<Kind>(node);
+    if (work == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *to = work->*member;
+    return CUDA_SUCCESS;
+}
+
 } // namespace fake_cuda

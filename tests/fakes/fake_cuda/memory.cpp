@@ -122,13 +122,15 @@ Memory& memory()
 
 using namespace fake_cuda;
 
-CUresult cuMemAlloc(CUdeviceptr* address, std::size_t size)
+static CUresult allocate(CUdeviceptr* address, std::size_t size, MemoryKind kind)
 {
     FAKE_CUDA_CHECK(require_context());
     if (size == 0) return CUDA_ERROR_INVALID_VALUE;
-    *address = memory().allocate(size, MemoryKind::device);
+    *address = memory().allocate(size, kind);
     return *address != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
+
+CUresult cuMemAlloc(CUdeviceptr* address, std::size_t size) { return allocate(address, size, MemoryKind::device); }
 
 CUresult cuMemFree(CUdeviceptr address)
 {
@@ -139,19 +141,15 @@ CUresult cuMemFree(CUdeviceptr address)
 
 CUresult cuMemAllocManaged(CUdeviceptr* address, std::size_t size, unsigned int)
 {
-    FAKE_CUDA_CHECK(require_context());
-    if (size == 0) return CUDA_ERROR_INVALID_VALUE;
-    *address = memory().allocate(size, MemoryKind::managed);
-    return *address != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return allocate(address, size, MemoryKind::managed);
 }
 
 CUresult cuMemHostAlloc(void** pointer, std::size_t size, unsigned int)
 {
-    FAKE_CUDA_CHECK(require_context());
-    if (size == 0) return CUDA_ERROR_INVALID_VALUE;
-    const CUdeviceptr address = memory().allocate(size, MemoryKind::host);
+    CUdeviceptr address = 0;
+    const CUresult status = allocate(&address, size, MemoryKind::host);
     *pointer = pointer_to<void>(address);
-    return address != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return status;
 }
 
 CUresult cuMemFreeHost(void* pointer)

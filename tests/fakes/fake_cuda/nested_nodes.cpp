@@ -50,10 +50,7 @@ CUresult cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgrap
 
 CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* child)
 {
-    const auto* const work = work_of<ChildWork>(node);
-    if (work == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *child = work->graph;
-    return CUDA_SUCCESS;
+    return read(node, &ChildWork::graph, child);
 }
 
 CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
@@ -68,10 +65,7 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphN
 
 CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS* params)
 {
-    const auto* const work = work_of<AllocateWork>(node);
-    if (work == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *params = work->params;
-    return CUDA_SUCCESS;
+    return read(node, &AllocateWork::params, params);
 }
 
 CUresult cuGraphAddMemFreeNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
@@ -84,8 +78,5 @@ CUresult cuGraphAddMemFreeNode(CUgraphNode* node, CUgraph graph, const CUgraphNo
 
 CUresult cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr* address)
 {
-    const auto* const work = work_of<FreeWork>(node);
-    if (work == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *address = work->address;
-    return CUDA_SUCCESS;
+    return read(node, &FreeWork::address, address);
 }

@@ -123,10 +123,7 @@ CUresult cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNod
 
 CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D* params)
 {
-    const auto* const work = work_of<CopyWork>(node);
-    if (work == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *params = work->params;
-    return CUDA_SUCCESS;
+    return read(node, &CopyWork::params, params);
 }
 
 CUresult cuGraphAddMemsetNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
@@ -138,10 +135,7 @@ CUresult cuGraphAddMemsetNode(CUgraphNode* node, CUgraph graph, const CUgraphNod
 
 CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS* params)
 {
-    const auto* const work = work_of<FillWork>(node);
-    if (work == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *params = work->params;
-    return CUDA_SUCCESS;
+    return read(node, &FillWork::params, params);
 }
 
 CUresult cuGraphAddEventRecordNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
@@ -153,10 +147,7 @@ CUresult cuGraphAddEventRecordNode(CUgraphNode* node, CUgraph graph, const CUgra
 
 CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent* event)
 {
-    const auto* const work = work_of<RecordWork>(node);
-    if (work == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *event = work->event;
-    return CUDA_SUCCESS;
+    return read(node, &RecordWork::event, event);
 }
 
 CUresult cuGraphAddEventWaitNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
@@ -166,13 +157,7 @@ CUresult cuGraphAddEventWaitNode(CUgraphNode* node, CUgraph graph, const CUgraph
     return add(node, graph, dependencies, count, WaitWork{event});
 }
 
-CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent* event)
-{
-    const auto* const work = work_of<WaitWork>(node);
-    if (work == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *event = work->event;
-    return CUDA_SUCCESS;
-}
+CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent* event) { return read(node, &WaitWork::event, event); }
 
 CUresult cuGraphAddHostNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
                             const CUDA_HOST_NODE_PARAMS* params)
@@ -183,8 +168,5 @@ CUresult cuGraphAddHostNode(CUgraphNode* node, CUgraph graph, const CUgraphNode*
 
 CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS* params)
 {
-    const auto* const work = work_of<HostWork>(node);
-    if (work == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *params = work->params;
-    return CUDA_SUCCESS;
+    return read(node, &HostWork::params, params);
 }

@@ -45,7 +45,8 @@ using namespace fake_cuda;
     if (const auto injected = enter(name))                                                                             \
         return *injected == CUDA_ERROR_OUT_OF_MEMORY ? NVRTC_ERROR_OUT_OF_MEMORY : NVRTC_ERROR_INTERNAL_ERROR;         \
     const std::scoped_lock lock(driver_mutex())
-#define FAKE_NVRTC_CHECK(program)                                                                                      \
+#define FAKE_NVRTC_ENTER_WITH(program, name)                                                                           \
+    FAKE_NVRTC_ENTER(name);                                                                                            \
     if (!programs().has(program)) return NVRTC_ERROR_INVALID_PROGRAM
 
 FAKE_CUDA_EXPORT nvrtcResult nvrtcVersion(int* major, int* minor)
@@ -85,8 +86,7 @@ FAKE_CUDA_EXPORT nvrtcResult nvrtcDestroyProgram(nvrtcProgram* program)
 
 FAKE_CUDA_EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int count, const char* const* options)
 {
-    FAKE_NVRTC_ENTER("nvrtcCompileProgram");
-    FAKE_NVRTC_CHECK(program);
+    FAKE_NVRTC_ENTER_WITH(program, "nvrtcCompileProgram");
     const Compiled compiled = compile_source(program->source, architecture_of(count, options));
     program->log = compiled.log;
     if (!compiled.log.empty()) return NVRTC_ERROR_COMPILATION;
@@ -96,32 +96,28 @@ FAKE_CUDA_EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int count
 
 FAKE_CUDA_EXPORT nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram program, std::size_t* size)
 {
-    FAKE_NVRTC_ENTER("nvrtcGetProgramLogSize");
-    FAKE_NVRTC_CHECK(program);
+    FAKE_NVRTC_ENTER_WITH(program, "nvrtcGetProgramLogSize");
     *size = program->log.size() + 1;
     return NVRTC_SUCCESS;
 }
 
 FAKE_CUDA_EXPORT nvrtcResult nvrtcGetProgramLog(nvrtcProgram program, char* log)
 {
-    FAKE_NVRTC_ENTER("nvrtcGetProgramLog");
-    FAKE_NVRTC_CHECK(program);
+    FAKE_NVRTC_ENTER_WITH(program, "nvrtcGetProgramLog");
     std::memcpy(log, program->log.c_str(), program->log.size() + 1);
     return NVRTC_SUCCESS;
 }
 
 FAKE_CUDA_EXPORT nvrtcResult nvrtcGetCUBINSize(nvrtcProgram program, std::size_t* size)
 {
-    FAKE_NVRTC_ENTER("nvrtcGetCUBINSize");
-    FAKE_NVRTC_CHECK(program);
+    FAKE_NVRTC_ENTER_WITH(program, "nvrtcGetCUBINSize");
     *size = program->image.size();
     return NVRTC_SUCCESS;
 }
 
 FAKE_CUDA_EXPORT nvrtcResult nvrtcGetCUBIN(nvrtcProgram program, char* image)
 {
-    FAKE_NVRTC_ENTER("nvrtcGetCUBIN");
-    FAKE_NVRTC_CHECK(program);
+    FAKE_NVRTC_ENTER_WITH(program, "nvrtcGetCUBIN");
     std::memcpy(image, program->image.data(), program->image.size());
     return NVRTC_SUCCESS;
 }
