@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,48 +17,89 @@
 
 namespace warmgraph::test {
 
-/// Hands everything to another FileSystem: a base for those that interfere with single operations. What is overridden
-/// here is met in opened folders as well; `inner` is the file system, or the folder, that an operation is meant for.
-class ForwardingFileSystem : public FileSystem {
+/// A file system or an opened folder, `inner`, each of whose operations its owner does.
+template <class Owner>
+class Forwarded : public FileSystem {
 public:
-    explicit ForwardingFileSystem(FileSystem& inner = posix_file_system()) : m_inner(inner) {}
+    Forwarded(Owner& owner, FileSystem& inner) : m_owner(owner), m_inner(inner) {}
 
     Result<std::unique_ptr<FileSystem>> open_folder(const Path& path, Admission admits) final
     {
-        return open_folder_in(m_inner, path, std::move(admits));
+        return ask("open folder", path, [&] { return m_owner.open_folder_in(m_inner, path, std::move(admits)); });
     }
     Result<std::optional<FileContent>> read(const Path& path, std::uint64_t limit) final
     {
-        return read_in(m_inner, path, limit);
+        return ask("read", path, [&] { return m_owner.read_in(m_inner, path, limit); });
     }
     Result<void> write_new(const Path& path, ByteView bytes, std::uint32_t mode, Durability durability) final
     {
-        return write_new_in(m_inner, path, bytes, mode, durability);
+        return ask("write", path, [&] { return m_owner.write_new_in(m_inner, path, bytes, mode, durability); });
     }
     Result<void> rename(const Path& from, const Path& to, Durability durability) final
     {
-        return rename_in(m_inner, from, to, durability);
+        return ask("rename", from, [&] { return m_owner.rename_in(m_inner, from, to, durability); });
     }
-    Result<void> remove(const Path& path) final { return remove_in(m_inner, path); }
+    Result<void> remove(const Path& path) final
+    {
+        return ask("remove", path, [&] { return m_owner.remove_in(m_inner, path); });
+    }
     Result<void> make_directories(const Path& path, std::uint32_t mode) final
     {
-        return make_directories_in(m_inner, path, mode);
+        return ask("make folder", path, [&] { return m_owner.make_directories_in(m_inner, path, mode); });
     }
-    Result<std::vector<DirectoryItem>> list(const Path& path) final { return list_in(m_inner, path); }
-    Result<std::optional<FileInfo>> info(const Path& path) final { return info_in(m_inner, path); }
-    Result<void> touch(const Path& path) final { return touch_in(m_inner, path); }
+    Result<std::vector<DirectoryItem>> list(const Path& path) final
+    {
+        return ask("list", path, [&] { return m_owner.list_in(m_inner, path); });
+    }
+    Result<std::optional<FileInfo>> info(const Path& path) final
+    {
+        return ask("inspect", path, [&] { return m_owner.info_in(m_inner, path); });
+    }
+    Result<void> touch(const Path& path) final
+    {
+        return ask("touch", path, [&] { return m_owner.touch_in(m_inner, path); });
+    }
     Result<std::unique_ptr<FileLock>> try_lock(const Path& path, std::uint32_t mode) final
     {
-        return try_lock_in(m_inner, path, mode);
+        return ask("lock", path, [&] { return m_owner.try_lock_in(m_inner, path, mode); });
     }
     Result<std::unique_ptr<ByteLocks>> open_byte_locks(const Path& path, std::optional<std::uint32_t> mode) final
     {
-        return open_byte_locks_in(m_inner, path, mode);
+        return ask("open locks", path, [&] { return m_owner.open_byte_locks_in(m_inner, path, mode); });
     }
-    Result<std::uint64_t> disk_bytes(const Path& folder) final { return disk_bytes_in(m_inner, folder); }
+    Result<std::uint64_t> disk_bytes(const Path& folder) final
+    {
+        return ask("inspect the disk", folder, [&] { return m_owner.disk_bytes_in(m_inner, folder); });
+    }
+
+private:
+    template <class Operation>
+    auto ask(const char* name, const Path& path, const Operation& operation) -> decltype(operation())
+    {
+        if (auto failed = m_owner.before(name, path)) return std::unexpected(std::move(*failed));
+        return operation();
+    }
+
+    Owner& m_owner;
+    FileSystem& m_inner;
+};
+
+/// Hands everything to another FileSystem: a base for those that interfere with single operations. What is overridden
+/// here is met in opened folders as well; `inner` is the file system, or the folder, that an operation is meant for.
+class ForwardingFileSystem : public Forwarded<ForwardingFileSystem> {
+public:
+    explicit ForwardingFileSystem(FileSystem& inner = posix_file_system()) : Forwarded(*this, inner) {}
 
 protected:
-    virtual Result<std::unique_ptr<FileSystem>> open_folder_in(FileSystem& inner, const Path& path, Admission admits);
+    /// Asked before each operation, by the operation's name: with an error, which the operation gives, it is not done.
+    virtual std::optional<Error> before(const char* /*operation*/, const Path& /*path*/) { return std::nullopt; }
+
+    virtual Result<std::unique_ptr<FileSystem>> open_folder_in(FileSystem& inner, const Path& path, Admission admits)
+    {
+        auto folder = inner.open_folder(path, std::move(admits));
+        if (!folder) return folder;
+        return std::make_unique<Folder>(*this, std::move(*folder));
+    }
     virtual Result<std::optional<FileContent>> read_in(FileSystem& inner, const Path& path, std::uint64_t limit)
     {
         return inner.read(path, limit);
@@ -94,62 +136,18 @@ protected:
     }
 
 private:
-    class Folder;
-    FileSystem& m_inner;
+    friend class Forwarded<ForwardingFileSystem>;
+    struct Opened {
+        std::unique_ptr<FileSystem> folder;
+    };
+    class Folder final : private Opened, public Forwarded<ForwardingFileSystem> {
+    public:
+        Folder(ForwardingFileSystem& owner, std::unique_ptr<FileSystem> opened)
+            : Opened{std::move(opened)}, Forwarded(owner, *folder)
+        {
+        }
+    };
 };
-
-/// An opened folder of the inner file system; each operation goes by its owner.
-class ForwardingFileSystem::Folder final : public FileSystem {
-public:
-    Folder(ForwardingFileSystem& owner, std::unique_ptr<FileSystem> inner) : m_owner(owner), m_inner(std::move(inner))
-    {
-    }
-    Result<std::unique_ptr<FileSystem>> open_folder(const Path& path, Admission admits) override
-    {
-        return m_owner.open_folder_in(*m_inner, path, std::move(admits));
-    }
-    Result<std::optional<FileContent>> read(const Path& path, std::uint64_t limit) override
-    {
-        return m_owner.read_in(*m_inner, path, limit);
-    }
-    Result<void> write_new(const Path& path, ByteView bytes, std::uint32_t mode, Durability durability) override
-    {
-        return m_owner.write_new_in(*m_inner, path, bytes, mode, durability);
-    }
-    Result<void> rename(const Path& from, const Path& to, Durability durability) override
-    {
-        return m_owner.rename_in(*m_inner, from, to, durability);
-    }
-    Result<void> remove(const Path& path) override { return m_owner.remove_in(*m_inner, path); }
-    Result<void> make_directories(const Path& path, std::uint32_t mode) override
-    {
-        return m_owner.make_directories_in(*m_inner, path, mode);
-    }
-    Result<std::vector<DirectoryItem>> list(const Path& path) override { return m_owner.list_in(*m_inner, path); }
-    Result<std::optional<FileInfo>> info(const Path& path) override { return m_owner.info_in(*m_inner, path); }
-    Result<void> touch(const Path& path) override { return m_owner.touch_in(*m_inner, path); }
-    Result<std::unique_ptr<FileLock>> try_lock(const Path& path, std::uint32_t mode) override
-    {
-        return m_owner.try_lock_in(*m_inner, path, mode);
-    }
-    Result<std::unique_ptr<ByteLocks>> open_byte_locks(const Path& path, std::optional<std::uint32_t> mode) override
-    {
-        return m_owner.open_byte_locks_in(*m_inner, path, mode);
-    }
-    Result<std::uint64_t> disk_bytes(const Path& folder) override { return m_owner.disk_bytes_in(*m_inner, folder); }
-
-private:
-    ForwardingFileSystem& m_owner;
-    std::unique_ptr<FileSystem> m_inner;
-};
-
-inline Result<std::unique_ptr<FileSystem>> ForwardingFileSystem::open_folder_in(FileSystem& inner, const Path& path,
-                                                                                Admission admits)
-{
-    auto folder = inner.open_folder(path, std::move(admits));
-    if (!folder) return folder;
-    return std::make_unique<Folder>(*this, std::move(*folder));
-}
 
 class FaultyFileSystem final : public ForwardingFileSystem {
 public:
@@ -185,15 +183,11 @@ public:
     }
 
 protected:
-    Result<std::unique_ptr<FileSystem>> open_folder_in(FileSystem& inner, const Path& path, Admission admits) override
+    std::optional<Error> before(const char* operation, const Path& path) override
     {
-        if (auto failed = next("open folder", path)) return std::unexpected(failed->first);
-        return ForwardingFileSystem::open_folder_in(inner, path, std::move(admits));
-    }
-    Result<std::optional<FileContent>> read_in(FileSystem& inner, const Path& path, std::uint64_t limit) override
-    {
-        if (auto failed = next("read", path)) return std::unexpected(failed->first);
-        return ForwardingFileSystem::read_in(inner, path, limit);
+        if (std::string_view{operation} == "write") return std::nullopt; // write_new_in() asks
+        const auto failed = next(operation, path);
+        return failed ? std::optional(failed->first) : std::nullopt;
     }
     Result<void> write_new_in(FileSystem& inner, const Path& path, ByteView bytes, std::uint32_t mode,
                               Durability durability) override
@@ -204,52 +198,6 @@ protected:
             return std::unexpected(failed->first);
         }
         return ForwardingFileSystem::write_new_in(inner, path, bytes, mode, durability);
-    }
-    Result<void> rename_in(FileSystem& inner, const Path& from, const Path& to, Durability durability) override
-    {
-        if (auto failed = next("rename", from)) return std::unexpected(failed->first);
-        return ForwardingFileSystem::rename_in(inner, from, to, durability);
-    }
-    Result<void> remove_in(FileSystem& inner, const Path& path) override
-    {
-        if (auto failed = next("remove", path)) return std::unexpected(failed->first);
-        return ForwardingFileSystem::remove_in(inner, path);
-    }
-    Result<void> make_directories_in(FileSystem& inner, const Path& path, std::uint32_t mode) override
-    {
-        if (auto failed = next("make folder", path)) return std::unexpected(failed->first);
-        return ForwardingFileSystem::make_directories_in(inner, path, mode);
-    }
-    Result<std::vector<DirectoryItem>> list_in(FileSystem& inner, const Path& path) override
-    {
-        if (auto failed = next("list", path)) return std::unexpected(failed->first);
-        return ForwardingFileSystem::list_in(inner, path);
-    }
-    Result<std::optional<FileInfo>> info_in(FileSystem& inner, const Path& path) override
-    {
-        if (auto failed = next("inspect", path)) return std::unexpected(failed->first);
-        return ForwardingFileSystem::info_in(inner, path);
-    }
-    Result<void> touch_in(FileSystem& inner, const Path& path) override
-    {
-        if (auto failed = next("touch", path)) return std::unexpected(failed->first);
-        return ForwardingFileSystem::touch_in(inner, path);
-    }
-    Result<std::unique_ptr<FileLock>> try_lock_in(FileSystem& inner, const Path& path, std::uint32_t mode) override
-    {
-        if (auto failed = next("lock", path)) return std::unexpected(failed->first);
-        return ForwardingFileSystem::try_lock_in(inner, path, mode);
-    }
-    Result<std::unique_ptr<ByteLocks>> open_byte_locks_in(FileSystem& inner, const Path& path,
-                                                          std::optional<std::uint32_t> mode) override
-    {
-        if (auto failed = next("open locks", path)) return std::unexpected(failed->first);
-        return ForwardingFileSystem::open_byte_locks_in(inner, path, mode);
-    }
-    Result<std::uint64_t> disk_bytes_in(FileSystem& inner, const Path& folder) override
-    {
-        if (auto failed = next("inspect the disk", folder)) return std::unexpected(failed->first);
-        return ForwardingFileSystem::disk_bytes_in(inner, folder);
     }
 
 private:
