@@ -20,11 +20,4 @@ Milliseconds Phases::get(std::string_view name) const noexcept
     return found == m_list.end() ? Milliseconds{0} : found->second;
 }
 
-Milliseconds Phases::total() const noexcept
-{
-    Milliseconds sum{0};
-    for (const auto& [name, time] : m_list) sum += time;
-    return sum;
-}
-
 } // namespace warmgraph

@@ -99,19 +99,6 @@ std::size_t period(ByteView pattern) noexcept
     return width;
 }
 
-bool has_semaphores(const RawGraph& graph) noexcept
-{
-    return std::ranges::any_of(graph.nodes,
-                               [](const RawNode& node) { return std::holds_alternative<RawSemaphores>(node.work); });
-}
-
-RawGraph without_semaphores(RawGraph graph)
-{
-    for (RawNode& node : graph.nodes)
-        if (std::holds_alternative<RawSemaphores>(node.work)) replace(graph, node, RawEmpty{});
-    return graph;
-}
-
 bool has_outside_work(const RawGraph& graph) noexcept
 {
     return std::ranges::any_of(graph.nodes, [](const RawNode& node) {

@@ -215,13 +215,6 @@ Result<const KernelInfo*> CudaModule::info(const std::string& kernel)
     return &m_kernels.emplace(kernel, std::move(*asked)).first->second;
 }
 
-Result<CUfunction> CudaModule::function(const std::string& kernel)
-{
-    const auto found = info(kernel);
-    if (!found) return std::unexpected(found.error());
-    return (*found)->function;
-}
-
 Result<std::uint32_t> CudaModule::param_count(const std::string& kernel)
 {
     const auto found = info(kernel);

@@ -59,9 +59,7 @@ public:
     [[nodiscard]] Result<void> write_variables(std::span<const cachefmt::ModuleVariable> variables) override;
 
     [[nodiscard]] CUmodule handle() const noexcept { return m_module; }
-    /// Found once, then from a table. not_found names the kernels there are.
-    [[nodiscard]] Result<CUfunction> function(const std::string& kernel);
-    /// The same with what is known of it. Valid as long as the module.
+    /// Found once, then from a table; valid as long as the module. not_found names the kernels there are.
     [[nodiscard]] Result<const KernelInfo*> info(const std::string& kernel);
 
 private:

@@ -138,9 +138,4 @@ Result<Cubin> Cubin::parse(ByteView image)
     return cubin;
 }
 
-bool Cubin::has_kernel(std::string_view name) const noexcept
-{
-    return std::ranges::find(m_kernels, name) != m_kernels.end();
-}
-
 } // namespace warmgraph::backends::cuda

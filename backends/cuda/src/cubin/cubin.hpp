@@ -56,7 +56,6 @@ public:
 
     /// Names of the entry functions, as the symbol table spells and orders them.
     [[nodiscard]] const std::vector<std::string>& kernels() const noexcept { return m_kernels; }
-    [[nodiscard]] bool has_kernel(std::string_view name) const noexcept;
     [[nodiscard]] const std::vector<CubinVariable>& variables() const noexcept { return m_variables; }
     /// 90 for sm_90 and sm_90a.
     [[nodiscard]] std::uint32_t sm() const noexcept { return m_sm; }

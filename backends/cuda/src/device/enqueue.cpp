@@ -108,24 +108,6 @@ Result<void> enqueue_columns(const Driver& driver, CUstream stream, std::uint64_
 
 } // namespace
 
-RawKernel as_values(RawKernel work)
-{
-    std::vector<RawParam> params;
-    params.reserve(work.params.size());
-    for (RawParam& param : work.params) {
-        if (param.kind == ParamKind::local) {
-            work.shared_bytes += static_cast<std::uint32_t>(param.local_size);
-        } else if (param.kind == ParamKind::memory) {
-            RawParam& pointer = params.emplace_back();
-            append(pointer.value, param.address.flat());
-        } else {
-            params.push_back(std::move(param));
-        }
-    }
-    work.params = std::move(params);
-    return work;
-}
-
 Result<void> prepare_kernel(const Core& core, const KernelInfo& info, const RawKernel& work)
 {
     const Driver& driver = *core.driver;

@@ -9,9 +9,6 @@
 
 namespace warmgraph::backends::cuda {
 
-/// The launch as a captured graph holds it: memory parameters as the bytes of their pointers, local ones as shared bytes.
-[[nodiscard]] RawKernel as_values(RawKernel work);
-
 /// The launch's kernel. invalid_argument: no module, another backend's, no such kernel in it.
 [[nodiscard]] Result<const KernelInfo*> info_of(const RawKernel& work);
 

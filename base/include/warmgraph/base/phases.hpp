@@ -15,7 +15,6 @@ public:
     /// Adds to the phase of that name, appending it when new.
     void add(std::string_view name, Milliseconds time);
     [[nodiscard]] Milliseconds get(std::string_view name) const noexcept; ///< 0 when absent
-    [[nodiscard]] Milliseconds total() const noexcept;
     [[nodiscard]] const std::vector<std::pair<std::string, Milliseconds>>& list() const noexcept { return m_list; }
 
     /// Measures a scope: `auto timer = phases.measure("load");`

@@ -192,11 +192,6 @@ struct RawGraph {
 /// Bytes of the shortest pattern that gives the same bytes.
 [[nodiscard]] std::size_t period(ByteView pattern) noexcept;
 
-[[nodiscard]] bool has_semaphores(const RawGraph& graph) noexcept;
-/// With empty nodes in the place of those that signal or wait for semaphores: what may run on copies. Outside, a signal
-/// would be taken for results, and a wait meets nobody.
-[[nodiscard]] RawGraph without_semaphores(RawGraph graph);
-
 /// Whether somebody outside the graph may take part in it or notice that it runs: semaphores, host functions, events
 /// that are recorded or waited for, memory operations that wait. Writes of memory operations do not count
 /// (without_outside).
