@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import sys
 import textwrap
+import threading
 from typing import Any, Callable, Iterator
 
 import hypothesis
@@ -64,6 +65,23 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
     for name in ("WARMGRAPH_POLICY", "WARMGRAPH_LOG", "WARMGRAPH_VERIFY"):
         monkeypatch.delenv(name, raising=False)
     return path
+
+
+@pytest.fixture
+def on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch's half of the package without a GPU."""
+    import torch_on_the_host
+
+    torch_on_the_host.use(monkeypatch)
+
+
+def at_once(work: Callable[..., Any], *given: tuple[Any, ...]) -> None:
+    """Calls it with each of the arguments in threads of their own, and waits for all of them."""
+    threads = [threading.Thread(target=work, args=args) for args in given]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 class Ended:

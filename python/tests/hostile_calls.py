@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
+from torch_on_the_host import refusal  # noqa: E402
 
 X = torch.ones(4)
 
@@ -29,10 +30,6 @@ def wrap(function: Any, **options: Any) -> Any:
 
 def replays() -> int:
     return sum(len(one.calls) for one in host.entries)
-
-
-def refusal(cached: Any) -> str:
-    return str(cached._shared.last_refusal)
 
 
 def expect_noticed(call: Callable[[], Any], change: Callable[[], Any]) -> None:

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
-import warmgraph  # noqa: E402
+from torch_on_the_host import wrap  # noqa: E402
 from warmgraph.reading import _native_snapshots  # noqa: E402
 from warmgraph.torch.calls import _torch_function  # noqa: E402
 
@@ -18,10 +18,6 @@ if _native_snapshots.exchange_of(torch.Tensor) is None:
     pytest.skip("this PyTorch or Python has no table of DLPack's", allow_module_level=True)
 
 FACTOR = 2.0
-
-
-def wrap(function: Any) -> Any:
-    return warmgraph.cache_compile(function, compile=False, config=warmgraph.Config(model="net"))
 
 
 @pytest.fixture(autouse=True)

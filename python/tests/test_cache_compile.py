@@ -14,7 +14,7 @@ import numpy
 import pytest
 
 import warmgraph
-from conftest import COUNT, REPOSITORY
+from conftest import COUNT, REPOSITORY, at_once
 from warmgraph import Config, InvalidArgument, MissForbidden, Scalar, Tensor, cache_compile, like
 from warmgraph.arrays._array_arguments import expect_apart
 
@@ -128,11 +128,7 @@ def test_a_folder_that_is_none_costs_the_benefit_only(process, folder):
 
 def test_processes_at_once(process, folder):
     results: list = []
-    threads = [threading.Thread(target=lambda: results.append(process(CALL).lines()[0])) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(lambda: results.append(process(CALL).lines()[0]), *[()] * 3)
     assert all(line.endswith("True 3.0") for line in results) and len(results) == 3
     assert len(entries(folder)) == 1
 
@@ -600,11 +596,7 @@ def test_threads_call_one_function(scale):
         except BaseException as error:
             wrong.append(error)
 
-    threads = [threading.Thread(target=work, args=(first,)) for first in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(work, *((first,) for first in range(4)))
     assert wrong == []
 
 

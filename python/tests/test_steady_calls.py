@@ -11,6 +11,7 @@ from typing import Any, Callable
 
 import pytest
 
+from conftest import at_once
 from warmgraph import errors
 from warmgraph.calls import _steady_calls
 from warmgraph.calls._steady_calls import Input, Launch, Looks, Maker, Result, Weight
@@ -532,11 +533,7 @@ def test_threads_call_at_once_and_each_is_launched_with_its_own():
             if launched != own:
                 wrong.append((launched, own))
 
-    threads = [threading.Thread(target=work, args=(4096 * i,)) for i in range(1, 5)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    at_once(work, *((4096 * i,) for i in range(1, 5)))
     assert not wrong and len(known.function.calls) == 1200
 
 

@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
+from torch_on_the_host import refusal, wrap  # noqa: E402
 from warmgraph import errors  # noqa: E402
 from warmgraph.torch import GraphCache  # noqa: E402
 from warmgraph.torch.calls._torch_function import TorchFunction  # noqa: E402
@@ -23,14 +24,6 @@ def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     host.use(monkeypatch)
     monkeypatch.setattr(_operators, "compiled_graphs", lambda: 0)  # other tests compile
     yield
-
-
-def wrap(function: Any, **options: Any) -> Any:
-    return warmgraph.cache_compile(function, config=warmgraph.Config(model="net"), **{"compile": False, **options})
-
-
-def refusal(cached: Any) -> str:
-    return str(cached._shared.last_refusal)
 
 
 def agreement() -> str:

@@ -8,7 +8,7 @@ import json
 import pickle
 import struct
 import threading
-from typing import Any, Iterator
+from typing import Any
 
 import pytest
 
@@ -16,16 +16,13 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
+from torch_on_the_host import refusal, wrap  # noqa: E402
 from warmgraph import dtypes, errors  # noqa: E402
 from warmgraph.core.serving._entry_metadata import each_fact  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("on_the_host")
+
 SCALE = torch.arange(4.0)
-
-
-@pytest.fixture(autouse=True)
-def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    host.use(monkeypatch)
-    yield
 
 
 class Net(torch.nn.Module):
@@ -46,10 +43,6 @@ def at_alignment(offset: int) -> Any:
     memory = torch.zeros(256)
     start = -memory.data_ptr() % 256 + offset
     return memory[start // 4:start // 4 + 8].view(2, 4)
-
-
-def wrap(function: Any, **options: Any) -> Any:
-    return warmgraph.cache_compile(function, compile=False, config=warmgraph.Config(model="net"), **options)
 
 
 def test_a_miss_answers_and_is_captured_on_the_callers_memory_and_on_a_copy():
@@ -198,10 +191,6 @@ def test_a_result_comes_back_in_its_structure():
     assert type(found) is Pair and found.right[0] is state and found.right[2][0] is x
     assert found.right[1]["half"].data_ptr() == x.data_ptr() and found.right[1]["half"].stride() == (4, 2)
     assert (found.right[1]["n"], found.right[1]["none"]) == (3, None)
-
-
-def refusal(cached: Any) -> str:
-    return str(cached._shared.last_refusal)
 
 
 def test_a_counter_is_refused_by_its_path_and_the_call_has_its_result(caplog):

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any, Iterator
+from typing import Any
 
 import pytest
 
@@ -12,21 +12,13 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import numpy as np  # noqa: E402
 
 import torch_on_the_host as host  # noqa: E402
-import warmgraph  # noqa: E402
+from torch_on_the_host import wrap  # noqa: E402
 from warmgraph.core.serving import _entry_metadata  # noqa: E402
 from warmgraph.torch.replay import _state_contents  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("on_the_host")
+
 TABLE = torch.arange(6.0)
-
-
-@pytest.fixture(autouse=True)
-def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    host.use(monkeypatch)
-    yield
-
-
-def wrap(function: Any) -> Any:
-    return warmgraph.cache_compile(function, compile=False, config=warmgraph.Config(model="net"))
 
 
 class Net(torch.nn.Module):

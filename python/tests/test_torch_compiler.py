@@ -19,6 +19,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
+from torch_on_the_host import refusal  # noqa: E402
 from warmgraph.torch.read import _modules  # noqa: E402
 from warmgraph.torch.record import _compiler  # noqa: E402
 
@@ -47,10 +48,6 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def wrap(function: Any, compile: Any = None, **options: Any) -> Any:
     return warmgraph.cache_compile(function, compile=compile or {"backend": "eager"}, config=warmgraph.Config(model="net"), **options)
-
-
-def refusal(cached: Any) -> str:
-    return str(cached._shared.last_refusal)
 
 
 class Kind(enum.Enum):

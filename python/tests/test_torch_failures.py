@@ -12,12 +12,13 @@ import sys
 import threading
 import warnings
 import weakref
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
+from conftest import at_once  # noqa: E402
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from hostile_calls import X, Net, refusal, replays, wrap  # noqa: E402
@@ -28,11 +29,7 @@ from warmgraph.torch.read import _libraries, _modules, _tensor_readers  # noqa: 
 from warmgraph.torch.record import _answers, _copies, _recording  # noqa: E402
 from warmgraph.torch.replay import _launching, _surrounding_work  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    host.use(monkeypatch)
-    yield
+pytestmark = pytest.mark.usefixtures("on_the_host")
 
 
 # --- what is wrapped
@@ -403,11 +400,7 @@ def test_first_calls_of_two_threads_are_both_right():
         start.wait()
         found.append(torch.equal(cached(x), x * 2 + 1) or replays() > 0)
 
-    threads = [threading.Thread(target=call, args=(float(i),)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(call, *((float(i),) for i in range(4)))
     assert found == [True] * 4 and not refusal(cached)
 
 

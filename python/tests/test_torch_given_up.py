@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
+from torch_on_the_host import wrap  # noqa: E402
 from warmgraph.torch.calls._torch_function import TorchFunction  # noqa: E402
 from warmgraph.torch.record import _operators  # noqa: E402
 
@@ -30,10 +31,6 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     answered = TorchFunction._answered
     monkeypatch.setattr(TorchFunction, "_answered", lambda self, *given: (calls.append(1), answered(self, *given))[1])
     return calls
-
-
-def wrap(function: Any, **options: Any) -> Any:
-    return warmgraph.cache_compile(function, config=warmgraph.Config(model="net"), compile=False, **options)
 
 
 class Counter:

@@ -6,7 +6,7 @@ import random
 import threading
 import types
 import weakref
-from typing import Any, Iterator
+from typing import Any
 
 import pytest
 
@@ -18,11 +18,7 @@ from warmgraph import errors  # noqa: E402
 from warmgraph.torch.read import _tensor_readers  # noqa: E402
 from warmgraph.torch.replay import _torch_call  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    host.use(monkeypatch)
-    yield
+pytestmark = pytest.mark.usefixtures("on_the_host")
 
 
 # --- what the function changes, which a replay would not

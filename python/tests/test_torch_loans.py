@@ -12,6 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
+from conftest import at_once  # noqa: E402
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import errors  # noqa: E402
@@ -238,11 +239,7 @@ def test_threads_have_each_the_result_of_the_last_launch_or_a_stale_one():
                 if not all(one >= 1 for one in found):
                     wrong.append(found)
 
-    threads = [threading.Thread(target=call) for _ in range(4)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    at_once(call, *[()] * 4)
     assert not wrong and len(host.entries[0].calls) == 800
 
 
@@ -257,11 +254,7 @@ def test_threads_that_come_first_at_once_write_to_one_memory(monkeypatch):
 
     monkeypatch.setattr(_outputs.Output, "made", made_slowly)
     results: list[Any] = []
-    threads = [threading.Thread(target=lambda: results.append(cached(_aligned(4)))) for _ in range(2)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    at_once(lambda: results.append(cached(_aligned(4))), *[()] * 2)
     assert len({at[-1] for at, _ in host.entries[0].calls[-2:]}) == 1 and len(results) == 2
 
 

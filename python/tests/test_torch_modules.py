@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
+from torch_on_the_host import refusal  # noqa: E402
 from warmgraph import errors  # noqa: E402
 from warmgraph.core.serving._entry_metadata import each_fact  # noqa: E402
 from warmgraph.torch.read import _modules  # noqa: E402
@@ -43,10 +44,6 @@ EAGER = {"backend": "eager"}
 
 def wrap(module: Any, compile: Any = False, **options: Any) -> Any:
     return warmgraph.cache_compile(module, compile=compile, config=warmgraph.Config(model="net"), **options)
-
-
-def refusal(cached: Any) -> str:
-    return str(cached._shared.last_refusal)
 
 
 def states() -> list[str]:

@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
+from torch_on_the_host import refusal  # noqa: E402
 from warmgraph import errors  # noqa: E402
 from warmgraph.torch.pairs import _pair_metadata, _saved_tensors  # noqa: E402
 from warmgraph.torch.read import _tensors  # noqa: E402
@@ -58,10 +59,6 @@ def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def wrap(function: Any, **options: Any) -> Any:
     return warmgraph.cache_compile(function, pair=True, config=warmgraph.Config(model="pairs"), **options)
-
-
-def refusal(cached: Any) -> str:
-    return str(cached._shared.last_refusal)
 
 
 class Net(torch.nn.Module):

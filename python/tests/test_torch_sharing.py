@@ -6,7 +6,7 @@ import dataclasses
 import gc
 import types
 import weakref
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 import pytest
 
@@ -19,13 +19,9 @@ from warmgraph.torch import GraphCache  # noqa: E402
 from warmgraph.torch.read import _installed_code, _shared_modules, _tensor_checks, _tensor_readers  # noqa: E402
 from warmgraph.torch.replay import _regions  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("on_the_host")
+
 Made = tuple[Any, Callable[[Any], Any]]  # (what lives as long as the table, a graph's function of its input)
-
-
-@pytest.fixture(autouse=True)
-def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    host.use(monkeypatch)
-    yield
 
 
 class Block(torch.nn.Module):

@@ -13,6 +13,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import later_calls  # noqa: E402
+from conftest import at_once  # noqa: E402
 import torch_on_the_host as host  # noqa: E402
 from later_calls import Given, Kind, Meta, Net, aligned, forgotten, on_the_host, reads, weight_replaced, weights_elsewhere, wrap  # noqa: E402, F401  fixtures
 from warmgraph import errors  # noqa: E402
@@ -436,11 +437,7 @@ def test_threads_call_at_once():
             if result["cache"] is not caches[0] or result["row"].data_ptr() != caches[1].data_ptr():
                 wrong.append(result)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    at_once(work, *[()] * 4)
     assert not wrong
 
 

@@ -1,7 +1,6 @@
 """Two programs, of which the second must not take what the first one recorded."""
 from __future__ import annotations
 
-from typing import Iterator
 
 import pytest
 
@@ -11,11 +10,7 @@ import torch_on_the_host as host  # noqa: E402
 from hostile_calls import X, expect_noticed, refusal, replays, users, wrap  # noqa: E402
 from warmgraph.torch.read import _installed_code  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    host.use(monkeypatch)
-    yield
+pytestmark = pytest.mark.usefixtures("on_the_host")
 
 
 _PRELUDE = "import enum, functools, operator, numpy, torch\nfrom torch.nn import Module\n"

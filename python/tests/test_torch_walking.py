@@ -9,25 +9,19 @@ import pathlib
 import random
 import sys
 import weakref
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
-import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import errors  # noqa: E402
 from warmgraph.reading import _identity_checks, _native_snapshots, _walker  # noqa: E402
 from warmgraph.torch.read import _call_reader, _installed_code, _module_readers, _tensors  # noqa: E402
 
-pytestmark = pytest.mark.skipif(not _native_snapshots.is_possible(), reason="this Python's dictionaries are not looked at natively")
-
-
-@pytest.fixture(autouse=True)
-def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    host.use(monkeypatch)
-    yield
+pytestmark = [pytest.mark.usefixtures("on_the_host"),
+              pytest.mark.skipif(not _native_snapshots.is_possible(), reason="this Python's dictionaries are not looked at natively")]
 
 
 class Net(torch.nn.Module):

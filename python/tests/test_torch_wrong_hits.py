@@ -21,11 +21,7 @@ from hostile_calls import X, Net, Settings, expect_apart, expect_noticed, refusa
 from warmgraph.torch.read import _call_reader, _installed_code, _tensors  # noqa: E402
 from warmgraph.torch.replay import _modes  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    host.use(monkeypatch)
-    yield
+pytestmark = pytest.mark.usefixtures("on_the_host")
 
 
 # --- wrong hits: values that change between two calls

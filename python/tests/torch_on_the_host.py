@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+import warmgraph
 from warmgraph import errors
 from warmgraph.core.binding import _c
 from warmgraph.core.serving._entry_metadata import each_fact
@@ -259,6 +260,14 @@ def use(monkeypatch: Any) -> None:
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", is_captured)
 
 
+def wrap(function: Any, **options: Any) -> Any:
+    return warmgraph.cache_compile(function, **{"compile": False, "config": warmgraph.Config(model="net"), **options})
+
+
+def refusal(cached: Any) -> str:
+    return str(cached._shared.last_refusal)
+
+
 class FakeGenerator:
     def get_offset(self) -> int:
         return 0
@@ -267,4 +276,4 @@ class FakeGenerator:
         return 0
 
 
-__all__ = ["captures", "entries", "errors", "kept", "others", "plain", "use", "written"]
+__all__ = ["captures", "entries", "errors", "kept", "others", "plain", "refusal", "use", "wrap", "written"]
