@@ -910,7 +910,7 @@ def outcome_of(call):
     wrappers = [call] if isinstance(call, warmgraph.CachedFunction) else [one for one in vars(call).values()
                                                                           if isinstance(one, warmgraph.CachedFunction)]
     stats = warmgraph.stats(wrappers[0])[0]
-    refusals = [one._shared.known.last_refusal for one in wrappers if one._shared.known.last_refusal]
+    refusals = [one._shared.last_refusal for one in wrappers if one._shared.last_refusal]
     report = wrappers[0].report()
     return {"recorded": stats.recordings, "hits": stats.hits, "refused": refusals,
             "phases": [(name, round(ms, 1)) for name, ms in report.phases] if report else []}
