@@ -6,30 +6,30 @@ include(CMakePackageConfigHelpers)
 
 # What users may include, and nothing else, is installed.
 set(WARMGRAPH_PUBLIC_INCLUDE_DIRS
-    ${PROJECT_SOURCE_DIR}/base/include ${PROJECT_SOURCE_DIR}/backends/api/include ${PROJECT_SOURCE_DIR}/facade/include
+    ${PROJECT_SOURCE_DIR}/base/include ${PROJECT_SOURCE_DIR}/backends/api/include ${PROJECT_SOURCE_DIR}/api/include
     ${PROJECT_SOURCE_DIR}/c/include ${PROJECT_SOURCE_DIR}/replayer/include)
 set(WARMGRAPH_PUBLIC_HEADERS
     base/include/warmgraph/export.hpp
     base/include/warmgraph/base/dtype.hpp
     base/include/warmgraph/base/error_code.hpp
     backends/api/include/warmgraph/backends/address.hpp
-    facade/include/warmgraph/adoption.hpp
-    facade/include/warmgraph/arguments.hpp
-    facade/include/warmgraph/artifacts.hpp
-    facade/include/warmgraph/cache.hpp
-    facade/include/warmgraph/code_address.hpp
-    facade/include/warmgraph/device.hpp
-    facade/include/warmgraph/exception.hpp
-    facade/include/warmgraph/function.hpp
-    facade/include/warmgraph/pair.hpp
-    facade/include/warmgraph/preload.hpp
-    facade/include/warmgraph/profile.hpp
-    facade/include/warmgraph/recorder.hpp
-    facade/include/warmgraph/spec.hpp
-    facade/include/warmgraph/stored_entry.hpp
-    facade/include/warmgraph/stream.hpp
-    facade/include/warmgraph/tuning.hpp
-    facade/include/warmgraph/warmgraph.hpp
+    api/include/warmgraph/adoption.hpp
+    api/include/warmgraph/arguments.hpp
+    api/include/warmgraph/artifacts.hpp
+    api/include/warmgraph/cache.hpp
+    api/include/warmgraph/code_address.hpp
+    api/include/warmgraph/device.hpp
+    api/include/warmgraph/exception.hpp
+    api/include/warmgraph/function.hpp
+    api/include/warmgraph/pair.hpp
+    api/include/warmgraph/preload.hpp
+    api/include/warmgraph/profile.hpp
+    api/include/warmgraph/recorder.hpp
+    api/include/warmgraph/spec.hpp
+    api/include/warmgraph/stored_entry.hpp
+    api/include/warmgraph/stream.hpp
+    api/include/warmgraph/tuning.hpp
+    api/include/warmgraph/warmgraph.hpp
     c/include/warmgraph/python.h
     c/include/warmgraph/warmgraph.h
     replayer/include/warmgraph/replay.h)

@@ -152,4 +152,9 @@ Result<KindSet> parse_kinds(std::string_view what, std::string_view text)
     return kinds;
 }
 
+std::string switched_off(std::string_view kind)
+{
+    return fmt::format("{} are switched off (CacheOptions::kinds, WARMGRAPH_KINDS)", kind);
+}
+
 } // namespace warmgraph::store

@@ -2,8 +2,8 @@
 #include <cstdlib>
 #include <map>
 
-#include "cache/kinds.hpp"
 #include "tuning_fixture.hpp"
+#include "warmgraph/store/settings.hpp"
 
 namespace warmgraph::test::kinds_test {
 namespace {
@@ -133,10 +133,10 @@ TEST(ParseKinds, TakesSomeOrAllButSome)
     const store::KindSet all{ArtifactKind::entries, ArtifactKind::compiled, ArtifactKind::tuned,
                              ArtifactKind::profiles};
     const store::KindSet two{ArtifactKind::entries, ArtifactKind::profiles};
-    EXPECT_EQ(parse_kinds("K", "").value(), all);
-    EXPECT_EQ(parse_kinds("K", "all").value(), all);
-    EXPECT_EQ(parse_kinds("K", "entries,profiles").value(), two);
-    EXPECT_EQ(parse_kinds("K", "-tuned,-compiled").value(), two);
+    EXPECT_EQ(store::parse_kinds("K", "").value(), all);
+    EXPECT_EQ(store::parse_kinds("K", "all").value(), all);
+    EXPECT_EQ(store::parse_kinds("K", "entries,profiles").value(), two);
+    EXPECT_EQ(store::parse_kinds("K", "-tuned,-compiled").value(), two);
 }
 
 TEST(ParseKinds, RefusesWhatItDoesNotKnow)
@@ -150,7 +150,7 @@ TEST(ParseKinds, RefusesWhatItDoesNotKnow)
              {"tuned,-entries", "either kinds that are on"},
              {"entries,", "the kind ''"},
              {"-", "the kind ''"}}) {
-        const auto parsed = parse_kinds("WARMGRAPH_KINDS", text);
+        const auto parsed = store::parse_kinds("WARMGRAPH_KINDS", text);
         ASSERT_TRUE(failed_with(parsed, ErrorCode::invalid_argument)) << text;
         EXPECT_THAT(parsed.error().message, AllOf(HasSubstr("WARMGRAPH_KINDS"), HasSubstr(why)));
     }

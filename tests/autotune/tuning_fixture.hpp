@@ -5,8 +5,9 @@
 #include <atomic>
 #include <memory>
 
+#include "cache/cache_impl.hpp"
 #include "facade_fixture.hpp"
-#include "tuning/tuner_impl.hpp"
+#include "warmgraph/autotune/tuner_impl.hpp"
 
 namespace warmgraph::test {
 
@@ -43,7 +44,8 @@ protected:
     }
     [[nodiscard]] Tuner tuner_of(const Cache& cache, const TuningOptions& how = {})
     {
-        return TunerAccess::make(cache, device, how, m_clock);
+        return TunerAccess::make(CacheAccess::impl(cache)->tuner_sources(CacheAccess::impl(cache)), device, how,
+                                 m_clock);
     }
     /// What a process that starts now is told.
     [[nodiscard]] TuningReport tune(const TuningOptions& how = {}, Policy policy = Policy::read_write)

@@ -1,6 +1,6 @@
 // CallArguments: what a call gives, and what is bound.
-#include "call/call_arguments.hpp"
 #include "call_fixture.hpp"
+#include "warmgraph/call/call_arguments.hpp"
 
 namespace warmgraph::test::arguments_test {
 namespace {

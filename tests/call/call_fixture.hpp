@@ -6,11 +6,11 @@
 #include <string>
 #include <utility>
 
-#include "call/argument_reader.hpp"
-#include "call/declaration.hpp"
 #include "thrown.hpp"
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/base/log.hpp"
+#include "warmgraph/call/argument_reader.hpp"
+#include "warmgraph/call/declaration.hpp"
 
 namespace warmgraph::test {
 

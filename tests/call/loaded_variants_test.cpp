@@ -1,6 +1,6 @@
 // LoadedVariants: which are kept, in which order, and what the last call was answered by.
-#include "call/loaded_variants.hpp"
 #include "call_fixture.hpp"
+#include "warmgraph/call/loaded_variants.hpp"
 
 namespace warmgraph::test::loaded_variants_test {
 namespace {

@@ -1,6 +1,6 @@
 // CallOutcomes: the report, the misses and the verdicts.
-#include "call/call_outcomes.hpp"
 #include "call_fixture.hpp"
+#include "warmgraph/call/call_outcomes.hpp"
 
 namespace warmgraph::test::outcomes_test {
 namespace {
@@ -15,7 +15,7 @@ protected:
     }
     Counters counters;
     RecordingPause pause;
-    Touched touched;
+    store::Touched touched;
     int replays = 0;
     CallOutcomes outcomes{declare(),
                           {nullptr, std::make_shared<Programs>(nullptr, cachefmt::Trust{}, "it is off"), counters,

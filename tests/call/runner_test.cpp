@@ -1,7 +1,7 @@
 // CallableRunner: the callable as it is, in the caller's stream.
-#include "call/call_arguments.hpp"
-#include "call/callable_runner.hpp"
 #include "call_fixture.hpp"
+#include "warmgraph/call/call_arguments.hpp"
+#include "warmgraph/call/callable_runner.hpp"
 
 namespace warmgraph::test::runner_test {
 namespace {

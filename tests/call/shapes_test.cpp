@@ -1,7 +1,7 @@
 // CallShapes: what a call is padded to.
-#include "call/call_arguments.hpp"
-#include "call/call_shapes.hpp"
 #include "call_fixture.hpp"
+#include "warmgraph/call/call_arguments.hpp"
+#include "warmgraph/call/call_shapes.hpp"
 
 namespace warmgraph::test::shapes_test {
 namespace {

@@ -1,9 +1,9 @@
 // Surroundings: facts are gathered once, until what they depend on changes.
 #include <cstdlib>
 
-#include "call/call_arguments.hpp"
-#include "call/surroundings.hpp"
 #include "call_fixture.hpp"
+#include "warmgraph/call/call_arguments.hpp"
+#include "warmgraph/call/surroundings.hpp"
 
 namespace warmgraph::test::surroundings_test {
 namespace {

@@ -1,8 +1,8 @@
 // Lookup, Publisher and RecordJobs where caching is off: they say so, and keep nothing.
-#include "call/lookup.hpp"
-#include "call/publisher.hpp"
-#include "call/record_jobs.hpp"
 #include "call_fixture.hpp"
+#include "warmgraph/call/lookup.hpp"
+#include "warmgraph/call/publisher.hpp"
+#include "warmgraph/call/record_jobs.hpp"
 
 namespace warmgraph::test::without_store_test {
 namespace {
@@ -11,7 +11,7 @@ class WithoutStore : public CallTest {
 protected:
     std::shared_ptr<Declaration> declaration = declare([](Recorder&) {});
     Counters counters;
-    Touched touched;
+    store::Touched touched;
     PreloadState preload;
     replay::ModuleCache modules;
     std::shared_ptr<Programs> programs = std::make_shared<Programs>(nullptr, cachefmt::Trust{}, "it is off");

@@ -1,9 +1,9 @@
 // An adoption of somebody's graph: two captures of the same work, elsewhere.
 #pragma once
 
-#include "device/recorder.hpp"
 #include "flat_fixture.hpp"
 #include "warmgraph/capture/adoption.hpp"
+#include "warmgraph/device/recorder.hpp"
 
 namespace warmgraph::test {
 

@@ -9,10 +9,10 @@
 
 #include "cache/cache_impl.hpp"
 #include "cuda_or_fake.hpp"
-#include "device/device_impl.hpp"
 #include "facade_fixture.hpp"
-#include "preload/preloaded_graphs.hpp"
 #include "preload_by_name.hpp"
+#include "warmgraph/device/device_impl.hpp"
+#include "warmgraph/preload/preloaded_graphs.hpp"
 
 namespace warmgraph::test::cuda_preload_test {
 namespace {

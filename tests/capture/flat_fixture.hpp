@@ -4,12 +4,12 @@
 #include <cmath>
 #include <limits>
 
-#include "device/device_impl.hpp"
-#include "device/recorder.hpp"
-#include "device/stream_impl.hpp"
 #include "expect_error.hpp"
 #include "flat_device.hpp"
 #include "warmgraph/capture/recording.hpp"
+#include "warmgraph/device/device_impl.hpp"
+#include "warmgraph/device/recorder.hpp"
+#include "warmgraph/device/stream_impl.hpp"
 #include "warmgraph/guards/call_guard.hpp"
 
 namespace warmgraph::test {

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "call/argument_reader.hpp"
+#include "warmgraph/call/argument_reader.hpp"
 #include "warmgraph/warmgraph.hpp"
 
 namespace warmgraph::test::interface_test {

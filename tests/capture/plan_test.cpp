@@ -1,7 +1,7 @@
 // What a first call will do, from values alone: no device, no file.
 
-#include "call/plan.hpp"
 #include "matchers.hpp"
+#include "warmgraph/call/plan.hpp"
 
 namespace warmgraph::test::plan_test {
 namespace {

@@ -3,8 +3,6 @@
 #include <map>
 
 #include "cache/cache_impl.hpp"
-#include "device/device_impl.hpp"
-#include "throwing.hpp"
 #include "warmgraph/base/clock.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/process.hpp"
@@ -13,9 +11,11 @@
 #include "warmgraph/bundle/fit.hpp"
 #include "warmgraph/bundle/transfer.hpp"
 #include "warmgraph/cachefmt/fact_names.hpp"
+#include "warmgraph/device/device_impl.hpp"
 #include "warmgraph/guards/environment.hpp"
 #include "warmgraph/profile/profile_file.hpp"
 #include "warmgraph/store/torch_artifacts.hpp"
+#include "warmgraph/throwing.hpp"
 
 namespace warmgraph {
 

@@ -2,16 +2,16 @@
 
 #include "cache/cache_impl.hpp"
 #include "cache/making.hpp"
-#include "call/argument_reader.hpp"
-#include "device/device_impl.hpp"
-#include "throwing.hpp"
-#include "tuning/tuner_impl.hpp"
+#include "warmgraph/autotune/tuner_impl.hpp"
 #include "warmgraph/backends/built.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/base/units.hpp"
 #include "warmgraph/cachefmt/key.hpp"
 #include "warmgraph/cachefmt/readable.hpp"
+#include "warmgraph/call/argument_reader.hpp"
+#include "warmgraph/device/device_impl.hpp"
+#include "warmgraph/throwing.hpp"
 
 namespace warmgraph {
 
@@ -157,9 +157,21 @@ replay::ImageSource Cache::Impl::image_source() const
     };
 }
 
+TunerSources Cache::Impl::tuner_sources(std::shared_ptr<Impl> self)
+{
+    return {std::move(self),
+            store,
+            settings.disabled_reason,
+            settings.kinds.contains(store::ArtifactKind::tuned),
+            settings.policy,
+            programs,
+            touched,
+            tunings};
+}
+
 Tuner Cache::tuner(const Device& device, const TuningOptions& options)
 {
-    return Tuner{std::make_shared<Tuner::Impl>(m_impl, device, options)};
+    return TunerAccess::make(m_impl->tuner_sources(m_impl), device, options);
 }
 
 Statistics Cache::statistics() const { return m_impl->statistics(); }

@@ -12,40 +12,27 @@
 #include <vector>
 
 #include "cache/cache_settings.hpp"
-#include "cache/counters.hpp"
 #include "cache/fit.hpp"
 #include "cache/function_names.hpp"
-#include "cache/kinds.hpp"
-#include "cache/pausing.hpp"
-#include "cache/programs.hpp"
-#include "cache/shape_profile.hpp"
-#include "cache/touched.hpp"
-#include "preload/preload_entry.hpp"
-#include "preload/preload_queue.hpp"
+#include "warmgraph/autotune/tuner_impl.hpp"
 #include "warmgraph/cachefmt/entry.hpp"
+#include "warmgraph/call/counters.hpp"
+#include "warmgraph/call/recording_pause.hpp"
+#include "warmgraph/device/programs.hpp"
 #include "warmgraph/guards/evaluate.hpp"
 #include "warmgraph/guards/interface_text.hpp"
+#include "warmgraph/preload/preload_entry.hpp"
+#include "warmgraph/preload/preload_queue.hpp"
+#include "warmgraph/profile/shape_profile.hpp"
 #include "warmgraph/ranks/launcher.hpp"
 #include "warmgraph/replay/executable.hpp"
 #include "warmgraph/replay/module_cache.hpp"
 #include "warmgraph/store/local_store.hpp"
+#include "warmgraph/store/settings.hpp"
+#include "warmgraph/store/touched.hpp"
 #include "warmgraph/warmgraph.hpp"
 
 namespace warmgraph {
-
-/// What the tuners of one cache counted: those that exist, and those that are gone. Thread-safe.
-class Tunings {
-public:
-    void add(const Tuner::Impl& tuner);
-    /// Before its end.
-    void remove(const Tuner::Impl& tuner);
-    [[nodiscard]] TuningStatistics total() const;
-
-private:
-    mutable std::mutex m_mutex; // taken before a tuner's own
-    std::set<const Tuner::Impl*> m_tuners;
-    TuningStatistics m_gone;
-};
 
 /// Entries that are restored before their calls.
 struct Preloading {
@@ -62,7 +49,7 @@ struct Cache::Impl {
     Tunings tunings;
     FunctionNames functions;
     RecordingPause pause;
-    Touched touched;
+    store::Touched touched;
     FitLog fit;
     std::unique_ptr<ProfileKeeper>
         profiles;       ///< null: no profiles are kept. After the store and the counters, which it uses
@@ -80,6 +67,8 @@ struct Cache::Impl {
     void note_replay() noexcept;
     /// Stored code and constants by digest. It keeps the store.
     [[nodiscard]] replay::ImageSource image_source() const;
+    /// `self`: this, which the tuner keeps.
+    [[nodiscard]] TunerSources tuner_sources(std::shared_ptr<Impl> self);
     /// CacheOptions::bundles as layers of the store; how many could be opened.
     std::size_t open_bundles(const std::vector<std::uint32_t>& owners);
 };

@@ -4,13 +4,13 @@
 #include <unistd.h>
 
 #include "cache/cache_impl.hpp"
-#include "throwing.hpp"
 #include "warmgraph/base/cache_folder.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/printable.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/store/settings.hpp"
 #include "warmgraph/store/signing.hpp"
+#include "warmgraph/throwing.hpp"
 
 namespace warmgraph {
 
@@ -71,8 +71,8 @@ store::KindSet resolve_kinds(const CacheOptions& options)
 {
     constexpr const char* k_variable = "WARMGRAPH_KINDS";
     const bool is_given = !options.kinds.empty();
-    return value_or_raise(parse_kinds(is_given ? "CacheOptions::kinds" : k_variable,
-                                      is_given ? options.kinds : environment(k_variable).value_or("")));
+    return value_or_raise(store::parse_kinds(is_given ? "CacheOptions::kinds" : k_variable,
+                                             is_given ? options.kinds : environment(k_variable).value_or("")));
 }
 
 /// Once the store is open.
@@ -204,7 +204,7 @@ std::shared_ptr<Cache::Impl> Cache::Impl::open(const CacheOptions& options, File
     open_store(*impl, files);
     const bool keeps_programs = impl->store && impl->settings.kinds.contains(store::ArtifactKind::compiled);
     impl->programs = std::make_shared<Programs>(keeps_programs ? impl->store : nullptr, impl->settings.trust,
-                                                impl->store ? switched_off("compiled programs")
+                                                impl->store ? store::switched_off("compiled programs")
                                                             : "caching is off: " + impl->settings.disabled_reason);
     open_profiles(*impl);
     return impl;

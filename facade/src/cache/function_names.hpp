@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cache/wrapped_function.hpp"
-#include "throwing.hpp"
+#include "warmgraph/throwing.hpp"
 
 namespace warmgraph {
 

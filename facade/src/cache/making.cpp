@@ -6,10 +6,10 @@
 #include <thread>
 
 #include "cache/cache_impl.hpp"
-#include "call/function_impl.hpp"
-#include "throwing.hpp"
 #include "warmgraph/base/log.hpp"
+#include "warmgraph/call/function_impl.hpp"
 #include "warmgraph/capture/clear_stack.hpp"
+#include "warmgraph/throwing.hpp"
 
 namespace warmgraph {
 

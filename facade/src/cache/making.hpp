@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "cache/wrapped_function.hpp"
-#include "pairs/pair_role.hpp"
+#include "warmgraph/pairs/pair_role.hpp"
 #include "warmgraph/warmgraph.hpp"
 
 namespace warmgraph {

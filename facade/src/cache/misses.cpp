@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "cache/cache_impl.hpp"
-#include "call/new_miss.hpp"
-#include "throwing.hpp"
 #include "warmgraph/base/process.hpp"
+#include "warmgraph/call/new_miss.hpp"
+#include "warmgraph/throwing.hpp"
 
 namespace warmgraph {
 

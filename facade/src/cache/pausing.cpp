@@ -1,5 +1,4 @@
-#include "cache/pausing.hpp"
-
+// When a cache stops to keep device code.
 #include <algorithm>
 #include <array>
 #include <exception>
@@ -10,28 +9,9 @@
 
 namespace warmgraph {
 
-bool is_for_unkept_code(const Error& error) noexcept
-{
-    return error.code == ErrorCode::not_recordable && error.message.contains(backends::k_loaded_in_pause);
-}
+namespace {
 
-void note_unkept_code(store::LocalStore& store, const cachefmt::FunctionKey& function) noexcept
-{
-    store::FunctionUsage usage;
-    usage.code_missed = 1;
-    store.add_usage(function, usage);
-}
-
-bool keeps_code_for(store::LocalStore& store, const cachefmt::FunctionKey& function) noexcept
-{
-    const store::FunctionUsage so_far = store.usage(function);
-    if (so_far.code_missed <= so_far.code_kept) return false;
-    store::FunctionUsage usage;
-    usage.code_kept = so_far.code_missed - so_far.code_kept;
-    store.add_usage(function, usage);
-    return true;
-}
-
+/// By the variables that a profiler sets which was started with the process; it would lose its records.
 bool is_profiled()
 {
     return std::ranges::any_of(std::array{"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "WARMGRAPH_TRACK_IMAGES"},
@@ -40,6 +20,8 @@ bool is_profiled()
                                    return value && !value->empty() && *value != "0";
                                });
 }
+
+} // namespace
 
 std::string Cache::Impl::why_not_paused()
 {

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "cache/cache_impl.hpp"
-#include "device/device_impl.hpp"
-#include "throwing.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/cachefmt/key.hpp"
 #include "warmgraph/capture/run_context.hpp"
+#include "warmgraph/device/device_impl.hpp"
+#include "warmgraph/throwing.hpp"
 
 namespace warmgraph {
 

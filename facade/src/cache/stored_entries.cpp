@@ -2,12 +2,12 @@
 #include <algorithm>
 
 #include "cache/cache_impl.hpp"
-#include "device/device_impl.hpp"
-#include "throwing.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/units.hpp"
 #include "warmgraph/cachefmt/fact_names.hpp"
+#include "warmgraph/device/device_impl.hpp"
 #include "warmgraph/guards/interface_text.hpp"
+#include "warmgraph/throwing.hpp"
 
 namespace warmgraph {
 

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "call/declaration.hpp"
-#include "call/lookup.hpp"
-#include "preload/preload_entry.hpp"
+#include "warmgraph/call/declaration.hpp"
+#include "warmgraph/call/lookup.hpp"
+#include "warmgraph/preload/preload_entry.hpp"
 
 namespace warmgraph {
 

@@ -5,10 +5,10 @@
 
 #include "cache/cache_impl.hpp"
 #include "cache/making.hpp"
-#include "device/stream_impl.hpp"
 #include "pairs/pair_impl.hpp"
-#include "throwing.hpp"
 #include "warmgraph/base/process.hpp"
+#include "warmgraph/device/stream_impl.hpp"
+#include "warmgraph/throwing.hpp"
 
 namespace warmgraph {
 

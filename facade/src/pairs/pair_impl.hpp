@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "call/function_impl.hpp"
+#include "warmgraph/call/function_impl.hpp"
 
 namespace warmgraph {
 

@@ -35,6 +35,8 @@ struct BytesBudget {
 /// these alone; "-tuned,-profiles": all but these. invalid_argument for an unknown kind, and for kinds with and without '-'
 /// together, names `what`, where the text stood.
 [[nodiscard]] Result<KindSet> parse_kinds(std::string_view what, std::string_view text);
+/// Why nothing is found: "compiled programs are switched off (CacheOptions::kinds, WARMGRAPH_KINDS)"
+[[nodiscard]] std::string switched_off(std::string_view kind);
 
 /// Of a setting that only tunes. A value that makes no sense costs a warning, never a service's start: the default is used.
 template <class Value>

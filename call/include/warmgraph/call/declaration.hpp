@@ -1,0 +1,46 @@
+// What a function is, fixed when it is made. Its parts share it without a lock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "warmgraph/cachefmt/key.hpp"
+#include "warmgraph/capture/interface.hpp"
+#include "warmgraph/device/device_impl.hpp"
+#include "warmgraph/spec.hpp"
+
+namespace warmgraph {
+
+struct Declaration {
+    std::string name;
+    std::string path;  ///< "model/rank/name", for the log
+    std::string label; ///< "model/function", as the command takes it
+    Spec spec;
+    Interface interface;
+    Callable callable;                  ///< empty: it was loaded, and can only be replayed
+    const void* code = nullptr;         ///< an address in the callable's code; null where there is none
+    Policy policy = Policy::read_write; ///< of graphs, as far as the folder allows it
+    bool publishes = false;             ///< what is recorded, into the folder
+    bool verifies_first = false;        ///< the first use of each restored graph
+    std::uint64_t verify_every = 0;     ///< each Nth call that is replayed; 0: none
+    ProgramUse programs;
+    cachefmt::FunctionKey key;
+    std::shared_ptr<Device::Impl> device;
+    DeclaredHandles handles;
+    std::uint64_t number = 0; ///< in this process: replay::ModuleUser
+
+    [[nodiscard]] const std::shared_ptr<backends::Device>& backend() const noexcept { return device->device; }
+};
+
+/// Throws where the thread runs the function's own callable, which holds the locks that `what` would wait for.
+void refuse_inside_itself(const std::string& function, std::string_view what);
+
+/// Throws inside any wrapped callable, before a lock is taken: the outer call holds those that the inner one would wait
+/// for.
+void refuse_nested(const std::string& function);
+
+using guards::k_host_memory;
+
+} // namespace warmgraph

@@ -1,0 +1,81 @@
+// Private parts of Function. Each part owns its state and knows no other one: what a part needs of another it is given in
+// the call. Function::Impl holds them, the lock, and the order in which a call goes through them.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "warmgraph/call/call_arguments.hpp"
+#include "warmgraph/call/call_outcomes.hpp"
+#include "warmgraph/call/call_shapes.hpp"
+#include "warmgraph/call/callable_runner.hpp"
+#include "warmgraph/call/declaration.hpp"
+#include "warmgraph/call/loaded_variants.hpp"
+#include "warmgraph/call/lookup.hpp"
+#include "warmgraph/call/record_jobs.hpp"
+#include "warmgraph/call/surroundings.hpp"
+#include "warmgraph/pairs/pair_role.hpp"
+
+namespace warmgraph {
+
+struct Function::Impl {
+    /// The only place that knows of both the cache and the parts (making.cpp).
+    Impl(std::shared_ptr<Cache::Impl> cache, std::shared_ptr<const Declaration> declaration,
+         std::unique_ptr<PairRole> role);
+
+    /// Function::call. `counts`: in the profile of shapes.
+    [[nodiscard]] Outcome call(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args,
+                               replay::AskedCapture asked = replay::AskedCapture::no, bool counts = true);
+    /// For a question from outside: throws inside the function's own callable, which holds the lock.
+    [[nodiscard]] std::unique_lock<std::mutex> lock(std::string_view asking) const;
+    /// Records what waits for its moment. Returns 1 where something was recorded, 0 where nothing waits, or its answer
+    /// is not done yet.
+    std::size_t record_pending();
+    /// Calls it with these shapes, so that what is missing is recorded.
+    [[nodiscard]] ProfileRecording record(const std::vector<ProfiledShape>& shapes, const MakeArguments& make);
+    /// Records a graph that somebody else captured. Throws what it refuses.
+    void adopt(const Adoption& adoption);
+    /// The name of the file. Throws what it refuses.
+    [[nodiscard]] std::string write_capture(const Adoption& adoption);
+
+    mutable std::mutex mutex; ///< one call at a time: an exec's parameters and the scratch are shared by all calls
+    const std::shared_ptr<Cache::Impl> cache; ///< what the parts use of it outlives them
+    const std::shared_ptr<const Declaration> declaration;
+    const std::unique_ptr<PairRole> role; ///< null for a function by itself
+    // The parts, under the mutex but for what they say.
+    CallArguments arguments;
+    CallableRunner runner;
+    LoadedVariants loaded;
+    Surroundings surroundings;
+    const Lookup lookup;
+    RecordJobs jobs;
+    CallShapes shapes;
+    CallOutcomes outcomes;
+
+private:
+    using Stream = std::shared_ptr<backends::Stream>;
+    using NextJob = std::unique_ptr<Job>; ///< what is left to do when the lock is free again
+
+    [[nodiscard]] Outcome call_locked(const Stream& stream, std::span<const Arg> args, replay::AskedCapture asked,
+                                      bool counts, NextJob& job);
+    [[nodiscard]] Outcome call_padded(const Stream& stream, bool counts, NextJob& job);
+    [[nodiscard]] Outcome call_read(const Stream& stream, NextJob& job);
+    [[nodiscard]] Outcome first_call(const Stream& stream, std::string why_not, NextJob& job);
+    [[nodiscard]] Outcome replay_stored(const Plan& plan, Journey& journey, const Stream& stream, NextJob& job);
+    [[nodiscard]] Outcome miss(const Plan& plan, Journey& journey, const Stream& stream, NextJob& job);
+    [[nodiscard]] Outcome answer_and_record(Journey& journey, const Stream& stream, NextJob& job);
+    [[nodiscard]] Outcome answer_and_verify(std::optional<LoadedVariant> variant, Journey& journey,
+                                            const Stream& stream, NextJob& job);
+    [[nodiscard]] Outcome run_as_it_is(const Stream& stream, std::string why, const Digest* entry = nullptr);
+    [[nodiscard]] Outcome run_instead(LoadedVariants::Iterator failed, const Error& failure, const Stream& stream);
+    [[nodiscard]] Outcome run_missed(Journey& journey, Outcome outcome, std::string why, Remember remember,
+                                     const Stream& stream);
+    Outcome complete(Job& job);
+};
+
+} // namespace warmgraph

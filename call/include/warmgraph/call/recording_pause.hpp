@@ -1,0 +1,64 @@
+// When device code is not kept any more, because nothing is recorded: keeping it makes everybody's launches dearer.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "warmgraph/backends/recording.hpp"
+#include "warmgraph/base/clock.hpp"
+#include "warmgraph/cachefmt/entry.hpp"
+#include "warmgraph/store/local_store.hpp"
+
+namespace warmgraph {
+
+/// Counts the replays of one cache since its last miss. Thread-safe.
+class RecordingPause {
+public:
+    explicit RecordingPause(const Clock& clock = system_clock()) : m_clock(clock) {}
+    /// True every so often: Cache::pause_recording may be tried. Where something was recorded in this process, more may
+    /// be: then not within a minute of it.
+    [[nodiscard]] bool note_replay() noexcept
+    {
+        if (m_replays.fetch_add(1, std::memory_order_relaxed) % k_often != k_often - 1) return false;
+        return m_clock.steady().time_since_epoch() >= m_not_before.load(std::memory_order_relaxed);
+    }
+    void note_miss() noexcept
+    {
+        m_replays.store(0, std::memory_order_relaxed);
+        m_not_before.store(m_clock.steady().time_since_epoch() + k_after_a_miss, std::memory_order_relaxed);
+    }
+
+    /// Why this process keeps code to its end: the first reason that it was given. Empty where there is none.
+    [[nodiscard]] std::string keep_code(std::string why)
+    {
+        const std::scoped_lock lock{m_mutex};
+        if (m_why_code_is_kept.empty()) m_why_code_is_kept = std::move(why);
+        return m_why_code_is_kept;
+    }
+
+private:
+    static constexpr std::uint32_t k_often = 256; ///< some seconds of a service's decode steps
+    static constexpr std::chrono::seconds k_after_a_miss{60};
+    const Clock& m_clock;
+    std::mutex m_mutex; ///< guards what follows it
+    std::string m_why_code_is_kept;
+    std::atomic<std::uint32_t> m_replays = 0;
+    std::atomic<std::chrono::steady_clock::duration> m_not_before{std::chrono::steady_clock::duration::min()};
+};
+
+/// Whether a recording was refused for code that was loaded during a pause.
+[[nodiscard]] bool is_for_unkept_code(const Error& error) noexcept;
+
+/// That a recording of this function was refused so, for the processes that come.
+void note_unkept_code(store::LocalStore& store, const cachefmt::FunctionKey& function) noexcept;
+
+/// Whether this process should keep code to its end, because an earlier one lost a recording of the function by not
+/// doing so. Each such loss is made good once.
+[[nodiscard]] bool keeps_code_for(store::LocalStore& store, const cachefmt::FunctionKey& function) noexcept;
+
+} // namespace warmgraph

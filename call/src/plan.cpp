@@ -1,0 +1,143 @@
+#include "warmgraph/call/plan.hpp"
+
+#include <cstring>
+
+#include "warmgraph/base/error.hpp"
+#include "warmgraph/base/units.hpp"
+#include "warmgraph/store/settings.hpp"
+
+namespace warmgraph {
+
+namespace {
+
+using Action = Plan::Action;
+
+Judgement judged(const Situation& situation, const cachefmt::EntryHeader& header)
+{
+    Judgement judgement{1, header.key.guards_digest,
+                        guards::evaluate(header.guards, situation.now, situation.relaxation)};
+    judgement.agree = guards::compared_count(header.guards, situation.now) - judgement.differences.size();
+    return judgement;
+}
+
+Judgement recompiled(const Situation& situation, const cachefmt::EntryHeader& header)
+{
+    auto judgement = judged(situation, header);
+    judgement.word = "recompiled";
+    return judgement;
+}
+
+Judgement because(std::string word)
+{
+    Judgement judgement;
+    judgement.word = std::move(word);
+    return judgement;
+}
+
+/// Of a fact that differs. What users name (variables, inputs, programs) is one word for all of its kind.
+std::string word_of(const std::string& fact)
+{
+    for (const char* kind : {"config.", "env.", "program."})
+        if (fact.starts_with(kind)) return std::string(kind, std::strlen(kind) - 1);
+    for (const char* kind : {"input", "value"})
+        if (fact.starts_with(kind)) return kind;
+    return fact;
+}
+
+Plan tombstoned(const Situation& situation, const cachefmt::EntryHeader& header)
+{
+    return {Action::refuse,
+            {},
+            fmt::format("it was recorded twice under the same guards with different graphs ({}): {}; give what changed "
+                        "as a guard (Spec::config, Spec::code or Spec::version), then `warmgraph clear --func {}`",
+                        header.info.reason, fmt::join(header.info.difference, "; "), situation.function),
+            true,
+            recompiled(situation, header)};
+}
+
+/// The nearest of all variants.
+Judgement judge(const Situation& situation, const std::vector<store::Variant>& variants)
+{
+    Judgement nearest;
+    std::chrono::system_clock::time_point last_used{};
+    std::uint64_t readable = 0;
+    for (const auto& variant : variants) {
+        if (!variant.header) continue;
+        ++readable;
+        auto judgement = judged(situation, *variant.header);
+        const auto fewer = judgement.differences.size() <=> nearest.differences.size();
+        if (nearest.nearest && (fewer > 0 || (fewer == 0 && variant.last_used <= last_used))) continue;
+        nearest = std::move(judgement);
+        last_used = variant.last_used;
+    }
+    nearest.variants = readable;
+    if (!nearest.differences.empty()) nearest.word = word_of(nearest.differences.front().fact);
+    if (!nearest.nearest) nearest.word = variants.empty() ? "no_entry" : "unreadable";
+    return nearest;
+}
+
+std::string explain(const Judgement& judgement, const std::vector<store::Variant>& variants)
+{
+    std::string unusable;
+    for (const auto& variant : variants)
+        if (!variant.header)
+            unusable = fmt::format("entry {} cannot be used: {}", short_hex(variant.guards_digest),
+                                   variant.header.error().message);
+    if (!judgement.nearest) return unusable.empty() ? "no entry" : unusable;
+    return fmt::format("{} on disk, the nearest differs: {}{}{}", plural(judgement.variants, "variant"),
+                       guards::summarize(judgement.differences), unusable.empty() ? "" : "; ", unusable);
+}
+
+bool holds(const Situation& situation, const cachefmt::EntryHeader& header)
+{
+    return guards::evaluate(header.guards, situation.now, situation.relaxation).empty();
+}
+
+} // namespace
+
+bool refreshes(const Situation& situation) noexcept
+{
+    return situation.policy == Policy::refresh && situation.has_callable;
+}
+
+Plan on_miss(const Situation& situation, std::string reason, Judgement judgement)
+{
+    const bool records = situation.caching_is_off.empty() && situation.has_callable &&
+                         (situation.policy == Policy::read_write || situation.policy == Policy::refresh ||
+                          situation.policy == Policy::no_compile);
+    if (!records) return {Action::run_as_it_is, {}, std::move(reason), true, std::move(judgement)};
+    if (situation.has_pending) return {Action::run_as_it_is, {}, "another call of it is being recorded", false};
+    return {Action::record, {}, std::move(reason), true, std::move(judgement)};
+}
+
+Plan decide(const Situation& situation, const Headers& headers)
+{
+    if (situation.policy == Policy::off)
+        return on_miss(situation, situation.uses_graphs ? "policy off" : store::switched_off("entries"),
+                       because("off"));
+    if (!situation.caching_is_off.empty())
+        return on_miss(situation, "caching is off: " + situation.caching_is_off, because("off"));
+    if (refreshes(situation)) return on_miss(situation, "policy refresh", because("refresh"));
+    if (const auto exact = headers.exact(); exact && holds(situation, *exact)) {
+        if (exact->kind == cachefmt::EntryKind::tombstone) return tombstoned(situation, *exact);
+        return {Action::replay, {exact->key}};
+    }
+    // Not under these very guards: another variant may still be valid (a newer driver that is accepted, a stronger
+    // alignment), and if none is, the nearest one explains the miss.
+    const auto variants = headers.all();
+    if (!variants) return on_miss(situation, variants.error().message, because("look_up_failed"));
+    Plan plan{Action::replay};
+    for (const auto& variant : *variants) {
+        if (!variant.header || !holds(situation, *variant.header)) continue;
+        if (variant.header->kind != cachefmt::EntryKind::tombstone)
+            plan.entries.push_back(variant.header->key);
+        else if (plan.entries.empty())
+            return tombstoned(situation, *variant.header);
+    }
+    if (!plan.entries.empty()) return plan;
+    auto judgement = judge(situation, *variants);
+    auto reason = explain(judgement, *variants);
+    return on_miss(situation, std::move(reason), std::move(judgement));
+}
+
+} // namespace warmgraph

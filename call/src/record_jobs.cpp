@@ -1,0 +1,407 @@
+#include "warmgraph/call/record_jobs.hpp"
+
+#include <algorithm>
+#include <ranges>
+
+#include "warmgraph/base/log.hpp"
+#include "warmgraph/call/capture_folder.hpp"
+#include "warmgraph/call/surroundings.hpp"
+#include "warmgraph/throwing.hpp"
+
+namespace warmgraph {
+
+namespace {
+
+/// How long a call that might complete an earlier recording looks whether its own work is done.
+constexpr std::chrono::milliseconds k_wait_for_own_work{20};
+
+/// Copies of the function's memory may be more than the host has.
+Result<void> prepare(Job& job, const std::shared_ptr<backends::Stream>& stream)
+try {
+    const auto timer = job.journey.phases.measure("prepare");
+    if (auto prepared = job.session->prepare(); !prepared) return prepared;
+    return job.session->begin_answer(stream);
+} catch (const std::bad_alloc&) {
+    return fail(ErrorCode::out_of_memory, "no host memory to record and verify it");
+}
+
+/// An exception of the caller's is a refusal.
+template <class T>
+std::function<Result<T>()> refusing(const std::function<T()>& of_the_caller)
+{
+    if (!of_the_caller) return {};
+    return [&of_the_caller]() -> Result<T> {
+        try {
+            if constexpr (std::is_void_v<T>) {
+                of_the_caller();
+                return {};
+            } else {
+                return of_the_caller();
+            }
+        } catch (const std::exception& refusal) {
+            return fail(ErrorCode::not_recordable, "{}", refusal.what());
+        }
+    };
+}
+
+} // namespace
+
+RecordJobs::RecordJobs(std::shared_ptr<const Declaration> declaration, Publisher publisher,
+                       std::shared_ptr<Programs> programs, replay::ModuleCache& modules, Counters& counters,
+                       Settings settings)
+    : m_declaration(std::move(declaration)),
+      m_publisher(std::move(publisher)),
+      m_programs(std::move(programs)),
+      m_modules(modules),
+      m_counters(counters),
+      m_settings(settings),
+      m_faults(m_declaration, counters)
+{
+}
+
+// --- a call's
+
+Subject RecordJobs::subject() const
+{
+    return {m_declaration->name,    m_declaration->interface, m_declaration->backend(), {},
+            m_declaration->handles, m_declaration->number};
+}
+
+std::unique_ptr<Job> RecordJobs::new_job(const Frame& frame, const PairRole* role, Journey& journey,
+                                         const std::vector<std::string>& environment, CallableRunner& runner) const
+{
+    const Spec& spec = m_declaration->spec;
+    auto job = std::make_unique<Job>();
+    job->frame = frame;
+    Subject whose = subject();
+    if (role != nullptr && role->others) whose.others = role->others();
+    whose.run = runner.capture_runs();
+    RecordOptions options;
+    options.probing = m_settings.probing;
+    options.frozen_variables = spec.frozen_variables;
+    options.most_constant_bytes = spec.max_constant_bytes;
+    options.unused = spec.strict ? UnusedWords::refused : UnusedWords::tried;
+    options.keeps_undeclared = spec.undeclared == Undeclared::constants;
+    job->session = std::make_shared<RecordingSession>(std::move(whose), frame, m_modules, options);
+    job->journey = std::move(journey);
+    job->environment = environment;
+    return job;
+}
+
+void RecordJobs::hold_code(Job& job) const
+{
+    if (auto held = m_declaration->backend()->recording().hold_recording())
+        job.keeps_code = std::move(*held);
+    else
+        job.refusal = held.error();
+}
+
+void RecordJobs::answer(std::unique_ptr<Job>& job, const std::shared_ptr<backends::Stream>& stream,
+                        CallableRunner& runner) const
+{
+    if (!job->refusal)
+        if (auto prepared = prepare(*job, stream); !prepared) job->refusal = prepared.error();
+    if (job->refusal) job->session->give_up();
+    Phases& phases = job->journey.phases;
+    const Milliseconds compiled_before = phases.get("compile");
+    const auto started = system_clock().steady();
+    const RunContext context = [&] {
+        try {
+            return runner.run(job->frame, stream, phases);
+        } catch (...) {
+            job.reset();
+            throw;
+        }
+    }();
+    phases.add("answer", system_clock().steady() - started - (phases.get("compile") - compiled_before));
+    if (job->refusal) return;
+    for (const LaunchedProgram& program : context.modules | std::views::values) job->launched.push_back(program.module);
+    auto ended = job->session->end_answer(context);
+    if (ended) ended = check_programs(context);
+    if (runner.is_retired()) ended = std::unexpected(CallableRunner::retired());
+    if (!ended) job->refusal = ended.error();
+}
+
+/// A program's source is a guard only where the Spec names it.
+Result<void> RecordJobs::check_programs(const RunContext& context) const
+{
+    for (const LaunchedProgram& program : context.modules | std::views::values) {
+        if (std::ranges::find(m_declaration->spec.code, program.source, &ProgramAccess::source_digest) ==
+            m_declaration->spec.code.end())
+            return fail(ErrorCode::not_recordable,
+                        "it launches the program '{}', which is not in Spec::code: add it, so that another source is "
+                        "another recording",
+                        program.name);
+    }
+    return {};
+}
+
+void RecordJobs::defer(std::unique_ptr<Job>& job)
+{
+    m_is_under_way = false;
+    m_pending = std::move(job);
+}
+
+std::unique_ptr<Job> RecordJobs::take_pending(backends::Stream& stream)
+{
+    if (!m_pending || m_is_under_way || is_on_demand()) return nullptr;
+    const auto done = m_pending->session->is_answered();
+    if (done && !*done) return nullptr;
+    // This call's own work may wait for this thread. Recording frees memory, which waits for all work on the device.
+    const auto idle = is_idle(stream, k_wait_for_own_work);
+    if (!idle || !*idle) return nullptr;
+    m_is_under_way = true;
+    return std::move(m_pending);
+}
+
+std::unique_ptr<Job> RecordJobs::take_answered()
+{
+    if (!m_pending || m_is_under_way) return nullptr;
+    const auto done = m_pending->session->is_answered();
+    if (done && !*done) return nullptr;
+    m_is_under_way = true;
+    return std::move(m_pending);
+}
+
+// --- completed, without the function's lock
+
+CompletedJob RecordJobs::complete(Job& job, const PairRole* role, const Lookup& lookup, const CallOutcomes& outcomes)
+{
+    if (!job.refusal)
+        if (auto done = job.session->wait_for_answer(); !done) job.refusal = done.error();
+    return job.verified ? complete_verification(job, role, lookup, outcomes)
+                        : complete_recording(job, role, lookup, outcomes);
+}
+
+CompletedJob RecordJobs::complete_verification(Job& job, const PairRole* role, const Lookup& lookup,
+                                               const CallOutcomes& outcomes)
+{
+    const Digest digest = job.verified->guards_digest;
+    // How many died of it was asked when it was loaded.
+    auto mark = job.verified->unused ? lookup.begin_load(digest).value_or(nullptr) : nullptr;
+    auto verified = job.refusal ? Result<void>{std::unexpected(*job.refusal)}
+                                : job.session->verify(*job.verified->executable, job.journey.phases);
+    if (mark && verified) mark->succeed();
+    mark.reset();
+    if (verified) {
+        outcomes.count_hit(*job.verified, role == nullptr || role->counts_hit());
+        lookup.note_use(digest);
+        return {Outcome::replayed, "", Remember::no, std::exchange(job.verified, std::nullopt)};
+    }
+    // NOLINTNEXTLINE(bugprone-unused-return-value): what it runs never ends
+    if (job.session->is_abandoned()) static_cast<void>(job.verified->executable.release());
+    job.verified.reset();
+    m_faults.note("verify on load", verified.error());
+    if (verified.error().code == ErrorCode::partly_launched)
+        raise(within(m_declaration->path, verified.error()).error());
+    job.journey.reason = verified.error().message;
+    outcomes.count_wrong_entry(job.journey);
+    // What else went wrong on the way (memory, driver) says nothing about the entry.
+    if (verified.error().code == ErrorCode::verification_failed && job.records) {
+        lookup.remove(digest);
+        return complete_recording(job, role, lookup, outcomes);
+    }
+    const bool passes = verified.error().code == ErrorCode::driver_failed; // a later call may load it
+    return {Outcome::eager, job.journey.reason, passes ? Remember::no : Remember::yes};
+}
+
+Result<Recording> RecordJobs::record(Job& job) const
+try {
+    return job.session->record(m_publisher.new_header(job.journey), job.journey.phases);
+} catch (const std::bad_alloc&) {
+    return fail(ErrorCode::out_of_memory, "no host memory to record and verify it");
+} catch (const std::exception& thrown) {
+    return fail(ErrorCode::internal, "recording throws: {}", thrown.what());
+}
+
+/// A call that could not use the entry on disk does not try it a second time.
+EntryBeside RecordJobs::beside(const Recording& recording, Job& job, const Lookup& lookup) const
+{
+    if (job.journey.tried) return {};
+    const HoldToAnswer hold = [&job](std::unique_ptr<replay::Executable> executable) {
+        Phases unmeasured;
+        auto held = job.session->verify(*executable, unmeasured);
+        // NOLINTNEXTLINE(bugprone-unused-return-value): what it runs never ends
+        if (job.session->is_abandoned()) static_cast<void>(executable.release());
+        return held;
+    };
+    auto beside = m_publisher.judge(recording.entry, lookup, job.frame, hold);
+    // The function itself would compute with memory that a trial damaged.
+    if (!beside) raise(within(m_declaration->path, beside.error()).error());
+    return std::move(*beside);
+}
+
+CompletedJob RecordJobs::complete_recording(Job& job, const PairRole* role, const Lookup& lookup,
+                                            const CallOutcomes& outcomes)
+{
+    auto recording = job.refusal ? Result<Recording>{std::unexpected(*job.refusal)} : record(job);
+    if (!recording) {
+        if (recording.error().code == ErrorCode::partly_launched)
+            raise(within(m_declaration->path, recording.error()).error());
+        return refuse(job, recording.error(), outcomes);
+    }
+    // What was true at the call must be true of what is published.
+    if (environment_of(m_declaration->spec) != job.environment)
+        return refuse(job,
+                      {ErrorCode::not_recordable, "an environment variable that it lists changed while it was being "
+                                                  "recorded: a later call is recorded"},
+                      outcomes);
+    auto& info = recording->entry.header.info;
+    info.compiled = m_programs->share_out(job.launched, job.journey.started, info.answer_ms - recording->run_ms);
+    std::string difference;
+    std::string unpublished;
+    try {
+        const auto stored = beside(*recording, job, lookup);
+        if (stored.recording) recording->entry.header.recording = stored.recording;
+        if (stored.is == EntryBeside::Is::recompiled)
+            difference = m_publisher.publish_tombstone(recording->entry, stored);
+        else
+            unpublished = m_publisher.publish(job.journey.phases, *recording, stored);
+    } catch (const std::bad_alloc&) {
+        unpublished = "it stays in this process: no host memory to publish it";
+    }
+    if (!difference.empty())
+        return refuse(
+            job,
+            {ErrorCode::not_recordable, "recompiled, a second recording under the same guards differs: " + difference},
+            outcomes);
+    if (role == nullptr || role->counts_recording()) outcomes.count_recording();
+    auto variant = lookup.variant_of(recording->entry.header, std::move(recording->executable));
+    if (role != nullptr && role->is_forward()) variant.use = LoadedVariant::Use::waits;
+    const std::string& missed = job.journey.reason;
+    return {Outcome::recorded, unpublished.empty() ? missed : missed + "; " + unpublished, Remember::no,
+            std::move(variant)};
+}
+
+CompletedJob RecordJobs::refuse(const Job& job, const Error& error, const CallOutcomes& outcomes)
+{
+    outcomes.count_refusal(error);
+    log().warn("cannot record '{}': {}", m_declaration->name, error.message);
+    // The first call may have set up what later ones use (a library's handle, a table's upload): they are asked once
+    // more.
+    const bool is_first = job.session->strayed() && m_strayed.insert(job.journey.digest).second;
+    return {Outcome::refused, error.message, is_first ? Remember::no : Remember::yes};
+}
+
+// --- of captures
+
+void RecordJobs::require_adoptable(const Journey& journey) const
+{
+    const std::string& name = m_declaration->name;
+    if (m_declaration->policy == Policy::require_hit)
+        raise({ErrorCode::miss_forbidden,
+               fmt::format("'{}' is adopted under policy require_hit, which records nothing: use Cache::load", name)});
+    if (m_declaration->policy == Policy::refresh) return;
+    if (const auto difference = m_publisher.recompiled(journey.digest))
+        raise({ErrorCode::not_recordable,
+               fmt::format("'{}' was recorded twice under the same guards with different graphs ({}): give what "
+                           "changed as a guard (Spec::config or Spec::version), or adopt it under policy refresh",
+                           name, *difference)});
+}
+
+std::unique_ptr<FileLock> RecordJobs::wait_for_lock(const Digest& digest) const
+{
+    return m_declaration->publishes ? m_publisher.lock(digest, m_settings.wait_for_others) : nullptr;
+}
+
+AdoptedCapture RecordJobs::adopted_capture(const NativeCapture& capture, const Frame& frame) const
+{
+    AdoptedCapture result;
+    result.graph = capture.graph;
+    result.regions = frame.memory;
+    result.scalars = frame.scalars;
+    result.scratch = capture.scratch;
+    result.free_blocks = capture.free_blocks;
+    const auto handles = [](const std::vector<std::pair<std::string, void*>>& given, const NamedHandles& declared) {
+        NamedHandles named;
+        for (const auto& [name, handle] : given) named.emplace_back(name, reinterpret_cast<std::uintptr_t>(handle));
+        return named.empty() ? declared : named;
+    };
+    result.handles = {handles(capture.events, m_declaration->handles.events),
+                      handles(capture.semaphores, m_declaration->handles.semaphores)};
+    return result;
+}
+
+std::string RecordJobs::keep_adopted(Journey& journey, Recording& recording, const EntryBeside& beside,
+                                     const CallOutcomes& outcomes) const
+{
+    if (auto why = m_publisher.why_not(); !why.empty()) return "not published: " + why;
+    if (beside.is == EntryBeside::Is::recompiled) {
+        const std::string difference = m_publisher.publish_tombstone(recording.entry, beside);
+        outcomes.count_refusal("recompiled");
+        raise({ErrorCode::not_recordable,
+               fmt::format("'{}' was recorded before under the same guards with a different graph: {}; give what "
+                           "changed as a guard (Spec::config or Spec::version)",
+                           m_declaration->name, difference)});
+    }
+    return m_publisher.publish(journey.phases, recording, beside);
+}
+
+/// With the first of other processes' captures that proves it.
+Result<Recording> RecordJobs::adopt_with_others(const AdoptedCapture& first, AdoptOptions options, const Frame& frame,
+                                                const std::string& folder, Journey& journey) const
+{
+    auto found = [&]() -> Result<CaptureFolder::Found> {
+        auto opened = CaptureFolder::open(posix_file_system(), folder, false);
+        if (!opened) return std::unexpected(opened.error());
+        return opened->find({m_declaration->key, journey.digest});
+    }();
+    if (!found) return within(fmt::format("captures of other processes in {}", folder), found.error());
+    for (const std::string& ignored : found->ignored)
+        log().info("a capture of '{}' is not used: {}", m_declaration->name, ignored);
+    std::vector<std::string> reasons = std::move(found->ignored);
+    for (const StoredCapture& capture : found->captures) {
+        options.stored = &capture;
+        auto recording = warmgraph::adopt(subject(), frame, m_publisher.new_header(journey), first, nullptr, options,
+                                          m_modules, journey.phases);
+        const bool may_be_another = !recording && recording.error().code == ErrorCode::not_recordable;
+        if (!may_be_another) {
+            m_counters.captures_read(recording ? 1 : 0, reasons.size());
+            return recording;
+        }
+        log().info("the capture of '{}' that process {} wrote proves nothing: {}", m_declaration->name, capture.process,
+                   recording.error().message);
+        reasons.push_back(std::move(recording.error().message));
+    }
+    m_counters.captures_read(0, reasons.size());
+    if (found->captures.empty())
+        return fail(ErrorCode::not_found, "no other process's capture of this call is in {}{}{}", folder,
+                    reasons.empty() ? "" : ": ", fmt::join(reasons, "; "));
+    return fail(ErrorCode::not_recordable, "{}", reasons.back());
+}
+
+Result<Recording> RecordJobs::adopt(const Adoption& adoption, const Frame& frame, const AdoptedCapture& first,
+                                    const AdoptedCapture* second, Journey& journey, const Lookup& lookup,
+                                    EntryBeside& beside) const
+{
+    const Spec& spec = m_declaration->spec;
+    AdoptOptions options{.proof = adoption.unproven == Unproven::allow ? Proof::allow_unproven : Proof::required,
+                         .unused = spec.strict ? UnusedWords::refused : UnusedWords::tried,
+                         .frozen_variables = spec.frozen_variables,
+                         .most_constant_bytes = spec.max_constant_bytes,
+                         .keeps_undeclared = spec.undeclared == Undeclared::constants};
+    options.after_run = refusing(adoption.after_run);
+    options.agreement = refusing(adoption.agreement);
+    if (m_declaration->publishes)
+        options.compare = [&](const cachefmt::Entry& recorded, const HoldToAnswer& hold) -> Result<void> {
+            auto judged = m_publisher.judge(recorded, lookup, frame, hold);
+            if (!judged) return std::unexpected(judged.error());
+            beside = std::move(*judged);
+            return {};
+        };
+    if (!adoption.captures.empty()) return adopt_with_others(first, options, frame, adoption.captures, journey);
+    return warmgraph::adopt(subject(), frame, m_publisher.new_header(journey), first, second, options, m_modules,
+                            journey.phases);
+}
+
+std::string RecordJobs::write_capture(const Adoption& adoption, const Frame& frame, const Digest& digest) const
+{
+    const auto capture = value_or_raise(
+        capture_for_others(subject(), frame, {m_declaration->key, digest}, adopted_capture(adoption.first, frame)));
+    auto folder = value_or_raise(CaptureFolder::open(posix_file_system(), adoption.captures, true));
+    auto name = value_or_raise(folder.write(capture));
+    m_counters.capture_written();
+    return name;
+}
+
+} // namespace warmgraph

@@ -1,0 +1,71 @@
+// Restores one stored entry before a call needs it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "warmgraph/capture/interface.hpp"
+#include "warmgraph/preload/last_addresses.hpp"
+#include "warmgraph/preload/placeholder.hpp"
+#include "warmgraph/preload/preloaded_graphs.hpp"
+#include "warmgraph/replay/module_cache.hpp"
+#include "warmgraph/store/local_store.hpp"
+
+namespace warmgraph {
+
+/// A cache's graphs that are restored before their calls, and what is known for that.
+struct PreloadState {
+    PreloadedGraphs graphs;
+    LastAddresses addresses;
+    Placeholders placeholders;
+};
+
+/// A function that is wrapped already.
+struct PreloadFor {
+    PreloadedGraphs::User user = PreloadedGraphs::k_everybody;
+    DeclaredHandles handles{};
+    std::vector<MemoryRef> memory{}; ///< by region: of states, where they are declared; null where a call tells it
+    /// Whether the function may use the entry.
+    std::function<Result<void>(const cachefmt::EntryHeader& header, const cachefmt::Graph& graph)> check{};
+};
+
+/// Thread-safe; concurrent calls restore one graph once.
+class EntryPreloader {
+public:
+    /// `state` outlives it, and so does `modules`.
+    EntryPreloader(PreloadState& state, std::shared_ptr<store::LocalStore> store, replay::ModuleCache& modules,
+                   replay::ImageSource images);
+
+    struct Request {
+        cachefmt::EntryKey key;
+        std::shared_ptr<backends::Device> device;
+        store::LoadTarget target;                    ///< of the device
+        const PreloadFor* function = nullptr;        ///< null: for the first function that calls it
+        std::chrono::steady_clock::time_point end{}; ///< of the wait for room
+        replay::Instantiation instantiation = replay::Instantiation::at_restore;
+    };
+    /// Loads the entry's device code, restores its graph, and takes from its first launch what can be done before: under a mark,
+    /// as drivers die of some code, and the next process must know of which. A graph that found no room, or that for everybody
+    /// cannot be (events, semaphores, host functions, code that keeps state), has its code loaded alone. Rests while first calls
+    /// are under way.
+    [[nodiscard]] Result<void> preload(const Request& request, const std::stop_token& stop) const;
+
+private:
+    class Mark;
+    [[nodiscard]] Result<bool> load_code(const Request& request, const cachefmt::Graph& graph, Mark& mark,
+                                         const std::stop_token& stop) const;
+    [[nodiscard]] Result<PreloadedGraph> restore(const Request& request, cachefmt::Entry entry, Mark& mark,
+                                                 const std::stop_token& stop) const;
+
+    PreloadState& m_state;
+    std::shared_ptr<store::LocalStore> m_store;
+    replay::ModuleCache& m_modules;
+    replay::ImageSource m_images;
+};
+
+} // namespace warmgraph
