@@ -7,12 +7,15 @@ namespace {
 
 class CudaReplayer : public CudaFacade {
 protected:
-    void record() const
+    void record()
     {
-        device.prepare_recording();
-        Cache cache{options()};
-        Function f = add_one(cache);
-        ASSERT_EQ(call(f, k_count), Outcome::recorded) << f.report().reason;
+        {
+            device.prepare_recording();
+            Cache cache{options()};
+            Function f = add_one(cache);
+            ASSERT_EQ(call(f, k_count), Outcome::recorded) << f.report().reason;
+        }
+        here = open_device("cuda"); // not before CUPTI is attached (docs/replay.md)
     }
     [[nodiscard]] wgr_tensor tensor(const Buffer& buffer, std::uint64_t from = 0) const
     {
@@ -33,7 +36,7 @@ protected:
     }
 
     Driver driver;
-    Handle<wgr_device> here = open_device("cuda");
+    Handle<wgr_device> here{nullptr, wgr_device_close};
 };
 
 TEST_F(CudaReplayer, LaunchesInTheCallersStreamsOnTheCallersMemory)
