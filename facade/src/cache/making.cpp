@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "cache/cache_impl.hpp"
+#include "pairs/pair_impl.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/call/function_impl.hpp"
 #include "warmgraph/capture/clear_stack.hpp"
@@ -252,6 +253,26 @@ Function Cache::wrap_code(std::string name, const Device& device, Spec spec, Cal
     if (!callable) raise({ErrorCode::invalid_argument, fmt::format("'{}' wraps an empty callable", name)});
     refuse_recorded_code(name, spec);
     return make_function(std::move(name), device, std::move(spec), std::move(callable), code);
+}
+
+Pair Cache::wrap_pair_code(std::string name, const Device& device, PairSpec spec, Callable forward, Callable backward,
+                           const void* forward_code, const void* backward_code)
+{
+    value_or_raise(cachefmt::check_name("pair name", name));
+    if (!forward || !backward)
+        raise({ErrorCode::invalid_argument,
+               fmt::format("'{}' wraps an empty {}", name, forward ? "backward" : "forward")});
+    const auto& target = DeviceAccess::impl(device);
+    m_impl->fit.tell(m_impl->settings, m_impl->store.get(), *target->device);
+    const auto make_one = [this, &target](std::string its_name, Spec its_spec, Interface interface, Callable callable,
+                                          const void* code, std::unique_ptr<PairRole> role) {
+        return warmgraph::make_function(m_impl, std::move(its_name), target, std::move(its_spec), std::move(interface),
+                                        std::move(callable), code, std::move(role));
+    };
+    auto entries = std::make_shared<PairEntries>(m_impl->store, m_impl->touched, m_impl->settings.options.max_variants);
+    return Pair{Pair::Impl::make({m_impl->functions, std::move(entries), target, make_one}, std::move(name),
+                                 std::move(spec), std::move(forward), std::move(backward), forward_code,
+                                 backward_code)};
 }
 
 Function Cache::load(std::string name, const Device& device, Spec spec)

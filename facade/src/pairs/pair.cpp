@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 
-#include "cache/cache_impl.hpp"
 #include "cache/making.hpp"
 #include "pairs/pair_impl.hpp"
 #include "warmgraph/base/process.hpp"
@@ -230,9 +229,9 @@ private:
 
 } // namespace
 
-std::shared_ptr<Pair::Impl> Pair::Impl::make(const std::shared_ptr<Cache::Impl>& cache, std::string name,
-                                             const Device& device, PairSpec spec, Callable forward, Callable backward,
-                                             const void* forward_code, const void* backward_code)
+std::shared_ptr<Pair::Impl> Pair::Impl::make(const PairSources& cache, std::string name, PairSpec spec,
+                                             Callable forward, Callable backward, const void* forward_code,
+                                             const void* backward_code)
 {
     refuse_outside(spec.forward, Part::forward, name);
     refuse_outside(spec.backward, Part::backward, name);
@@ -243,35 +242,32 @@ std::shared_ptr<Pair::Impl> Pair::Impl::make(const std::shared_ptr<Cache::Impl>&
     auto of_forward = value_or_raise(interface_of(spec.forward));
     auto of_backward = value_or_raise(interface_of(spec.backward));
 
-    NameClaim claim{cache->functions, name};
+    NameClaim claim{cache.names, name};
     auto pair = std::make_shared<Impl>();
     pair->m_same_shapes = same_shapes(spec, of_forward, of_backward, name);
     pair->m_shapes.resize(pair->m_same_shapes.size());
-    const auto& target = DeviceAccess::impl(device);
-    const auto arena = std::make_shared<ScratchPool>(target->device, ScratchPool::Kind::memory);
+    const auto arena = std::make_shared<ScratchPool>(cache.device->device, ScratchPool::Kind::memory);
     pair->m_saved = allocate_saved(*arena, spec.saved, name);
     place_saved(of_forward, pair->m_saved);
     place_saved(of_backward, pair->m_saved);
 
-    const auto entries =
-        std::make_shared<PairEntries>(cache->store, cache->touched, cache->settings.options.max_variants);
     const auto last = std::make_shared<LastStream>();
     const std::string text = fmt::format("forward: {}; backward: {}", of_forward.text(), of_backward.text());
     const auto facts = facts_of(spec, backward_code);
     const auto role = [&](Part part) {
-        return std::make_unique<PairRole>(PairRole{part, name, text, facts, entries, last, arena});
+        return std::make_unique<PairRole>(PairRole{part, name, text, facts, cache.entries, last, arena});
     };
     auto as_forward = role(Part::forward), as_backward = role(Part::backward);
     as_forward->check = [its = pair.get()](const Frame& frame) { return its->check_forward(frame); };
     as_backward->check = [its = pair.get()](const Frame& frame) { return its->check_backward(frame); };
     as_backward->others = [its = pair.get()] { return its->forward_memory(); };
-    pair->m_forward = make_function(cache, name + ".forward", target, std::move(spec.forward), std::move(of_forward),
-                                    std::move(forward), forward_code, std::move(as_forward));
-    pair->m_backward = make_function(cache, name + ".backward", target, std::move(spec.backward),
-                                     std::move(of_backward), std::move(backward), forward_code, std::move(as_backward));
-    cache->functions.set(pair->m_forward->declaration->name, as_wrapped(pair->m_forward));
-    cache->functions.set(pair->m_backward->declaration->name, as_wrapped(pair->m_backward));
-    pair->m_cache = cache;
+    pair->m_forward = cache.make_function(name + ".forward", std::move(spec.forward), std::move(of_forward),
+                                          std::move(forward), forward_code, std::move(as_forward));
+    pair->m_backward = cache.make_function(name + ".backward", std::move(spec.backward), std::move(of_backward),
+                                           std::move(backward), forward_code, std::move(as_backward));
+    cache.names.set(pair->m_forward->declaration->name, as_wrapped(pair->m_forward));
+    cache.names.set(pair->m_backward->declaration->name, as_wrapped(pair->m_backward));
+    pair->m_names = &cache.names;
     pair->m_name = std::move(name);
     claim.keep();
     return pair;
@@ -279,7 +275,7 @@ std::shared_ptr<Pair::Impl> Pair::Impl::make(const std::shared_ptr<Cache::Impl>&
 
 Pair::Impl::~Impl()
 {
-    if (m_cache) retire(); // else it was not finished
+    if (m_names != nullptr) retire(); // else it was not finished
 }
 
 void Pair::Impl::retire() noexcept
@@ -287,7 +283,7 @@ void Pair::Impl::retire() noexcept
     if (m_is_retired.exchange(true)) return; // the names may be another's by now
     warmgraph::retire(*m_forward);
     warmgraph::retire(*m_backward);
-    m_cache->functions.release(m_name);
+    m_names->release(m_name);
 }
 
 // --- a call
@@ -497,18 +493,6 @@ std::vector<Miss> Pair::misses(PairHalf half) const
 {
     const auto lock = m_impl->function(half).lock("asked for its misses");
     return m_impl->function(half).outcomes.misses();
-}
-
-Pair Cache::wrap_pair_code(std::string name, const Device& device, PairSpec spec, Callable forward, Callable backward,
-                           const void* forward_code, const void* backward_code)
-{
-    value_or_raise(cachefmt::check_name("pair name", name));
-    if (!forward || !backward)
-        raise({ErrorCode::invalid_argument,
-               fmt::format("'{}' wraps an empty {}", name, forward ? "backward" : "forward")});
-    m_impl->fit.tell(m_impl->settings, m_impl->store.get(), *DeviceAccess::impl(device)->device);
-    return Pair{Pair::Impl::make(m_impl, std::move(name), device, std::move(spec), std::move(forward),
-                                 std::move(backward), forward_code, backward_code)};
 }
 
 } // namespace warmgraph

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/function_names.hpp"
 #include "warmgraph/call/function_impl.hpp"
 
 namespace warmgraph {
@@ -20,11 +22,22 @@ struct SameShape {
     bool same_type = false;                      ///< it is one tensor; a gradient may have another type
 };
 
+/// What a pair uses of its cache.
+struct PairSources {
+    /// As making.hpp's, in this cache and on this device.
+    using MakeFunction = std::function<std::shared_ptr<Function::Impl>(std::string name, Spec spec, Interface interface,
+                                                                       Callable callable, const void* code,
+                                                                       std::unique_ptr<PairRole> role)>;
+    FunctionNames& names; ///< as long as a function that was made
+    std::shared_ptr<PairEntries> entries;
+    std::shared_ptr<Device::Impl> device;
+    MakeFunction make_function;
+};
+
 struct Pair::Impl {
     /// Throws what Cache::wrap_pair says.
-    static std::shared_ptr<Impl> make(const std::shared_ptr<Cache::Impl>& cache, std::string name, const Device& device,
-                                      PairSpec spec, Callable forward, Callable backward, const void* forward_code,
-                                      const void* backward_code);
+    static std::shared_ptr<Impl> make(const PairSources& cache, std::string name, PairSpec spec, Callable forward,
+                                      Callable backward, const void* forward_code, const void* backward_code);
     Impl() = default;
     Impl(const Impl&) = delete;
     Impl& operator=(const Impl&) = delete;
@@ -47,7 +60,7 @@ private:
     [[nodiscard]] std::vector<NamedMemory> forward_memory() const;
     void follow(Outcome outcome);
 
-    std::shared_ptr<Cache::Impl> m_cache;
+    FunctionNames* m_names = nullptr; ///< null: it was not finished
     std::string m_name;
     std::vector<SameShape> m_same_shapes;
     std::vector<NamedMemory> m_saved;
