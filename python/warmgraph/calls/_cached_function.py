@@ -73,7 +73,7 @@ class Shared:
         self.frozen: dict[int, Any] = {}  # objects whose weights stay as they are, by id
         self.torchs: Any = None  # a torch.TorchFunction, once it was called with tensors of PyTorch's
         self.given_up: dict[int, Any] = {}  # a GivenUp (torch/replay/_refused_calls.py) of who is refused each time: by the same id
-        self.steady: dict[int, list[Any]] = {}  # its calls that are like one before: by id of the wrapper's object, the last used first
+        self.steady = self.known.later  # looked at first of all, so without a way through `known`
 
 
 def _defaults_of(func: Any) -> tuple[Any, Any, list[Any]]:

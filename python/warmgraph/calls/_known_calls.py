@@ -1,22 +1,25 @@
 """Remembers the calls of one function, on arrays or on a framework's tensors.
 
 Two calls are the same where their keys are: who answers them, the code, and all facts. A call that is refused is known by its facts alone,
-without those that the function itself changes each time: a counter has another value at each call, and each would be tried.
+without those that the function itself changes each time: a counter has another value at each call, and each would be tried. A later call is
+not read: a call that was read became a list of tests (SteadyTorchCall), which hold where reading it again would give the same key.
 """
 from __future__ import annotations
 
 import collections
+import threading
 from typing import Any, Callable, Mapping
 
 from warmgraph.calls._side_effects import Changes, Difference
 
 _MOST_REFUSED = 4096
+_MOST_LATER = 8  # kinds of calls of one object that are known by heart
 
 Key = tuple[Any, ...]
 
 
 class KnownCalls:
-    """One thread at a time."""
+    """One thread at a time, but for put_first()."""
 
     def __init__(self) -> None:
         self.variants: collections.OrderedDict[Key, Any] = collections.OrderedDict()  # loaded graphs, the last used one at the end
@@ -24,6 +27,8 @@ class KnownCalls:
         self._changes = Changes()
         self._changing: set[str] = set()  # facts that the function itself changes each time
         self._refused: dict[Key, str] = {}
+        self.later: dict[int, list[Any]] = {}  # later calls, by id of the wrapper's object, the last used first
+        self._lock = threading.Lock()  # of the lists in `later`: threads look into them while one is changed
 
     def variant(self, key: Key) -> Any:
         """The variant that answers such a call; None: there is none yet."""
@@ -40,6 +45,8 @@ class KnownCalls:
             self.variants.popitem(last=False)
             went = True
         self.variants[key] = made()
+        if went:
+            self.later.clear()
         return went
 
     def is_changed_again(self, owner: Any, change: Difference) -> bool:
@@ -63,7 +70,14 @@ class KnownCalls:
 
     def forget_variants(self) -> None:
         self.variants.clear()
+        self.later.clear()
         self.last = None
+
+    def put_first(self, owner: int, one: Any) -> None:
+        """`one` is the first of the later calls that are tried for this object."""
+        with self._lock:
+            known = self.later.setdefault(owner, [])
+            known[:] = [one, *(other for other in known if other is not one)][:_MOST_LATER]
 
     def _unchanging(self, facts: Mapping[str, str]) -> Key:
         return tuple(pair for pair in facts.items() if pair[0] not in self._changing)

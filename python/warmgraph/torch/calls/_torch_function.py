@@ -37,7 +37,6 @@ _lock = threading.RLock()
 
 
 _MOST_TRIES = 4
-_MOST_STEADY = 8  # kinds of calls of one object that are known by heart
 _MOST_OBJECTS = 16  # whose surroundings are kept
 
 
@@ -155,17 +154,13 @@ class TorchFunction:
             for one in list(known):
                 result = one.call(args, kwargs)
                 if result is not OTHERWISE:
-                    self._put_first(known, one)
+                    self._known.put_first(owner, one)
                     return result
         return OTHERWISE
 
     def _place_of(self, owner: int) -> int:
         """Where `steady` has the calls of an object, by its id. One that the compiled function has is none of the wrapper's."""
         return id(None) if self.held is not None and owner == id(self.held) else owner
-
-    def _put_first(self, known: list[_steady_torch_call.SteadyTorchCall], one: _steady_torch_call.SteadyTorchCall) -> None:
-        with _lock:  # in one step: another thread looks at the first of them meanwhile
-            known[:] = [one, *(other for other in known if other is not one)][:_MOST_STEADY]
 
     def __call__(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], args: tuple[Any, ...] = (),
                  kwargs: Mapping[str, Any] = types.MappingProxyType({})) -> Any:
@@ -245,7 +240,7 @@ class TorchFunction:
         self._tries[key] += 1
         steady = _steady_torch_call.steady_of(bound, args, kwargs, wrapped._signature, self._expect_outside) if self._tries[key] <= _MOST_TRIES else None
         if steady is not None and self._is_as_read(key, bound):
-            self._put_first(self.steady.setdefault(self._place_of(id(bound.call.owner)), []), steady)
+            self._known.put_first(self._place_of(id(bound.call.owner)), steady)
 
     def _is_as_read(self, key: Any, bound: BoundCall) -> bool:
         """Another thread may have moved weights or changed arguments during the launch: later calls would be taken for like what is there now,
@@ -397,7 +392,6 @@ class TorchFunction:
             self._known.last, shared.refused_report = variant, None
             if self._known.keep(key, wrapped.options.config.max_variants, lambda: variant):
                 self._quick.clear()
-                self.steady.clear()
         if len(self._quick) > 4096:
             self._quick.clear()
             self._tries.clear()
