@@ -26,7 +26,7 @@ from warmgraph.reading._walker import Found
 RESULT = "return"  # outputs' path: a word that is no argument's name
 
 
-class Wrapped(Protocol):
+class CallReader(Protocol):
     """A wrapper, as far as a call asks for it (_cached_function.CachedFunction)."""
 
     options: Any
@@ -84,7 +84,7 @@ class ArrayVariant:
 class ArrayCall:
     """One call on its way through."""
 
-    wrapped: Wrapped
+    wrapped: CallReader
     bound: dict[str, Any]
     found: Found
     device: Device

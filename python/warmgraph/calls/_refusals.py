@@ -43,7 +43,7 @@ def word_of(why: str) -> str:
     return next((word for part, word in _WORDS if part in why), "not_recordable")
 
 
-class Wrapped(Protocol):
+class RefusedFunction(Protocol):
     """A wrapper, as far as its refusals are concerned (_cached_function.CachedFunction)."""
 
     _shared: Any
@@ -82,7 +82,7 @@ class Refused:
             _log.debug("that '%s' is refused is not kept", self.function, exc_info=True)
 
 
-def note(wrapped: Wrapped, why: str, device: Callable[[], Device], name: str | None = None, is_counted: bool = False) -> None:
+def note(wrapped: RefusedFunction, why: str, device: Callable[[], Device], name: str | None = None, is_counted: bool = False) -> None:
     """A call ran as it is. device: the library's, which is asked for when something is written. is_counted: the library counted it, and not its text."""
     shared = wrapped._shared
     refused = shared.runs_as_it_is.get(why)
@@ -117,7 +117,7 @@ def _calls_text(calls: int) -> str:
     return f"{calls} call{'' if calls == 1 else 's'}"
 
 
-def lines_of(wrapped: Wrapped) -> list[str]:
+def lines_of(wrapped: RefusedFunction) -> list[str]:
     """For explain()."""
     return [f"ran as it is, {_calls_text(one.calls)}: {one.why}" for one in list(wrapped._shared.runs_as_it_is.values())]
 
