@@ -25,11 +25,11 @@ struct PreloadProgress {
     double elapsed_ms = 0;
 };
 
-/// What Cache::preload waits for.
+/// Cache::preload returns when this is done.
 enum class PreloadWait : std::uint8_t {
     first, ///< the most urgent entry is restored, in the caller's thread
-    all,
-    none,
+    all,   ///< all entries are restored
+    none,  ///< nothing is restored yet
 };
 
 struct PreloadOptions {
@@ -54,7 +54,7 @@ struct PreloadOptions {
     /// process; entries that are restored while the Preload is destroyed are not told.
     std::function<void(const PreloadProgress&)> progress{};
     PreloadWait wait = PreloadWait::first;
-    std::uint32_t threads = 0; ///< that restore at once; 0: eight, or the machine's if it has fewer
+    std::uint32_t threads = 0; ///< that restore at once, eight at most; 0: eight, or the machine's if it has fewer
 };
 
 /// A running Cache::preload. Move-only. Its destructor stops after the entries that are being restored; those that were

@@ -865,7 +865,7 @@ typedef struct wg_preload_progress {
     double elapsed_ms;
 } wg_preload_progress;
 
-/// What wg_cache_preload waits for: the most urgent entry, which its own thread restores; all; nothing.
+/// wg_cache_preload returns when the most urgent entry is restored, in its own thread; when all are; at once.
 typedef int32_t wg_preload_wait_for;
 enum wg_preload_wait_for_values { wg_preload_first = 0, wg_preload_all = 1, wg_preload_none = 2 };
 
@@ -879,7 +879,7 @@ typedef struct wg_preload_options {
     void (*progress)(const wg_preload_progress* progress, const char* function, void* user);
     void* user; ///< handed to both; must live until the preload is destroyed
     wg_preload_wait_for wait;
-    uint32_t threads; ///< that restore at once; 0: eight, or the machine's if it has fewer
+    uint32_t threads; ///< that restore at once, eight at most; 0: eight, or the machine's if it has fewer
     /// The function whose last used entry is restored before anything else is looked at; the rest is planned behind it, and
     /// `urgency` is called there. NULL, or none that has an entry which fits: the most urgent of all [NULL]
     const char* first;

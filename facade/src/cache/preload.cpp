@@ -24,7 +24,7 @@ constexpr std::size_t k_most_functions = 256;
 /// For all first calls of a table together: they take graphs, so that others find room.
 constexpr std::chrono::seconds k_table_patience{10};
 /// For functions by name, which are preloaded beside a program that reads its model (measured: a fourth gains nothing).
-constexpr std::size_t k_threads_by_name = 3, k_threads = 8;
+constexpr std::size_t k_threads_by_name = 3;
 
 /// A name that ends so stands for all that begin as it does: no function's name may have it.
 constexpr char k_all = '*';
@@ -71,7 +71,8 @@ Plan plan_of(const std::shared_ptr<const WrappedFunction>& function)
     return result;
 }
 
-/// Of the function's entries that the device fits, the last used one. Nothing is known of their inputs but what they say.
+/// The last used entry of the function that this device fits. Nobody has wrapped the function: its inputs are all that the
+/// entry names.
 std::optional<PlannedEntry> last_used_of(Cache::Impl& cache, const cachefmt::FunctionKey& function,
                                          const std::shared_ptr<Device::Impl>& device)
 {
@@ -96,7 +97,7 @@ std::optional<PlannedEntry> last_used_of(Cache::Impl& cache, const cachefmt::Fun
     return planned;
 }
 
-/// Those of this model and rank whose names begin so.
+/// The functions of this model and rank whose names begin so.
 std::vector<cachefmt::FunctionKey> functions_from(const Cache::Impl& cache, std::string_view beginning,
                                                   const backends::Device& device)
 {
@@ -187,8 +188,7 @@ private:
     {
         if (m_options.threads != 0) return m_options.threads;
         const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
-        return m_options.functions.empty() ? std::min(k_threads, cores)
-                                           : std::clamp<std::size_t>(cores / 2, 1, k_threads_by_name);
+        return m_options.functions.empty() ? cores : std::clamp<std::size_t>(cores / 2, 1, k_threads_by_name);
     }
 
     [[nodiscard]] Plan plan(const Urgency& urgency) const
@@ -221,7 +221,7 @@ private:
         return std::move(*last);
     }
 
-    /// All but this entry, which was preloaded.
+    /// Plans all but this entry, which was preloaded, in a thread of the cache.
     void plan_later(const std::optional<cachefmt::EntryKey>& but)
     {
         auto task = [self = shared_from_this(), but](const std::stop_token&) {
@@ -247,7 +247,7 @@ private:
         return plan({});
     }
 
-    /// Those that a first call would begin.
+    /// Begins the threads that a first call would begin.
     void begin_threads() const
     {
         if (m_options.functions.empty()) return;

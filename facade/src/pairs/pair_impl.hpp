@@ -22,7 +22,7 @@ struct SameShape {
     bool same_type = false;                      ///< it is one tensor; a gradient may have another type
 };
 
-/// What a pair uses of its cache.
+/// The parts of a cache that its pairs use.
 struct PairSources {
     /// As making.hpp's, in this cache and on this device.
     using MakeFunction = std::function<std::shared_ptr<Function::Impl>(std::string name, Spec spec, Interface interface,

@@ -38,7 +38,7 @@ struct Tuned::Impl {
     std::shared_ptr<Tuner::Impl> tuner;
 };
 
-/// What the tuners of one cache counted: those that exist, and those that are gone. Thread-safe.
+/// Adds up the counts of one cache's tuners: of those that exist, and of those that are gone. Thread-safe.
 class Tunings {
 public:
     void add(const Tuner::Impl& tuner);
@@ -52,7 +52,7 @@ private:
     TuningStatistics m_gone;
 };
 
-/// What a tuner uses of its cache.
+/// The parts of a cache that its tuners use.
 struct TunerSources {
     std::shared_ptr<void> cache;              ///< keeps what the references are to
     std::shared_ptr<store::LocalStore> store; ///< null where caching is off

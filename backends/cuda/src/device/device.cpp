@@ -10,7 +10,7 @@ namespace warmgraph::backends::cuda {
 
 namespace {
 
-/// Of a library that only replays.
+/// A library that only replays compiles with this: it refuses.
 class NoCompiler final : public Compiler {
 public:
     [[nodiscard]] Result<std::unique_ptr<Module>> compile(std::string_view source, std::string_view) override

@@ -38,10 +38,10 @@ public:
                                                                     Memory& memory) const = 0;
     [[nodiscard]] virtual std::unique_ptr<Compiler> make_compiler(Core& core, WarmUp& warm_up) const = 0;
 
-    /// What a stream has captured (graph/graph_reader.hpp).
+    /// Reads a graph back that a stream has captured (graph/graph_reader.hpp).
     [[nodiscard]] virtual Result<RawGraph> read_captured(Core& core, CUgraph graph) const = 0;
 
-    // Of ImageTracker (code/image_tracker.hpp).
+    // ImageTracker (code/image_tracker.hpp) answers these.
     [[nodiscard]] virtual std::shared_ptr<const Bytes> image_of(CUmodule module) const = 0;
     /// not_recordable with the cure, for a module that image_of() does not know.
     [[nodiscard]] virtual Error image_unknown() const = 0;

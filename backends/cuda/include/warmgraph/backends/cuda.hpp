@@ -23,7 +23,7 @@ struct CudaOptions {
 [[nodiscard]] std::shared_ptr<Backend> make_cuda_backend(CudaOptions options = {});
 
 /// The same without what records and compiles: no CUPTI, no NVRTC. Its devices compile and capture nothing (unsupported).
-/// What uses this one alone is linked with the component backend_cuda_replay.
+/// A library that calls this one alone links the component backend_cuda_replay.
 [[nodiscard]] std::shared_ptr<Backend> make_cuda_replay_backend(CudaOptions options = {});
 
 /// NVRTC for an architecture ("sm_90"): neither a driver nor a GPU is needed. invalid_argument names those that it
