@@ -1,6 +1,9 @@
 // An adoption of somebody's graph: two captures of the same work, elsewhere.
 #pragma once
 
+#include <algorithm>
+#include <array>
+
 #include "flat_fixture.hpp"
 #include "warmgraph/capture/adoption.hpp"
 #include "warmgraph/device/recorder.hpp"
@@ -14,12 +17,31 @@ protected:
         declare("x", RegionKind::input, k_count, 5);
         declare("y", RegionKind::output, k_count, -7);
         first = captured(frame.memory, pool);
-        const MemoryRef other_pool = make(k_count + 4, 0);
-        (void)make(1000, 0); // padding, so that each region moves by a distance of its own
-        const MemoryRef other_y = make(k_count, 0);
-        (void)make(5000, 0);
-        second = captured({make(k_count, 0), other_y}, other_pool);
+        const std::array other = memory_elsewhere();
+        second = captured({other[0], other[1]}, other[2]);
     }
+    /// Memory for x, y and the pool in the second capture. No region moves as far as one region moves farther than
+    /// another, nor does what moves by k_stale: the allocator decides the distances, so places are tried until it holds.
+    std::array<MemoryRef, 3> memory_elsewhere()
+    {
+        for (std::int32_t padding = 1000;; padding += 100) {
+            const MemoryRef other_pool = make(k_count + 4, 0);
+            (void)make(padding, 0);
+            const MemoryRef other_y = make(k_count, 0);
+            (void)make(3 * padding, 0);
+            const std::array other{make(k_count, 0), other_y, other_pool};
+            std::array<std::uint64_t, 3> moved{};
+            for (std::size_t i = 0; i < moved.size(); ++i)
+                moved[i] = other[i].address.flat() - (i < 2 ? frame.memory[i] : pool).address.flat();
+            const auto is_between = [&](std::uint64_t distance) {
+                return std::ranges::any_of(moved, [&](std::uint64_t delta) {
+                    return std::ranges::find(moved, delta + distance) != moved.end();
+                });
+            };
+            if (std::ranges::none_of(moved, is_between) && !is_between(k_stale)) return other;
+        }
+    }
+    static constexpr std::uint64_t k_stale = 0x7770; ///< bytes between the stale addresses of the tests
     /// tmp = x + bias; y = tmp + bias.
     struct Captured {
         backends::RawGraph graph;

@@ -30,7 +30,7 @@ protected:
         }
     }
     /// Nobody's any more; as far from each other as no two regions are.
-    MemoryRef stale{allocation->address, 16}, stale_too{allocation->address + 0x7770, 16};
+    MemoryRef stale{allocation->address, 16}, stale_too{allocation->address + k_stale, 16};
     void set_count(Captured& captured, std::size_t node, std::int32_t count)
     {
         Bytes value;
