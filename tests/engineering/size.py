@@ -29,13 +29,13 @@ def git(*arguments: str) -> str:
     return subprocess.run(["git", "-C", str(ROOT), *arguments], check=True, capture_output=True, text=True, errors="replace").stdout
 
 
-def sources(revision: "str | None") -> dict[str, str]:
+def sources(revision: "str | None", suffixes: tuple[str, ...] = SUFFIXES) -> dict[str, str]:
     """Path -> text."""
     if revision is None:
         names = git("ls-files", "--cached", "--others", "--exclude-standard").splitlines()
-        present = (name for name in sorted(set(names)) if name.endswith(SUFFIXES) and (ROOT / name).is_file())
+        present = (name for name in sorted(set(names)) if name.endswith(suffixes) and (ROOT / name).is_file())
         return {name: (ROOT / name).read_text(errors="replace") for name in present}
-    names = [name for name in git("ls-tree", "-r", "--name-only", revision).splitlines() if name.endswith(SUFFIXES)]
+    names = [name for name in git("ls-tree", "-r", "--name-only", revision).splitlines() if name.endswith(suffixes)]
     return {name: git("show", f"{revision}:{name}") for name in names}
 
 

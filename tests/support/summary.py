@@ -1,5 +1,5 @@
-"""The closing lines of `./dev test`: how many tests of each part ran, which were skipped and why, how long each part took, and how large the
-house is (tests/engineering/size.py).
+"""The closing lines of `./dev test`: how many tests of each part ran, which were skipped and why, how long each part took, how large the
+house is (tests/engineering/size.py), and how it speaks (tests/engineering/words.py).
 
 usage: summary.py FOLDER
 
@@ -78,9 +78,10 @@ def house() -> str:
     """Empty where there is no git to list the files."""
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "engineering"))
     import size
+    import words
 
     try:
-        return size.table(size.measure())
+        return f"{size.table(size.measure())}\n{words.table(words.measure(words.sources(None)))}"
     except (OSError, subprocess.CalledProcessError):
         return ""
 
