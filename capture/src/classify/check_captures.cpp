@@ -18,7 +18,7 @@ using backends::RawWork;
 
 namespace {
 
-/// The first byte in which two lists of parameters or attributes differ, for graphs of the same structure.
+/// Describes the first byte in which two lists of parameters or attributes differ. The graphs have the same structure.
 template <class List>
 std::optional<std::string> byte_difference(const List& first, const List& other, std::string_view what)
 {
@@ -44,7 +44,7 @@ std::string value_difference(const RawSemaphores& first, const RawSemaphores& ot
     return " with another edge";
 }
 
-/// Of graphs of the same structure that are not equal.
+/// Describes the difference between unequal graphs of the same structure.
 std::string word_difference(const RawGraph& first, const RawGraph& other)
 {
     for (std::size_t i = 0; i < first.nodes.size(); ++i) {
@@ -96,7 +96,7 @@ Result<void> check_structure(const Captures& captures)
 }
 
 /// Addresses and attributes must not follow a scalar: no backend can check such an address before the launch. REQUIRES:
-/// the same structure.
+/// the captures have the same structure.
 Result<void> check_fixed(const std::string& scalar, const CapturedGraph& first, const CapturedGraph& probe,
                          std::size_t index)
 {

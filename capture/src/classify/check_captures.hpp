@@ -1,14 +1,14 @@
-// What must hold between the captures of one function before their words are compared.
+// The checks of a function's captures before their words are compared.
 #pragma once
 
 #include "classify/classify.hpp"
 
 namespace warmgraph {
 
-/// not_recordable: nothing was recorded, or the captures differ in what can be no slot.
+/// not_recordable: nothing was recorded, or the captures differ in a part that cannot be a slot.
 [[nodiscard]] Result<void> check_captures(const Interface& interface, const Captures& captures);
 
-/// The same of one probe, against the first capture.
+/// Checks one probe in the same way, against the first capture.
 [[nodiscard]] Result<void> check_probe(const Interface& interface, const CapturedGraph& first,
                                        const ScalarProbe& probe);
 

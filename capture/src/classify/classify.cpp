@@ -37,8 +37,8 @@ using cachefmt::SlotKind;
 
 namespace {
 
-/// Scratch on flat devices keeps the alignment that it had in the capture up to this: what device allocators give. More
-/// would be chance, and another one at the next recording.
+/// Scratch on flat devices keeps its captured alignment up to this, the alignment that device allocators give. Higher
+/// alignment would be chance and differ at the next recording.
 constexpr std::uint64_t k_scratch_alignment = 512;
 
 class Classifier {
@@ -73,7 +73,7 @@ private:
     [[nodiscard]] Result<Slot> word_slot(std::size_t index, std::size_t number);
     [[nodiscard]] Result<void> check_written_value(std::size_t index, std::size_t number);
 
-    /// The same node in the other capture; nullptr without one.
+    /// The same node in the other capture; nullptr if there is no other capture.
     template <class Work>
     [[nodiscard]] const Work* moved(std::size_t index) const
     {
@@ -83,7 +83,7 @@ private:
 
     const Interface& m_interface;
     const Captures& m_captures;
-    std::optional<FlatWords> m_words; // of flat devices; made when the captures' structure is known to be the same
+    std::optional<FlatWords> m_words; // for flat devices; made when the captures' structure is known to be equal
     Classified m_result;
 };
 
@@ -97,7 +97,7 @@ void Classifier::describe_regions()
                                                                              : cachefmt::RegionKind::arena;
         std::uint32_t alignment = 1;
         if (!declared && m_captures.flat_addresses) {
-            // A kernel may have been chosen for it. Both places have it, so the lower of the two is what is known.
+            // A kernel may have been chosen for it. Only the lower of both addresses' alignments is certain.
             std::uint64_t bits = k_scratch_alignment | regions[i].first.address.flat();
             if (regions[i].moved) bits |= regions[i].moved->address.flat();
             alignment = 1U << std::countr_zero(bits);
@@ -119,19 +119,19 @@ bool holds(const MemoryRef& memory, const Address& address, Pointee pointee) noe
 {
     if (address.base != memory.address.base || address.offset < memory.address.offset) return false;
     const std::uint64_t offset = address.offset - memory.address.offset;
-    // One past the end belongs to its region, unless something is read or written there.
+    // One past the end counts as inside, unless the node reads or writes there.
     return offset < memory.size || (offset == memory.size && pointee == Pointee::unknown);
 }
 
-/// Of declared regions that overlap, as in the call, the one that goes on farthest: what is done there may run past the
-/// others.
+/// Of overlapping regions, returns the one that reaches farthest behind the address: the node's work may run past the
+/// end of the others.
 std::optional<Located> locate(const CapturedGraph& capture, std::span<const NamedMemory> constants,
                               const Address& address, Pointee pointee)
 {
     std::uint32_t index = 0;
     const auto inside = [&address, pointee](const MemoryRef& memory) { return holds(memory, address, pointee); };
     std::optional<Located> farthest;
-    std::uint64_t most = 0; // bytes from there to the region's end
+    std::uint64_t most = 0; // bytes from the address to the region's end
     for (const auto& memory : capture.regions) {
         if (inside(memory)) {
             const std::uint64_t offset = address.offset - memory.address.offset;
@@ -158,7 +158,7 @@ Result<Slot> Classifier::based_slot(const WordPlace& place, const Address& first
     const std::string where = place.name();
     auto at = locate(m_captures.first, m_captures.constants, first, place.pointee);
     const auto then = moved ? locate(*m_captures.moved, m_captures.constants, *moved, place.pointee) : at;
-    // Regions may overlap in the first capture, as they do in the call; elsewhere each has a range of its own.
+    // Regions may overlap in the first capture, as in the call; in the other one each has its own range.
     if (then && then->region < m_captures.first.regions.size())
         if (const MemoryRef& same = m_captures.first.regions[then->region]; holds(same, first, place.pointee))
             at = Located{then->region, first.offset - same.address.offset};
@@ -368,7 +368,7 @@ Result<cachefmt::Node> Classifier::node_of(std::size_t index, const RawHost& fir
     return cachefmt::HostNode{std::move(*name)};
 }
 
-/// Where a memory operation's word lies: for certain a whole, aligned word of its region.
+/// The place of a memory operation's word, which must be an aligned word inside its region.
 Result<Slot> Classifier::word_slot(std::size_t index, std::size_t number)
 {
     const auto* other = moved<RawMemoryOperations>(index);
@@ -387,8 +387,8 @@ Result<Slot> Classifier::word_slot(std::size_t index, std::size_t number)
         describe_node(graph(), index), number, width, addend, region.name, region.size);
 }
 
-/// A value is a constant. Of two captures a difference is refused as structure; an address that stays would be another
-/// process's.
+/// The value must be a constant. A difference between captures is refused as structure; an address that stays would be
+/// wrong in another process.
 Result<void> Classifier::check_written_value(std::size_t index, std::size_t number)
 {
     const RawMemoryOperation& first = std::get<RawMemoryOperations>(graph().nodes[index].work).operations[number];
@@ -481,7 +481,7 @@ std::string in_others(const Captures& captures, const Address& address)
 Result<Classified> classify(const Interface& interface, const Captures& captures)
 {
     if (captures.first.graph.allocations.empty()) return Classifier{interface, captures}.run();
-    // What the graph allocates may lie elsewhere at every capture. That is no difference in what the function does.
+    // The graph's own allocations may have other addresses at every capture; this is not a difference in the work.
     Captures rebased = captures;
     const auto rebase = [&first = captures.first.graph](CapturedGraph& capture) {
         capture.graph = with_allocations_of(first, std::move(capture.graph));

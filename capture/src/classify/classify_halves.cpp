@@ -1,4 +1,4 @@
-// classify_words.hpp: pointers that are passed in two halves.
+// Part of FlatWords: pointers that are passed in two halves.
 #include <algorithm>
 
 #include "classify/classify_words.hpp"
@@ -8,8 +8,8 @@ namespace warmgraph {
 
 using cachefmt::Slot;
 
-/// Whether the aligned word around a half is an address by itself, be it a stale one or one of the host: then the half
-/// belongs there, and is no part of a pointer together with another one.
+/// Whether the aligned word around a half is an address by itself, even a stale one or a host address. Then the half
+/// belongs to that word and not to a pointer in two parts.
 bool FlatWords::is_of_whole_address(ByteView value, std::size_t half, Of of)
 {
     const std::size_t at = half / k_word * k_word;
@@ -30,13 +30,13 @@ Result<void> FlatWords::check_unused_halves(const WordPlace& place, ByteView fir
     const auto whole = [](ByteView value, std::size_t high, std::size_t low) {
         return std::uint64_t{load<std::uint32_t>(value, high)} << 32U | load<std::uint32_t>(value, low);
     };
-    std::size_t last = first.size(); // the half that was looked at last
+    std::size_t last = first.size(); // the half that was checked last
     for (const std::size_t byte : unused) {
         const std::size_t low = byte / k_half * k_half;
         if (low == last || low + k_half > first.size()) continue;
         last = low;
         for (std::size_t high = 0; high + k_half <= first.size(); high += k_half) {
-            if (overlaps_half(found, high)) continue; // of one that is whole
+            if (overlaps_half(found, high)) continue; // part of a whole pointer
             if (is_of_whole_address(first, high, Of::first) && is_of_whole_address(moved, high, Of::moved)) continue;
             const std::uint64_t was = whole(first, high, low), is = whole(moved, high, low);
             if (high == low || is == was || !m_deltas.contains(is - was)) continue;
@@ -49,7 +49,7 @@ Result<void> FlatWords::check_unused_halves(const WordPlace& place, ByteView fir
     return {};
 }
 
-/// What a trial shows of such a half holds for it together with any other one.
+/// One trial is enough for an upper half, whichever lower half it is combined with.
 bool FlatWords::is_suspect(const WordPlace& place, std::size_t upper) const
 {
     return std::ranges::any_of(m_suspects, [&](const SuspectHalf& suspect) {
@@ -58,13 +58,13 @@ bool FlatWords::is_suspect(const WordPlace& place, std::size_t upper) const
     });
 }
 
-/// A pointer may be passed in two halves with something between them. Drivers give addresses near each other, so an
-/// upper half looks like the regions' own; together with a lower half it must not lie in a live allocation.
+/// A pointer may be passed in two halves with something between them. Its upper half resembles the regions' upper halves,
+/// because drivers give addresses near each other. With any lower half it must not lie in a live allocation.
 Result<void> FlatWords::check_halves(const WordPlace& place, ByteView value, std::span<const Slot> found,
                                      std::span<const std::size_t> without)
 {
     constexpr std::size_t k_half = sizeof(std::uint32_t);
-    constexpr unsigned k_near = 8; // bits of an upper half that may differ
+    constexpr unsigned k_near = 8; // bits of an upper half that may differ from a region's
     const auto is_near_regions = [&](std::uint64_t upper) {
         return upper != 0 && std::ranges::any_of(m_regions, [&](const MappedRegion& region) {
                    return region.first.address.flat() >> (32U + k_near) == upper >> k_near;

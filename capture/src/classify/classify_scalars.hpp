@@ -8,24 +8,24 @@
 
 namespace warmgraph {
 
-/// Where a scalar may be: bytes or a number.
+/// A place that may hold a scalar: bytes or a number.
 struct ScalarPlace {
     std::size_t node = 0;
     backends::Place place;
 };
 
-/// Slots of the place, by offset, as the probes show them. not_recordable: a word that changes with a scalar and is
-/// not the scalar plus a constant at every probe. REQUIRES: the captures' structure is the same.
+/// Returns the slots of the place by offset, found from the probes. not_recordable: a word changes with a scalar but is
+/// not the scalar plus a constant at every probe. REQUIRES: the captures have the same structure.
 [[nodiscard]] Result<std::vector<cachefmt::Slot>> scalar_slots(const Interface& interface, const Captures& captures,
                                                                const ScalarPlace& place);
 
-/// Judges the probes of one scalar as they are captured, so that thousands need not be kept: each must agree with the
-/// first capture in structure, and with the scalar's first probe in which words follow it.
+/// Judges each probe of one scalar when it is captured, so that thousands need not be kept. Each must have the first
+/// capture's structure, and the same words must follow the scalar as in its first probe.
 class ProbeJudge {
 public:
-    /// `captures`: of which `first` and `scalars` are looked at, and stay.
+    /// Uses only `captures.first` and `captures.scalars`, which must outlive this object.
     ProbeJudge(const Interface& interface, const Captures& captures);
-    /// not_recordable as check_probe() and scalar_slots().
+    /// not_recordable: as check_probe() and scalar_slots().
     [[nodiscard]] Result<void> judge(const ScalarProbe& probe);
 
 private:

@@ -1,4 +1,4 @@
-// Semaphores of a captured node: which ones by name, and what their values follow.
+// Semaphores of a captured node: their names, and the scalars that their values follow.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace warmgraph {
 
-/// The name under which semaphore `number` of the node was declared. not_recordable: under none, or under two.
+/// Returns the declared name of semaphore `number` of the node. not_recordable: it has no name, or two.
 [[nodiscard]] Result<std::string> semaphore_name(const backends::RawGraph& graph, const NamedHandles& declared,
                                                  std::size_t node, std::size_t number);
-/// That semaphore_name knows them all.
+/// Checks that semaphore_name() knows every semaphore.
 [[nodiscard]] Result<void> check_semaphore_names(const backends::RawGraph& graph, const NamedHandles& declared);
 
-/// Its value and flags: a constant, or a scalar plus a constant. not_recordable: anything else.
+/// Returns the semaphore's value and flags: a constant, or a scalar plus a constant. not_recordable: anything else.
 [[nodiscard]] Result<cachefmt::SemaphoreUse> semaphore_value(const Interface& interface, const Captures& captures,
                                                              std::size_t node, std::size_t number);
 

@@ -17,14 +17,14 @@ namespace {
 
 constexpr std::uint32_t k_small_number = 1U << 16U, k_least_alignment = 16;
 
-/// How a pointer may be aligned, most likely first.
+/// The possible alignments of a pointer, most likely first.
 constexpr std::array<bool (*)(std::size_t) noexcept, 3> k_tiers{
     [](std::size_t offset) noexcept { return offset % 8 == 0; },
     [](std::size_t offset) noexcept { return offset % 8 == 4; },
     [](std::size_t offset) noexcept { return offset % 4 != 0; },
 };
 
-/// Is the address inside, as far as what is done there tells?
+/// Whether the address is inside the region, given its use.
 bool holds(const MappedRegion& region, std::uint64_t flat, Pointee pointee) noexcept
 {
     return pointee == Pointee::bytes ? region.contains_strictly(flat) : region.contains(flat);
@@ -72,7 +72,9 @@ FlatWords::FlatWords(const Interface& interface, const Captures& captures)
     : m_captures(captures), m_regions(map_regions(interface, captures))
 {
     for (const MappedRegion& region : m_regions) {
-        if (region.origin == MappedRegion::Origin::constant) continue; // no pointer is told by how far it moved
+        if (region.origin == MappedRegion::Origin::constant)
+            continue; // movement does not identify pointers into
+                      // constants
         m_reach += region.first.size;
         m_deltas.insert(region.delta());
     }
@@ -84,8 +86,8 @@ FlatWords::FlatWords(const Interface& interface, const Captures& captures)
     std::ranges::sort(m_foreign.host_words);
 }
 
-/// A pointer that is made from a region and points outside of it (a base that indices are subtracted from) is no
-/// farther away than all memory of the call together: beyond, chance explains the word better.
+/// A pointer that is made from a region may point outside it (a base that indices are subtracted from). It is at most
+/// as far away as all memory of the call is large; farther away, the word is more likely a coincidence.
 bool FlatWords::is_near(const MappedRegion& region, std::uint64_t flat) const noexcept
 {
     const std::uint64_t start = region.first.address.flat(), end = start + region.first.size;
@@ -98,8 +100,8 @@ Slot FlatWords::slot(std::uint32_t region, std::size_t offset, std::uint64_t val
             static_cast<std::int64_t>(value - m_regions[region].first.address.flat())};
 }
 
-/// Regions that went exactly as far as the word did. Where they lie decides only among those: a pointer follows the
-/// region that it was made from, even when it points behind it into another one.
+/// Returns the regions that moved exactly as far as the word. The word's address decides only among these: a pointer
+/// follows the region that it was made from, even when it points into another region.
 FlatWords::Candidates FlatWords::movers(const WordPlace& place, const Word& word, Reach reach) const
 {
     Candidates inside, outside;
@@ -110,21 +112,21 @@ FlatWords::Candidates FlatWords::movers(const WordPlace& place, const Word& word
         if (holds(region, word.first, place.pointee))
             inside.push_back(i);
         else if (m_captures.foreign || is_near(region, word.first))
-            outside.push_back(i); // of two processes: see beside()
+            outside.push_back(i); // with two processes: see beside()
     }
     if (reach == Reach::inside) return inside;
     const bool plausible = may_be_pointer(word.first) && may_be_pointer(word.moved);
     return inside.empty() && plausible ? outside : Candidates{};
 }
 
-/// Of several regions that all explain the word the one that it follows.
+/// Of several regions that explain the word, returns the one that it follows.
 Result<FlatWords::Choice> FlatWords::choose(const WordPlace& place, std::size_t offset, std::uint64_t value,
                                             Candidates candidates)
 {
     using Origin = MappedRegion::Origin;
     const auto strictly = [&](std::uint32_t i) { return m_regions[i].contains_strictly(value); };
     const auto in_declared = [&](std::uint32_t i) { return m_regions[i].origin == Origin::declared && strictly(i); };
-    // A declared region inside a pool is cut out of the pool.
+    // A declared region inside a pool is not part of the pool.
     if (std::ranges::any_of(candidates, in_declared))
         std::erase_if(candidates,
                       [&](std::uint32_t i) { return m_regions[i].origin == Origin::scratch && strictly(i); });
@@ -133,13 +135,13 @@ Result<FlatWords::Choice> FlatWords::choose(const WordPlace& place, std::size_t 
         const auto& groups = m_captures.groups;
         return i < groups.size() && candidates[0] < groups.size() && groups[i] == groups[candidates[0]];
     };
-    if (std::ranges::all_of(candidates, is_of_one_group)) { // what is done there may run past the others' ends
+    if (std::ranges::all_of(candidates, is_of_one_group)) { // the node's work may run past the end of the others
         const auto end = [this](std::uint32_t i) {
             return m_regions[i].first.address.flat() + m_regions[i].first.size;
         };
         return Choice{slot(*std::ranges::max_element(candidates, {}, end), offset, value)};
     }
-    // One past the end of A or the start of B: without proof the start is by far the likelier.
+    // The word is one past the end of A or the start of B; without proof the start is far more likely.
     Candidates starts;
     std::ranges::copy_if(candidates, std::back_inserter(starts), strictly);
     if (m_captures.proof == Proof::allow_unproven && starts.size() == 1)
@@ -156,7 +158,7 @@ Result<FlatWords::Choice> FlatWords::choose(const WordPlace& place, std::size_t 
     return std::unexpected(Error{ErrorCode::not_recordable, std::move(why)});
 }
 
-/// A process's allocator puts small tensors side by side, and does so in every process: no capture tells them apart.
+/// An allocator puts small tensors side by side in every process, so captures cannot distinguish the two.
 bool FlatWords::note_neighbours(std::uint32_t start, std::span<const std::uint32_t> candidates, const std::string& why)
 {
     const auto is_declared = [this](std::uint32_t i) { return m_regions[i].origin == MappedRegion::Origin::declared; };
@@ -169,15 +171,15 @@ bool FlatWords::note_neighbours(std::uint32_t start, std::span<const std::uint32
     return true;
 }
 
-/// Whether an address between A and B, which moved together, is B's start: a node that is given A's end is given some
-/// other address in A, to begin with.
+/// Decides that an address between A and B, which moved together, is the start of B: a node that gets the end of A also
+/// gets some other address in A.
 bool FlatWords::is_start_of(std::uint32_t region, std::span<const std::uint32_t> candidates, std::size_t node) const
 {
     return std::ranges::none_of(candidates, [&](std::uint32_t i) { return i != region && uses(node, i); });
 }
 
-/// Whether a node has a word that can be nothing but an address in the region: not where another one that moved with it
-/// ends.
+/// Whether a node has a word that can only be an address in the region: the end of another region that moved with it is
+/// not such a word.
 bool FlatWords::uses(std::size_t node, std::uint32_t region) const
 {
     const MappedRegion& mine = m_regions[region];
@@ -204,7 +206,7 @@ bool FlatWords::uses(std::size_t node, std::uint32_t region) const
     return found;
 }
 
-/// The pointer that the differing byte belongs to.
+/// Finds the pointer that contains the differing byte.
 Result<std::optional<FlatWords::Window>> FlatWords::window(const WordPlace& place, ByteView first, ByteView moved,
                                                            std::size_t byte, std::span<const Slot> taken) const
 {
@@ -251,8 +253,8 @@ std::unexpected<Error> FlatWords::unexplained(const WordPlace& place, ByteView f
                 place.subject(), place.at(at), was, whereabouts(was), is, k_declare);
 }
 
-/// From one process to another all memory of an allocator may go one distance: that of a region says nothing about words
-/// outside of it.
+/// From one process to another, all memory of an allocator may move by one distance. A region's distance then says
+/// nothing about words outside it.
 std::unexpected<Error> FlatWords::beside(const WordPlace& place, ByteView first, const Window& pointer) const
 {
     return fail(ErrorCode::not_recordable,
@@ -270,8 +272,8 @@ std::optional<MemoryRef> FlatWords::allocation_at(std::uint64_t value)
     return known->second;
 }
 
-/// What the graph itself uses is not free, whatever the caller says: an allocator may give away between its two answers
-/// what it had free in both.
+/// An address in memory of this graph is never free, whatever the caller reports: between the caller's two queries an
+/// allocator may give away a block and get it back.
 bool FlatWords::was_free(std::uint64_t value) const
 {
     return is_within(m_first_free, value) &&
@@ -285,12 +287,12 @@ bool FlatWords::was_free_in_moved(std::uint64_t value) const
            });
 }
 
-/// In memory of the call in any capture, or in a live allocation that somebody may own.
+/// Whether the word lies in memory of the call in any capture, or in a live allocation that may have an owner.
 bool FlatWords::lies_in_known_memory(std::uint64_t value)
 {
     if (!may_be_pointer(value)) return false;
-    // Not one past the end: that would follow its region, and this follows none. What lies behind it is an allocation
-    // of its own.
+    // Excludes one past the end: such an address would follow its region, but this word follows none. Memory behind a
+    // region's end is another allocation.
     const auto holds_it = [value](const MappedRegion& region) {
         return region.contains_strictly(value) ||
                (region.moved && value - region.moved->address.flat() < region.moved->size);
@@ -314,7 +316,7 @@ bool FlatWords::was_host_only(std::uint64_t moved) const
     return m_captures.is_host_only && m_captures.is_host_only(moved);
 }
 
-/// Functions of device code, textures, and host memory that kernels reach.
+/// Device functions, textures, and host memory that kernels can reach.
 bool FlatWords::is_of_this_process(const WordPlace& place, std::uint64_t first) const
 {
     if (!m_captures.foreign || first == 0) return false;
@@ -324,7 +326,7 @@ bool FlatWords::is_of_this_process(const WordPlace& place, std::uint64_t first) 
     return m_foreign.is_readable_here && may_be_pointer(first) && m_foreign.is_readable_here(first);
 }
 
-/// Did one region move that much farther than another?
+/// Whether one region moved this much farther than another.
 bool FlatWords::is_between_regions(std::uint64_t distance) const
 {
     return distance != 0 &&
@@ -336,10 +338,10 @@ bool FlatWords::is_no_address(std::uint64_t moved) const
     return moved >= k_highest || was_free_in_moved(moved) || was_host_only(moved);
 }
 
-/// The first capture is run as it is. So a word that is no address of live memory there is none that its kernels use.
-/// Nor is one that certainly was none in the second one, whose memory may be gone: a word means the same in both.
-/// Compilers align pointers to 8 bytes. At another multiple of 4, half of one word and half of the next are taken for
-/// an address only where they are one in both captures.
+/// The first capture runs unchanged, so its kernels use only addresses of live memory. A word that cannot be an address
+/// in the second capture is not one in the first capture either, because it has the same meaning in both. Compilers
+/// align pointers to 8 bytes. At other multiples of 4, two adjacent halves count as an address only if they are one in
+/// both captures.
 Result<void> FlatWords::check_unused(const WordPlace& place, ByteView first, ByteView moved, std::size_t byte)
 {
     constexpr std::size_t k_step = sizeof(std::uint32_t);
@@ -354,8 +356,8 @@ Result<void> FlatWords::check_unused(const WordPlace& place, ByteView first, Byt
     return {};
 }
 
-/// Of a word that is the same in both captures: an address that nobody owned in either of them is none that the work
-/// uses.
+/// For a word that is equal in both captures. If it points to memory that was free in either capture, the work does not
+/// use it as an address.
 Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t offset, std::uint64_t value)
 {
     if (was_free(value) || was_free_in_moved(value)) return {};
@@ -379,8 +381,9 @@ Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t off
                                          std::size_t upper)
 {
     auto checked = check_allocation(place, offset, value);
-    // Only what hardly is a pointer is ever run as none: a small number, no multiple of 16, with its upper half behind
-    // it. Memory would have to begin at a multiple of 4 GiB, and the pointer to point a few odd bytes into it.
+    // Only words that are hardly pointers are tried as numbers: a small low half that is not a multiple of 16, directly
+    // followed by the upper half. As a pointer it would point a few odd bytes into memory that begins at a multiple of
+    // 4 GiB.
     const auto low = static_cast<std::uint32_t>(value);
     const bool is_like_number = low % k_least_alignment != 0 && low < k_small_number;
     const bool can_be_tried = m_captures.unused == UnusedWords::tried && m_captures.moved && is_like_number &&
@@ -391,8 +394,8 @@ Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t off
     return {};
 }
 
-/// In one process each region moves, and a word that stays is none of it. Here a region may have stayed, and so would a
-/// pointer that is made from it and points before it or behind it.
+/// In one process each region moves, so a word that stays does not follow a region. Between processes a region may
+/// stay, and so may a pointer that is made from it and points outside it.
 Result<void> FlatWords::check_unmoved(const WordPlace& place, std::size_t offset, std::uint64_t value) const
 {
     if (!m_captures.foreign) return {};
@@ -405,15 +408,15 @@ Result<void> FlatWords::check_unmoved(const WordPlace& place, std::size_t offset
     return {};
 }
 
-/// A word that is the same in both captures, or was captured once.
+/// Handles a word that is equal in both captures, or was captured once.
 Result<std::optional<Slot>> FlatWords::staying(const WordPlace& place, std::size_t offset, std::uint64_t value)
 {
     Candidates candidates;
     const MappedRegion* moved_away = nullptr;
     for (std::uint32_t i = 0; i < m_regions.size(); ++i) {
         if (m_regions[i].origin == MappedRegion::Origin::constant) {
-            // What lies there is another constant in every process. A number that only looks like an address comes out
-            // as another one when the restored graph is verified, where the constant is elsewhere.
+            // The memory there is a constant, elsewhere in every process. If the word is only a number that looks like
+            // an address, verification fails, because the restored graph has the constant elsewhere.
             if (m_regions[i].contains_strictly(value)) return slot(i, offset, value);
             continue;
         }
@@ -492,7 +495,7 @@ Result<std::vector<Slot>> FlatWords::slots(const WordPlace& place, ByteView firs
     if (moved)
         if (auto explained = moving(place, first, *moved, scalars, found, unused); !explained)
             return std::unexpected(explained.error());
-    std::span<const std::size_t> without; // bytes that are not the same in both captures: no part of a constant
+    std::span<const std::size_t> without; // bytes that differ between the captures: not part of a constant
     if (unused != nullptr && !unused->empty()) {
         if (auto checked = check_unused_halves(place, first, *moved, found, *unused); !checked)
             return std::unexpected(checked.error());
@@ -513,8 +516,8 @@ Result<std::vector<Slot>> FlatWords::slots(const WordPlace& place, ByteView firs
     return found;
 }
 
-/// Handles are small integers, and functions have no allocation, so a hit is only a suspicion; a new process has other
-/// ones, so it must do. What is the same in all captures cannot be a scalar's.
+/// Handles are small integers, and functions have no allocation, so a match is only a suspicion. The word is refused
+/// anyway, because a new process has other handles. A word that is equal in all captures cannot follow a scalar.
 Result<void> FlatWords::check_handles(const WordPlace& place, ByteView value, std::span<const Slot> slots) const
 {
     const backends::Module* const module = std::get<backends::RawKernel>(place.graph.nodes[place.node].work).module;

@@ -1,5 +1,5 @@
-// The words of by-value parameters on devices with flat addresses, where a pointer may hide in any of them: which
-// follow a region, and which stay. Why it is right is argued in differential_capture.md.
+// The words of by-value parameters on devices with flat addresses, where any word may be a pointer: finds the words
+// that follow a region and the words that stay. differential_capture.md argues why this is right.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 namespace warmgraph {
 
-/// What is known of a pointer before it is located. Where something is read or written at it, it does not point one
-/// past the end of its region: what lies there is the next one.
+/// How a pointer is used. `bytes`: the node reads or writes there, so the pointer is not one past its region's end (the
+/// next region may begin there).
 enum class Pointee : std::uint8_t { unknown, bytes };
 
-/// Where some bytes were found, and what they are.
+/// A place where bytes were found.
 struct WordPlace {
     const backends::RawGraph& graph;
     std::size_t node = 0;
@@ -37,23 +37,23 @@ class FlatWords {
 public:
     FlatWords(const Interface& interface, const Captures& captures);
 
-    /// Slots of the words that follow regions, by offset. `moved`: the same bytes in the other capture, if there is
-    /// one. `scalars`: slots that were found already. not_recordable: a word that can be nothing but wrong in a replay.
-    /// `unused`: takes the offsets of bytes that may never have been written; null where there can be none.
+    /// Returns the slots of the words that follow regions, by offset. `moved`: the same bytes in the other capture, if
+    /// there is one. `scalars`: slots that are already known. not_recordable: a word that must be wrong in a replay.
+    /// `unused`: receives the offsets of bytes that may never have been written; null if such bytes are impossible.
     [[nodiscard]] Result<std::vector<cachefmt::Slot>> slots(const WordPlace& place, ByteView first,
                                                             std::optional<ByteView> moved,
                                                             std::span<const cachefmt::Slot> scalars,
                                                             std::vector<std::size_t>* unused = nullptr);
-    /// That no word of a parameter but those in `slots` is the handle of an object, or the address of a device
-    /// function, that another process has under another one. Both are whole numbers of 8 bytes.
+    /// Checks that no word of a parameter outside `slots` is an object's handle or a device function's address: other
+    /// processes have other ones. Handles and addresses are aligned words of 8 bytes.
     [[nodiscard]] Result<void> check_handles(const WordPlace& place, ByteView value,
                                              std::span<const cachefmt::Slot> slots) const;
-    /// Of a copy or fill: an address for certain, which must lie in its region.
+    /// For a copy or fill, whose operand is always an address: it must lie in its region.
     [[nodiscard]] Result<cachefmt::Slot> address(const WordPlace& place, const Address& first,
                                                  const std::optional<Address>& moved);
     [[nodiscard]] std::vector<SuspectHalf> take_suspects() noexcept { return std::move(m_suspects); }
     [[nodiscard]] std::vector<Neighbours> take_neighbours() noexcept { return std::move(m_neighbours); }
-    /// Words so far that were taken for addresses by their range alone.
+    /// How many words so far count as addresses only by their range.
     [[nodiscard]] std::uint32_t unproven() const noexcept { return m_unproven; }
 
 private:
@@ -74,14 +74,14 @@ private:
     };
     [[nodiscard]] Result<Choice> choose(const WordPlace& place, std::size_t offset, std::uint64_t value,
                                         Candidates candidates);
-    /// Notes that the two were taken for neighbours, once. False where no trial can tell.
+    /// Notes once that the two may be neighbours. Returns false if no trial can check it.
     [[nodiscard]] bool note_neighbours(std::uint32_t start, std::span<const std::uint32_t> candidates,
                                        const std::string& why);
     [[nodiscard]] bool is_start_of(std::uint32_t region, std::span<const std::uint32_t> candidates,
                                    std::size_t node) const;
     [[nodiscard]] bool uses(std::size_t node, std::uint32_t region) const;
     [[nodiscard]] cachefmt::Slot slot(std::uint32_t region, std::size_t offset, std::uint64_t value) const;
-    /// nullopt: nothing explains the byte.
+    /// Returns nullopt if nothing explains the byte.
     [[nodiscard]] Result<std::optional<Window>> window(const WordPlace& place, ByteView first, ByteView moved,
                                                        std::size_t byte, std::span<const cachefmt::Slot> taken) const;
     [[nodiscard]] Result<std::optional<cachefmt::Slot>> staying(const WordPlace& place, std::size_t offset,
@@ -89,32 +89,32 @@ private:
     [[nodiscard]] Result<void> moving(const WordPlace& place, ByteView first, ByteView moved,
                                       std::span<const cachefmt::Slot> scalars, std::vector<cachefmt::Slot>& found,
                                       std::vector<std::size_t>* unused);
-    /// CapturedGraph::free_blocks.
+    /// Whether the address lies in CapturedGraph::free_blocks.
     [[nodiscard]] bool was_free(std::uint64_t value) const;
     [[nodiscard]] bool was_free_in_moved(std::uint64_t value) const;
     [[nodiscard]] bool lies_in_known_memory(std::uint64_t value);
     [[nodiscard]] bool is_between_regions(std::uint64_t distance) const;
-    /// That a byte which differs between two captures and follows nothing may be tried as zero: no word that it is part
-    /// of is an address of live memory in the first one, or went as far as one region did from another.
+    /// Checks that a byte which differs between captures for no known reason may become zero: no word around it is the
+    /// address of live memory in the first capture, or moved by the difference of two regions' movements.
     [[nodiscard]] Result<void> check_unused(const WordPlace& place, ByteView first, ByteView moved, std::size_t byte);
-    /// That two halves, with something between them, are no pointer that follows a region.
+    /// Checks that no two separate halves form a pointer that follows a region.
     [[nodiscard]] Result<void> check_unused_halves(const WordPlace& place, ByteView first, ByteView moved,
                                                    std::span<const cachefmt::Slot> found,
                                                    std::span<const std::size_t> unused);
-    enum class Of : std::uint8_t { first, moved }; ///< whose word it is
+    enum class Of : std::uint8_t { first, moved }; ///< the capture that the word comes from
     [[nodiscard]] bool is_of_whole_address(ByteView value, std::size_t half, Of of);
-    /// The same as lies_in_known_memory() of a word of the moved capture, which may be another process's.
+    /// lies_in_known_memory() for a word of the moved capture, which may come from another process.
     [[nodiscard]] bool lay_in_known_memory(std::uint64_t moved);
     [[nodiscard]] bool was_host_only(std::uint64_t moved) const;
-    /// Of another process's capture, where such words differ: what the first capture's kernels may follow, and no
-    /// allocation tells.
+    /// For another process's capture: whether the word may be something that kernels of the first capture use and that
+    /// no allocation shows.
     [[nodiscard]] bool is_of_this_process(const WordPlace& place, std::uint64_t first) const;
-    /// Of another process's capture: that a word which stays does not point out of a region that stayed as well.
+    /// For another process's capture: checks that a word which stays does not point outside a region that stayed too.
     [[nodiscard]] Result<void> check_unmoved(const WordPlace& place, std::size_t offset, std::uint64_t value) const;
-    /// A word of the moved capture that is certainly no address which its kernels use.
+    /// Whether a word of the moved capture cannot be an address that its kernels use.
     [[nodiscard]] bool is_no_address(std::uint64_t moved) const;
     [[nodiscard]] Result<void> check_allocation(const WordPlace& place, std::size_t offset, std::uint64_t value);
-    /// The same of a word whose upper half is at `upper`: where a run can tell, it becomes a suspect instead.
+    /// The same for a word whose upper half is at `upper`. If a run can decide, the half becomes a suspect instead.
     [[nodiscard]] Result<void> check_allocation(const WordPlace& place, std::size_t offset, std::uint64_t value,
                                                 std::size_t upper);
     [[nodiscard]] bool is_suspect(const WordPlace& place, std::size_t upper) const;
@@ -124,7 +124,7 @@ private:
                                                      std::size_t byte) const;
     [[nodiscard]] std::unexpected<Error> beside(const WordPlace& place, ByteView first, const Window& pointer) const;
 
-    /// `without`: offsets of bytes that are part of nothing.
+    /// `without`: offsets of bytes that belong to no word.
     [[nodiscard]] Result<void> check_halves(const WordPlace& place, ByteView value,
                                             std::span<const cachefmt::Slot> found,
                                             std::span<const std::size_t> without);
@@ -133,13 +133,13 @@ private:
     const Captures& m_captures;
     std::vector<MappedRegion> m_regions;
     std::unordered_set<std::uint64_t> m_deltas;        ///< the distances that regions moved
-    std::vector<MemoryRef> m_first_free, m_moved_free; ///< CapturedGraph::free_blocks, by address
+    std::vector<MemoryRef> m_first_free, m_moved_free; ///< CapturedGraph::free_blocks, sorted by address
     std::uint64_t m_reach = 0;                         ///< bytes: the sum of the regions' sizes
-    std::unordered_map<std::uint64_t, std::optional<MemoryRef>> m_allocations; ///< what the device said, by word
+    std::unordered_map<std::uint64_t, std::optional<MemoryRef>> m_allocations; ///< the device's reply for each word
     std::uint32_t m_unproven = 0;
     std::vector<SuspectHalf> m_suspects;
     std::vector<Neighbours> m_neighbours;
-    ForeignMemory m_foreign; ///< Captures::foreign, by address
+    ForeignMemory m_foreign; ///< Captures::foreign, sorted by address
 };
 
 } // namespace warmgraph

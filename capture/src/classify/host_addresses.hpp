@@ -1,24 +1,23 @@
-// Host stack addresses in by-value kernel parameters: what a library left in padding that it did not initialise.
+// Host stack addresses in by-value kernel parameters: remains in padding that a library did not initialise.
 //
-// cuBLAS 13 does so (H200): of gemmSN_TN_kernel's parameter 0, a struct, byte 0 is a bool, and bytes 1..7 and 8..15 are
-// what the struct's place on the stack held before, an address such as 0x00007ffeda86f3a8. Every capture of one process
-// has the same ones, another process has others (ASLR), so that a second recording would be a different graph:
-// `recompiled`, for nothing.
+// Example: cuBLAS 13 (H200). Parameter 0 of gemmSN_TN_kernel is a struct whose byte 0 is a bool. Bytes 1..7 and 8..15
+// keep what was on the stack before, an address such as 0x00007ffeda86f3a8. It is the same in every capture of one
+// process and another one in other processes (ASLR), so a second recording would make a different graph and be reported
+// as `recompiled` for no reason.
 //
-// They are found as all addresses are, by movement. The second capture's stack lies lower by a known distance, the
-// shift, and nothing else is elsewhere. A word that went down by exactly the shift, from a place where the first
-// capture's frames were, is the address of something in those frames. They are gone when the graph runs, and no kernel
-// can read them: the word carries no meaning, and it is set to zero in all captures. What is then verified and
-// published is the form with zeros, so a kernel that does use such a word is found out by its results.
+// Movement finds these words, as it finds all addresses. The second capture's stack lies lower by a known distance, the
+// shift, and everything else stays. A word that went down by exactly the shift, from inside the first capture's frames,
+// is an address in those frames. The frames are gone when the graph runs and kernels cannot read them, so the word has
+// no meaning; all captures get zeros there. The graph with zeros is verified, so that wrong results reveal a kernel
+// that does use such a word.
 //
-// Padding is often less than a word, and the rest is real. The shift has non-zero bits from 2^6 to 2^16, so that an
-// address can be told when its lower one or two bytes were overwritten (the bytes above went down by the shift's, or
-// one more: a borrow) and when only its lower four bytes are left, or three of those. Whatever else differs between two
-// captures of the same is refused as ever.
+// Padding is often shorter than a word, and the other bytes are real. The shift has non-zero bits from 2^6 to 2^16.
+// This finds an address whose lower one or two bytes were overwritten (the bytes above went down by the shift's bytes,
+// or by one more: a borrow), and one with only its lower four bytes left, or three of those. Other differences between
+// two equal captures are refused.
 //
-// Not told: the address's upper four bytes alone (below is a real int). They do not move with any shift that a stack
-// has room for, and 0x7fff may be a number. Nor what does not move: heap and code addresses, frames of the callers of
-// warmgraph. Those stay constants.
+// Not found: the upper four bytes alone (below a real int): no shift that fits on a stack changes them, and 0x7fff may
+// be a number. Nor words that do not move: heap and code addresses, frames of warmgraph's callers. They stay constants.
 #pragma once
 
 #include <cstddef>
@@ -28,11 +27,11 @@
 
 namespace warmgraph {
 
-/// The first two first.
+/// Pointers to all captures, beginning with `first` and `again`.
 [[nodiscard]] std::vector<CapturedGraph*> all_of(Captures& captures);
 
-/// Sets the words of kernel parameters to zero, in all captures, that are host stack addresses: in `first` and lower by
-/// the shift in `again`, and somewhere in the same stack in the others. Returns how many. Leaves all as it is where
+/// Sets words of kernel parameters to zero, in all captures, that are host stack addresses: lower by the shift in
+/// `again` than in `first`, and in the same stack in the other captures. Returns how many. Changes nothing if the
 /// captures differ in structure.
 std::size_t erase_host_addresses(Captures& captures, const StackMovement& movement);
 

@@ -10,21 +10,21 @@ namespace warmgraph {
 
 namespace {
 
-/// Bytes. A multiple of 64, so that frames which align themselves for vectors go as far as all others.
+/// In bytes. A multiple of 64, so that frames that are aligned for vectors move by the same distance as others.
 constexpr std::uint64_t k_shift = 0x11240;
 static_assert(k_shift % 64 == 0 && (k_shift & 0xff) != 0 && (k_shift >> 8 & 0xff) != 0 && k_shift >> 16 != 0);
-constexpr std::uint64_t k_room = 8 * k_shift; ///< bytes that must be left: a callable that just fits must go on fitting
+constexpr std::uint64_t k_room = 8 * k_shift; ///< bytes that must be left, so that a callable that just fits still fits
 constexpr std::uint64_t k_page = 4096;
 constexpr std::uint64_t k_spare = 4 * k_page; ///< bytes that later callers may be deeper than the first one
-/// Bytes below the top in which addresses are looked for: an unlimited stack would make any number look like one.
+/// Addresses are looked for in this many bytes below the top; with an unlimited stack any number would look like one.
 constexpr std::uint64_t k_reach = 64ULL << 20;
 
 constexpr std::uint64_t k_painted = 128ULL
-                                    << 10; ///< bytes: the frames of cuDNN's and CUTLASS's launchers are within 64 KiB
+                                    << 10; ///< bytes; the frames of cuDNN's and CUTLASS's launchers fit in 64 KiB
 static_assert(k_spare + k_shift + k_painted < k_room / 2);
 
-/// Fills what the next calls of the caller use as their frames. Not with memset: AddressSanitizer would ask whose
-/// memory that is.
+/// Fills the stack that the caller's next calls use for their frames. Does not use memset, because AddressSanitizer
+/// would check who owns the memory.
 [[gnu::noinline, gnu::no_sanitize_address, gnu::no_sanitize_thread]] void paint_below(std::byte byte)
 {
     constexpr std::uint64_t k_everywhere = 0x0101'0101'0101'0101;
@@ -33,10 +33,10 @@ static_assert(k_spare + k_shift + k_painted < k_room / 2);
     for (std::size_t i = 0; i < k_painted / sizeof word; ++i) space[i] = word;
 }
 
-/// Calls work below `room` bytes of stack. Gives the address below which its frames lie. Before the room all is filled
-/// down to one address, the anchor, which the first call chooses `spare` bytes below itself: so the distance between
-/// two calls is the difference of their rooms, though one caller's frames are larger than the other's. A call from
-/// deeper than that, or from another part of the stack, chooses anew, a whole number of pages away. Not instrumented:
+/// Runs `work` below `room` bytes of stack. Sets `top` to the address below which its frames lie. First fills the stack
+/// down to the anchor, an address that the first call chooses `spare` bytes below itself. So the distance between two
+/// calls is the difference of their rooms, even if their callers' frames differ in size. A call from deeper than the
+/// anchor, or from another part of the stack, chooses a new anchor, a whole number of pages away. Not instrumented:
 /// AddressSanitizer would align the space by the caller's frame.
 [[gnu::noinline, gnu::no_sanitize_address]] void run_below(std::uint64_t& anchor, std::uint64_t spare,
                                                            std::uint64_t room, Paint paint,
@@ -46,10 +46,10 @@ static_assert(k_spare + k_shift + k_painted < k_room / 2);
     if (anchor == 0 || frame < anchor || frame - anchor > 2 * k_spare) anchor = (frame - spare) / k_page * k_page;
     void* const space = __builtin_alloca(room + (frame - anchor) + 16);
     top = reinterpret_cast<std::uintptr_t>(space);
-    asm volatile("" : : "r"(space) : "memory"); // else the compiler leaves unused space out
+    asm volatile("" : : "r"(space) : "memory"); // otherwise the compiler removes the unused space
     if (paint != Paint::none) paint_below(byte_of(paint));
     work();
-    asm volatile("" : : "r"(space) : "memory"); // after the call: it must not become a jump
+    asm volatile("" : : "r"(space) : "memory"); // keeps the call from becoming a jump
 }
 
 } // namespace
@@ -92,7 +92,7 @@ void HostStack::clear_below() const noexcept
 
 void capture::clear_stack_below() noexcept
 {
-    static const thread_local HostStack stack; // of the main thread its end is read from a file
+    static const thread_local HostStack stack; // the end of the main thread's stack is read from a file
     stack.clear_below();
 }
 
@@ -100,7 +100,7 @@ StackMovement HostStack::movement() const noexcept
 {
     if (m_usual == 0 || m_deeper == 0 || m_deeper >= m_usual) return {};
     const std::uint64_t shift = m_usual - m_deeper;
-    if ((shift & 0xff) == 0 || shift >> 16 == 0) return {}; // erased and overwritten bytes could not be told apart
+    if ((shift & 0xff) == 0 || shift >> 16 == 0) return {}; // erased and overwritten bytes could not be distinguished
     const std::uint64_t bottom = m_usual > k_reach ? std::max(m_bottom, m_usual - k_reach) : m_bottom;
     return {bottom, m_usual, shift};
 }

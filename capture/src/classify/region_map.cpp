@@ -11,7 +11,7 @@ namespace {
 
 using backends::RawAllocation;
 
-/// The place in the first capture's allocation of an address in another capture's, where that is what `first` holds.
+/// Whether both addresses are the same place in the graph's own allocations: `was` in `first`, `is` in `other`.
 bool is_same_place(const backends::RawGraph& first, const backends::RawGraph& other, std::uint64_t was,
                    std::uint64_t is) noexcept
 {
@@ -43,7 +43,7 @@ public:
     }
     void work(const backends::RawWork& was, backends::RawWork& is) const
     {
-        if (was.index() != is.index()) return; // a difference in structure: refused elsewhere
+        if (was.index() != is.index()) return; // structural_difference() refuses this
         backends::for_each_place(is, [&](const backends::Place& place, const auto& now) {
             const auto before = backends::content_at(was, place);
             if (before.address != nullptr && now.address != nullptr) address(*before.address, *now.address);
@@ -85,11 +85,11 @@ std::optional<std::pair<std::string, std::string>> indistinct_movement(const Int
 {
     std::map<std::uint64_t, std::string> movements{};
     auto regions = map_regions(interface, captures);
-    // The driver puts the graph's own allocations where it likes, and constants stay where they are.
+    // The driver chooses the addresses of the graph's own allocations, and constants do not move.
     regions.resize(regions.size() - captures.first.graph.allocations.size() - captures.constants.size());
     for (std::size_t i = 0; i < regions.size(); ++i) {
         const MappedRegion& region = regions[i];
-        if (i < captures.groups.size() && captures.groups[i] != i) continue; // moves with the first of its group
+        if (i < captures.groups.size() && captures.groups[i] != i) continue; // moves with the first region of its group
         if (region.delta() == 0) return std::pair{region.name, region.name};
         const auto [known, is_new] = movements.try_emplace(region.delta(), region.name);
         if (!is_new) return std::pair{known->second, region.name};
@@ -114,7 +114,7 @@ void join_scratch(CapturedGraph& first, CapturedGraph& moved)
             capture->scratch[i].second.size += capture->scratch[next].second.size;
             capture->scratch.erase(capture->scratch.begin() + static_cast<std::ptrdiff_t>(next));
         }
-        if (next < i) --i; // what comes before it went
+        if (next < i) --i; // an earlier element was removed
     }
 }
 

@@ -11,7 +11,7 @@ namespace warmgraph {
 
 namespace {
 
-/// Which of the first capture's pools and which of the other's.
+/// A pool of the first capture, and the pool of the other capture that may be the same.
 struct Pair {
     std::size_t first = 0, moved = 0;
     auto operator<=>(const Pair&) const = default;
@@ -37,10 +37,10 @@ public:
     Votes(const CapturedGraph& first, const CapturedGraph& moved) : m_first(first), m_moved(moved)
     {
         const auto& nodes = first.graph.nodes;
-        if (nodes.size() != moved.graph.nodes.size()) return; // the comparison of their structures says so
+        if (nodes.size() != moved.graph.nodes.size()) return; // structural_difference() reports this
         for (std::size_t i = 0; i < nodes.size(); ++i) count(nodes[i].work, moved.graph.nodes[i].work);
     }
-    /// Most votes first; of as many those that keep the order.
+    /// Pairs with most votes come first; with equal votes, pairs that keep the order.
     [[nodiscard]] std::vector<Pair> by_votes() const
     {
         std::vector<Pair> result;
@@ -86,7 +86,7 @@ private:
     std::map<Pair, int> m_votes;
 };
 
-/// For each of the first capture's pools one of the other's.
+/// For each pool of the first capture the index of the other capture's pool.
 std::vector<std::size_t> assigned(const CapturedGraph& first, const CapturedGraph& moved)
 {
     constexpr auto k_none = static_cast<std::size_t>(-1);
@@ -111,7 +111,7 @@ std::vector<std::size_t> assigned(const CapturedGraph& first, const CapturedGrap
 void order_scratch(const CapturedGraph& first, CapturedGraph& moved)
 {
     const auto size_of = [](const auto& named) { return named.second.size; };
-    if (!std::ranges::equal(first.scratch, moved.scratch, {}, size_of, size_of)) return; // refused elsewhere
+    if (!std::ranges::equal(first.scratch, moved.scratch, {}, size_of, size_of)) return; // classify() refuses this
     const auto memory = moved.scratch;
     const auto order = assigned(first, moved);
     for (std::size_t i = 0; i < order.size(); ++i) moved.scratch[i].second = memory[order[i]].second;

@@ -43,10 +43,10 @@ bool is_plain(const RawNode& node)
 
 bool same_edges(const RawNode& a, const RawNode& b)
 {
-    return a.edges == b.edges || (is_plain(a) && is_plain(b)); // plain edges may be left out or spelled out
+    return a.edges == b.edges || (is_plain(a) && is_plain(b)); // plain edges may be implicit or explicit
 }
 
-/// What differs, as the end of a sentence about the node; empty when nothing does.
+/// Describes the difference, as the end of a sentence about the node; empty if there is none.
 class WorkDifference {
 public:
     explicit WorkDifference(const RawWork& other) : m_other(other) {}
@@ -113,7 +113,7 @@ std::string WorkDifference::attributes(const RawKernel& a, const RawKernel& b)
     return {};
 }
 
-/// How the driver spelled the same bytes is no difference: it goes by how they are aligned.
+/// The driver may write the same copy in several ways, depending on alignment; this is not a difference.
 std::string WorkDifference::operator()(const RawCopy& copy) const
 {
     const RawCopy a = canonical(copy), b = canonical(std::get<RawCopy>(m_other));
@@ -157,7 +157,7 @@ std::string WorkDifference::operator()(const RawSemaphores& node) const
     return {}; // values may follow a scalar
 }
 
-/// The readable names of two kernels may be equal: of one template with other arguments.
+/// Two kernels may have equal readable names: instances of one template with other arguments.
 std::string other_work(const std::string& was, const std::string& is)
 {
     return was == is ? was + " and then one with other template arguments" : fmt::format("{} and then {}", was, is);

@@ -1,4 +1,4 @@
-// What two captures of one function do differently, beyond addresses and the bytes of parameters.
+// How the work in two captures of one function differs, apart from addresses and parameter bytes.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ namespace warmgraph {
 /// "kernel rope (node 3)", "copy (node 4)".
 [[nodiscard]] std::string describe_node(const backends::RawGraph& graph, std::size_t index);
 
-/// The first difference in what can be no slot: nodes, order, edges, dimensions, sizes, modules, attributes' ids.
-/// nullopt when only addresses and the bytes of parameters and attributes may differ.
+/// Returns the first difference in a part that cannot be a slot: nodes, order, edges, dimensions, sizes, modules,
+/// attribute ids. nullopt: at most addresses and the bytes of parameters and attributes differ.
 [[nodiscard]] std::optional<std::string> structural_difference(const backends::RawGraph& first,
                                                                const backends::RawGraph& other);
 

@@ -35,7 +35,7 @@ private:
             return region.contains(word) || (region.moved && holds(*region.moved));
         };
         if (std::ranges::any_of(m_found, holds) || std::ranges::any_of(m_regions, is_of_region)) return;
-        // What the other half of a pair writes is no constant, whatever the caller says of what libraries keep.
+        // Memory that the other half of a pair writes is not a constant, whatever the caller promises.
         if (!in_others(m_captures, Address::from_flat(word)).empty()) return;
         if (std::ranges::any_of(m_captures.first.free_blocks, holds)) return;
         if (m_captures.moved && std::ranges::any_of(m_captures.moved->free_blocks, holds)) return;

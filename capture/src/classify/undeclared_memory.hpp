@@ -1,4 +1,4 @@
-// Live memory that a graph points to and nobody declared: what libraries allocate for themselves (cuFFT's tables).
+// Live memory that a graph points to and that is not declared: libraries' own allocations (cuFFT's tables).
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace warmgraph {
 
-/// The allocations that words of kernels' parameters point into, each once: words that are the same in all captures and
-/// lie in no region, no declared constant and no free block of any of them. `captures.allocation_at` must not be null.
+/// Returns the allocations that words of kernel parameters point into, without duplicates. Such a word is equal in all
+/// captures and lies in no region, declared constant or free block. `captures.allocation_at` must not be null.
 [[nodiscard]] std::vector<MemoryRef> undeclared_memory(const Interface& interface, const Captures& captures);
 
 } // namespace warmgraph

@@ -1,6 +1,6 @@
-// Words of by-value parameters that differ between captures and follow nothing. Either somebody makes them anew each
-// time, or nobody initialised them: padding, the tail of an array of which two elements are set. They become zero in
-// the graph that is verified and published, all together, and the results tell which it was (differential_capture.md).
+// Words of by-value parameters that differ between captures for no known reason. They are new values each time, or were
+// never initialised: padding, the rest of an array with two elements set. All become zero in the graph that is verified
+// and published; its results show whether that is right (differential_capture.md).
 #pragma once
 
 #include <span>
@@ -15,12 +15,12 @@ struct ParamIndex {
     std::size_t node = 0, param = 0;
 };
 
-/// `bytes`: offsets, ascending. Those of one aligned word of 8 bytes are one word.
+/// `bytes`: offsets, ascending. Bytes of one aligned word of 8 bytes make one UnusedWord.
 [[nodiscard]] std::vector<UnusedWord> unused_words(const ParamIndex& index, const WordPlace& place, ByteView first,
                                                    ByteView other, std::span<const std::size_t> bytes);
 
 enum class Unused : std::uint8_t { zero, as_captured };
-/// In the parameter's value.
+/// Sets the word's bytes in the parameter's value.
 void set_unused(Bytes& value, const UnusedWord& word, Unused what);
 
 } // namespace warmgraph

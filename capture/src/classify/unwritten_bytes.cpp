@@ -36,7 +36,7 @@ bool is_unwritten(const Captures& captures, const UnwrittenByte& place)
            std::ranges::all_of(captures.probes, [&](const ScalarProbe& probe) { return is_painted(probe.capture); });
 }
 
-/// Of `first`, where it lies in all captures that are over Paint::one and is the same in all of them.
+/// Whether the byte has the value `first` in all captures over Paint::one.
 bool is_steady(const Captures& captures, std::span<const CapturedGraph> more, const UnwrittenByte& place,
                std::byte first)
 {
@@ -45,7 +45,7 @@ bool is_steady(const Captures& captures, std::span<const CapturedGraph> more, co
            std::ranges::all_of(captures.probes, [&](const ScalarProbe& probe) { return is_same(probe.capture); });
 }
 
-/// Each byte of each parameter of the first capture's kernels.
+/// Visits each byte of each parameter of the graph's kernels.
 template <class Visit>
 void for_each_byte(const backends::RawGraph& graph, Visit visit)
 {

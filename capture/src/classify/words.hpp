@@ -1,4 +1,4 @@
-// Words of 8 bytes and their halves among bytes and slots, as classify_words.hpp sees them.
+// Helpers for words of 8 bytes and their halves.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,7 @@
 namespace warmgraph {
 
 inline constexpr std::size_t k_word = sizeof(std::uint64_t);
-// No device pointer lies outside this: the first MiB is never mapped, and the driver gives at most 57 bits of
-// addresses.
+// All device pointers are in this range: the first MiB is never mapped, and addresses have at most 57 bits.
 inline constexpr std::uint64_t k_lowest = 1ULL << 20, k_highest = 1ULL << 57;
 
 [[nodiscard]] inline bool may_be_pointer(std::uint64_t word) noexcept { return word >= k_lowest && word < k_highest; }
@@ -39,7 +38,7 @@ inline constexpr std::uint64_t k_lowest = 1ULL << 20, k_highest = 1ULL << 57;
     return next != bytes.end() && *next < offset + width;
 }
 
-/// `blocks` in the order of their addresses; none overlaps another.
+/// `blocks` must be sorted by address and must not overlap.
 [[nodiscard]] inline bool is_within(std::span<const MemoryRef> blocks, std::uint64_t flat) noexcept
 {
     const auto start = [](const MemoryRef& block) { return block.address.flat(); };

@@ -1,4 +1,4 @@
-// Where a capture's regions begin: no guard names an alignment above 256 bytes, so no capture has one.
+// The alignment of a capture's regions. No guard names an alignment above 256 bytes, so no captured region has more.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,8 @@
 
 namespace warmgraph {
 
-/// Bytes from a flat address to the next one that is a multiple of the strongest class that a guard names, and of none
-/// above: what a function chooses for an alignment of 512 bytes or more is not chosen there, and would be wrong where a
-/// call has less.
+/// Bytes from a flat address to the next multiple of 256 bytes that is not a multiple of 512. A function may choose
+/// other work for regions aligned to 512 bytes or more; that work would be wrong for calls with less aligned regions.
 [[nodiscard]] constexpr std::uint64_t to_strongest_class(std::uint64_t flat) noexcept
 {
     constexpr std::uint64_t k_class = cachefmt::k_max_alignment, k_next = 2 * k_class;

@@ -1,4 +1,4 @@
-// Which memory lies in which.
+// Relations between memory ranges.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace warmgraph {
     return flat - memory.address.flat() < memory.size;
 }
 
-/// Share a byte: ranges without bytes never do.
+/// Whether both share a byte. An empty range shares none.
 [[nodiscard]] inline bool overlap(const MemoryRef& a, const MemoryRef& b) noexcept
 {
     const bool is_nothing = a.size == 0 || b.size == 0;

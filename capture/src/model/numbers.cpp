@@ -13,13 +13,13 @@ namespace warmgraph {
 
 namespace {
 
-constexpr std::size_t k_exhaustive = 4096; // ranges up to this many values are probed completely, larger ones so often
-constexpr std::size_t k_coarse_random = 6; // among those that are always probed
+constexpr std::size_t k_exhaustive = 4096; // ranges up to this size are probed completely, larger ones this often
+constexpr std::size_t k_coarse_random = 6; // random values among the values that are always probed
 constexpr std::uint64_t k_middle = 256, k_ends = 130, k_multiples = 8;
 constexpr int k_exponents = 24, k_wholes = 32;
 constexpr std::size_t k_float_random = 256;
 
-/// Collects values of a range, each once, in the order of their coming.
+/// Collects values of a range without duplicates, in the order in which they were added.
 template <class T>
 class Probes {
 public:
@@ -38,7 +38,7 @@ private:
     std::vector<std::uint64_t> m_values;
 };
 
-/// The number that lies `distance` behind `low`; whole numbers wrap as their unsigned kin do.
+/// Returns low + distance; signed whole numbers wrap like unsigned ones.
 template <class T>
 T behind(T low, std::uint64_t distance) noexcept
 {
@@ -49,7 +49,7 @@ template <class T>
 void add_coarse(Probes<T>& probes, T low, T high, std::uint64_t span)
 {
     for (const T value : {low, high, behind(low, 1), behind(high, ~0ULL), behind(low, span / 2)}) probes.add(value);
-    std::mt19937_64 random{span}; // the same probes at every recording of one interface
+    std::mt19937_64 random{span}; // every recording of one interface probes the same values
     for (std::size_t i = 0; i < k_coarse_random && span != 0; ++i) probes.add(behind(low, random() % span));
 }
 
@@ -99,10 +99,10 @@ void add_probes(Probes<T>& probes, T low, T high, std::size_t& least)
     const auto add_random = [&](std::size_t count) {
         for (std::size_t i = 0; i < count; ++i) {
             const T t = std::uniform_real_distribution<T>{0, 1}(random);
-            probes.add(low * (1 - t) + high * t); // low + t * (high - low) overflows over the whole type
+            probes.add(low * (1 - t) + high * t); // low + t * (high - low) overflows over the full range
         }
     };
-    // BLAS does not read C where beta is 0, nor multiplies where alpha is 1: such numbers are the first to try.
+    // BLAS does not read C if beta is 0, and does not multiply if alpha is 1, so these values are tried first.
     for (const T value : {low, high, std::midpoint(low, high), T{0}, T{1}, T{-1}}) probes.add(value);
     add_random(k_coarse_random);
     least = probes.size();

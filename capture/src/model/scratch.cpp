@@ -42,7 +42,7 @@ Result<MemoryRef> ScratchPool::get(std::string_view name, std::uint64_t bytes)
     made->in_use = true;
     const MemoryRef memory = made->memory;
     if (known) {
-        m_device->release(found->owned); // work in flight keeps it (replay/src/lifetimes.md)
+        m_device->release(found->owned); // work in flight keeps the memory alive (replay/src/lifetimes.md)
         *found = std::move(*made);
     } else {
         m_regions.push_back(std::move(*made));
@@ -54,7 +54,7 @@ Result<ScratchPool::Region> ScratchPool::make(std::string_view name, std::uint64
 {
     auto owned = m_kind == Kind::memory ? m_device->allocate(bytes + shift) : m_device->reserve_shadow(bytes + shift);
     if (!owned) return within(fmt::format("scratch '{}'", name), owned.error());
-    if (m_kind == Kind::memory) // as a restored graph's; many a workspace wants its counters to be zero at first
+    if (m_kind == Kind::memory) // as in a restored graph; many workspaces need counters that start at zero
         if (auto cleared = m_device->bulk().fill(*owned, std::byte{0}); !cleared) {
             m_device->release(*owned);
             return within(fmt::format("clear scratch '{}'", name), cleared.error());
@@ -69,7 +69,7 @@ Result<void> ScratchPool::mirror(const ScratchPool& other, const Shuffle& shuffl
         const Region& theirs = other.m_regions[i];
         auto made = make(theirs.name, theirs.memory.size, shuffle.of(first + i));
         if (made)
-            m_regions.insert(m_regions.begin(), std::move(*made)); // in their order
+            m_regions.insert(m_regions.begin(), std::move(*made)); // in the other pool's order
         else
             result = std::unexpected(made.error());
     }

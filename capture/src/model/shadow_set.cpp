@@ -28,11 +28,11 @@ Result<MemoryRef> ShadowSet::make(const Address& like, std::uint64_t size)
 
 namespace {
 
-/// The tensors that share a range, and where it begins and ends in the call.
+/// The tensors that share a range, and the offsets where they begin and end in the call.
 struct Cluster {
     std::vector<std::size_t> members;
     std::uint64_t low = ~std::uint64_t{0}, high = 0; ///< offsets
-    std::vector<std::uint64_t> starts;               ///< of members, from low
+    std::vector<std::uint64_t> starts;               ///< starts of the members, relative to `low`
     void add(std::size_t member, std::uint64_t from, std::uint64_t extent)
     {
         members.push_back(member);
@@ -41,7 +41,7 @@ struct Cluster {
     }
 };
 
-/// Bytes: a tensor that is that much behind another one overlaps it, if both are larger, and keeps its alignment.
+/// In bytes. A tensor placed this far behind another one keeps its alignment, and overlaps it if both are larger.
 constexpr std::uint64_t k_small_step = k_alignment;
 
 void arrange(Cluster& cluster, const Frame& frame, Apart apart)
@@ -81,9 +81,8 @@ Result<void> ShadowSet::reserve(const Frame& frame, const Shuffle& shuffle, Apar
     for (std::size_t step = 0; step < clusters.size(); ++step) {
         const std::size_t c = shuffle.shift == 0 ? step : clusters.size() - 1 - step;
         const Cluster& cluster = clusters[c];
-        if (frame.memory[cluster.members.front()].address.is_null()) continue; // an empty tensor: null everywhere
-        // A kernel that is chosen by its pointers' alignment must be the one for this call's, neither weaker nor
-        // stronger.
+        if (frame.memory[cluster.members.front()].address.is_null()) continue; // an empty tensor is null everywhere
+        // A library may choose a kernel by its pointers' alignment, so the alignment here must equal the call's.
         const std::uint64_t residue = is_flat ? cluster.low % k_alignment : 0;
         const std::uint64_t shift = shuffle.of(c);
         auto memory =

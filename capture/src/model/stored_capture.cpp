@@ -30,7 +30,7 @@ constexpr std::string_view k_magic = "WGCAPTUR";
 constexpr std::uint32_t k_version = 1;
 constexpr std::size_t k_digest_at = 24, k_header_bytes = k_digest_at + sizeof(Digest);
 
-// A stored kind of work is the place of its alternative: they are only ever appended.
+// A stored kind of work is the index of its alternative, so alternatives are only ever appended.
 static_assert(std::same_as<RawWork, std::variant<RawEmpty, RawKernel, RawCopy, RawFill, RawEventRecord, RawEventWait,
                                                  RawHost, RawMemoryOperations, RawSemaphores>>);
 
@@ -73,19 +73,19 @@ public:
         number(static_cast<std::uint64_t>(items.size()));
         for (const auto& item : items) write(item);
     }
-    /// The next of a list whose items lie between other fields.
+    /// Returns the next item of a list whose items are stored between other fields.
     template <class T>
     static const T& next(const std::vector<T>& items, std::size_t& at)
     {
         return items.at(at++);
     }
-    static void require(bool /*holds*/) noexcept {} ///< it is a reader's to ask
+    static void require(bool /*holds*/) noexcept {} ///< only a reader checks
 
 private:
     Bytes& m_bytes;
 };
 
-/// Reads fields until one is not there. What comes after that is zero, and no list grows any more.
+/// Reads fields until one is missing. All later values are zero, and lists stop growing.
 class FieldReader {
 public:
     explicit FieldReader(ByteView bytes) : m_rest(bytes) {}
@@ -130,7 +130,7 @@ public:
     {
         for (std::uint32_t& one : dimensions) number(one);
     }
-    /// A number from `low` to `high`.
+    /// A number from `low` to `high`, both included.
     template <class Enum>
     void choice(Enum& value, Enum low, Enum high)
     {
@@ -153,7 +153,7 @@ public:
             ((Index == read ? static_cast<void>(work.emplace<Index>()) : void()), ...);
         }(std::make_index_sequence<std::variant_size_v<RawWork>>());
     }
-    /// Grows as it reads: each item takes at least a byte of what is there.
+    /// The list grows while it is read: each item takes at least one of the remaining bytes.
     template <class T, class Read>
     void list(std::vector<T>& items, Read read)
     {
@@ -180,7 +180,7 @@ private:
     bool m_is_good = true;
 };
 
-// --- The fields of each thing in their order, for the writer and for the reader: what is const is written.
+// --- The fields of each type in their order, for the writer (const objects) and for the reader (others).
 
 template <class T, class Plain>
 concept Of = std::same_as<std::remove_const_t<T>, Plain>;

@@ -28,7 +28,7 @@ Result<CapturedGraph> read_capture(const Subject& subject, const Frame& frame, c
 
 namespace {
 
-/// The first capture's handle of the same name.
+/// Replaces the handle by the first capture's handle of the same name.
 void rename(std::uint64_t& handle, const NamedHandles& first, const NamedHandles& second)
 {
     const auto named = find_handle(second, handle);
@@ -37,7 +37,7 @@ void rename(std::uint64_t& handle, const NamedHandles& first, const NamedHandles
     if (same != first.end()) handle = same->second;
 }
 
-/// Every capture has events and semaphores of its own: the second one's, by name, as if they were the first one's.
+/// Each capture has its own events and semaphores. Replaces the second capture's handles by the first one's, by name.
 void use_handles_of(const DeclaredHandles& first, const DeclaredHandles& second, backends::RawGraph& graph)
 {
     const auto rename_as = [&](backends::HandleKind kind, std::uint64_t& handle) {
@@ -54,7 +54,7 @@ std::function<std::optional<MemoryRef>(std::uint64_t)> AdoptionSession::allocati
     return [device = m_subject.device](std::uint64_t flat) { return device->recording().allocation_at(flat); };
 }
 
-/// In the terms of the first.
+/// The second capture with the first one's handles.
 Result<CapturedGraph> AdoptionSession::second_of(const AdoptedCapture& second, Captures& captures) const
 {
     const StoredCapture* const stored = m_options.stored;
@@ -85,7 +85,7 @@ Result<Classified> AdoptionSession::classified(const AdoptedCapture* second)
     auto first = read_capture(m_subject, m_frame, m_first);
     if (!first) return std::unexpected(first.error());
     captures.first = std::move(*first);
-    // By handle, before the second capture's become the first one's by name: what has no name would only differ.
+    // Check this before renaming the second capture's handles: an unnamed handle would only show as a difference.
     if (auto known = check_semaphore_names(captures.first.graph, m_first.handles.semaphores); !known)
         return std::unexpected(known.error());
     if (auto checked = check_no_collectives(captures.first.graph); !checked) return std::unexpected(checked.error());
@@ -117,7 +117,7 @@ Result<Classified> AdoptionSession::classified(const AdoptedCapture* second)
 
 namespace {
 
-/// By the names of the capture, the handles that calls are to use: it may have been captured with others.
+/// Replaces each captured handle by the call's handle of the same name; the capture may have used others.
 NamedHandles of_the_call(NamedHandles captured, const NamedHandles& declared)
 {
     for (auto& [name, handle] : captured)
@@ -127,8 +127,8 @@ NamedHandles of_the_call(NamedHandles captured, const NamedHandles& declared)
 
 } // namespace
 
-/// What the modules hold besides code, as it is stored; the original runs meanwhile, and must leave it and the
-/// constants alone.
+/// Takes the modules' variables as they are stored. Then runs the original, which must change neither the variables nor
+/// the constants.
 Result<void> AdoptionSession::judge_variables(Classified& classified, RestorationRequest& request)
 {
     auto before = read_module_state(classified.modules);
@@ -175,13 +175,13 @@ Result<RestorationRequest> AdoptionSession::request(cachefmt::EntryHeader header
     describe_declared(result.graph, m_device, m_frame, result.header.guards);
     auto contents = m_constants.read_into(result.graph);
     if (!contents) return std::unexpected(contents.error());
-    std::ranges::move(*contents, std::back_inserter(result.constants)); // beside what scratch held
+    std::ranges::move(*contents, std::back_inserter(result.constants)); // after the contents kept from scratch
     if (auto reset = m_trial->reset(1); !reset) return std::unexpected(reset.error());
     result.regions = m_trial->regions();
     return result;
 }
 
-/// Ten times the original, and a second more.
+/// The time limit is ten times the original's run, plus one second.
 Trials AdoptionSession::trials() const
 {
     constexpr std::size_t k_patience = 10;
@@ -226,7 +226,7 @@ Result<Recording> AdoptionSession::adopt(cachefmt::EntryHeader header, const Ado
     if (!m_options.compare) return recording;
     const HoldToAnswer hold = [&](std::unique_ptr<replay::Executable> executable) {
         auto held = verify(*executable);
-        // NOLINTNEXTLINE(bugprone-unused-return-value): what it runs never ends
+        // NOLINTNEXTLINE(bugprone-unused-return-value): its work never ends
         if (replays.is_abandoned()) static_cast<void>(executable.release());
         return held;
     };
@@ -240,7 +240,7 @@ Result<Recording> adopt(const Subject& subject, const Frame& frame, cachefmt::En
 {
     AdoptionSession session{subject, frame, first, options, modules, phases};
     if (options.stored == nullptr) return session.adopt(std::move(header), second);
-    AdoptedCapture elsewhere; // its graph and regions are options.stored's
+    AdoptedCapture elsewhere; // the graph and the regions come from options.stored
     elsewhere.scalars = options.stored->scalars;
     elsewhere.handles = options.stored->handles;
     return session.adopt(std::move(header), &elsewhere);

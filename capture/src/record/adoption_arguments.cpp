@@ -1,4 +1,4 @@
-// adoption_session.hpp: what the caller gives is checked before anything is read or run.
+// Part of AdoptionSession: checks the caller's arguments before anything is read or run.
 #include <algorithm>
 
 #include "model/memory_ranges.hpp"
@@ -29,7 +29,7 @@ Result<void> check_capture(const Subject& subject, const Frame& frame, const Ado
     return {};
 }
 
-/// Each goes a distance of its own, so that a value of a semaphore tells which one it follows.
+/// Each scalar must differ by another distance between the captures, so that a semaphore's value shows its scalar.
 Result<void> AdoptionSession::check_scalars(const AdoptedCapture* second) const
 {
     const auto& scalars = m_subject.interface.scalars;
@@ -56,7 +56,7 @@ Result<void> AdoptionSession::check_scalars(const AdoptedCapture* second) const
     return {};
 }
 
-/// A scalar that nothing follows would be ignored by every call.
+/// Refuses a scalar that no semaphore uses: every call would ignore it.
 Result<void> AdoptionSession::check_followed(const cachefmt::Graph& graph) const
 {
     std::vector<std::uint8_t> followed(graph.scalars.size());
@@ -100,7 +100,7 @@ Result<void> AdoptionSession::check_arguments(const AdoptedCapture* second) cons
                             "the constant '{}' lies in the scratch '{}', whose contents are undefined: "
                             "list as scratch only what the graph writes before it reads it",
                             constant, name);
-    // Of another process's only the addresses are there, and those are compared with the first's.
+    // A capture of another process has only its addresses here, and they are compared with the first capture's.
     const bool is_here = second != nullptr && m_options.stored == nullptr;
     return is_here ? check_capture(m_subject, m_frame, *second, "second") : Result<void>{};
 }

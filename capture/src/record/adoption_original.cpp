@@ -1,4 +1,4 @@
-// adoption_session.hpp: the original runs on its own memory, which is put back, and shows what is right.
+// Part of AdoptionSession: runs the original on its own memory to get the right results, then restores that memory.
 #include <algorithm>
 
 #include "record/adoption_session.hpp"
@@ -13,8 +13,8 @@ constexpr std::size_t k_original_runs = 3; // more where results differ
 
 } // namespace
 
-/// On the caller's memory, where alone it can run: from the same contents each time. What scratch holds is there
-/// already: a declared region may lie inside a pool, and is filled after it.
+/// Runs the original on the caller's memory, the only memory that it can use, with the same contents each time. The
+/// caller fills scratch first: a declared region may lie inside a pool, and reset_original() fills it afterwards.
 Result<void> AdoptionSession::original_run(backends::GraphExec& exec)
 {
     if (auto reset = m_trial->reset_original(); !reset) return reset;
@@ -26,7 +26,7 @@ Result<void> AdoptionSession::original_run(backends::GraphExec& exec)
     return {};
 }
 
-/// What the graph reads of scratch before it writes it becomes part of the entry, where the caller allows that.
+/// Makes scratch that the graph reads before writing a part of the entry, if the caller allows that.
 Result<void> AdoptionSession::keep_contents(const ScratchContents& scratch,
                                             std::span<const ScratchContents::Range> ranges, RestorationRequest& request)
 {
@@ -92,7 +92,7 @@ Result<void> AdoptionSession::judge_scratch(ScratchContents& scratch, backends::
     return keep_contents(scratch, *ranges, request);
 }
 
-/// What no pointer needs becomes zero.
+/// Suspect words that are not needed as addresses become zeros.
 Result<void> AdoptionSession::judge_suspects(ScratchContents& scratch, RestorationRequest& request)
 {
     if (m_suspects.empty()) return {};
@@ -117,7 +117,7 @@ Result<void> AdoptionSession::judge_suspects(ScratchContents& scratch, Restorati
     return {};
 }
 
-/// The original gives what the function gave when it ran as it is, as far as somebody knows that.
+/// The original must give the results of the function's own run, if these are known.
 Result<void> AdoptionSession::hold_to_answer()
 {
     if (!m_options.agreement) return {};
@@ -127,7 +127,7 @@ Result<void> AdoptionSession::hold_to_answer()
     return {};
 }
 
-/// Throws nothing: the caller's memory has to be put back.
+/// Must not throw, because the caller's memory has to be restored.
 Result<void> AdoptionSession::run_original_within(ScratchContents& scratch, RestorationRequest& request)
 try {
     auto exec = m_reduced ? m_device.instantiate(*m_reduced) : m_device.recording().instantiate_native(m_first.graph);
@@ -156,7 +156,7 @@ Result<void> AdoptionSession::run_original(RestorationRequest& request)
     auto ran = run_original_within(scratch, request);
     auto put_back = scratch.put_back();
     if (auto written = m_trial->write_back(); !written && put_back) put_back = written;
-    if (!put_back) // the graph's memory is the caller's, and it holds what the runs left there
+    if (!put_back) // the graph's memory is the caller's, and now holds what the runs wrote
         return fail(ErrorCode::partly_launched, "the caller's memory could not be put back as it was: {}",
                     put_back.error().message);
     return ran;

@@ -1,5 +1,5 @@
-// One adoption of somebody's graph: its arguments are checked (adoption_arguments.cpp), it is read and classified
-// (adoption.cpp), the original shows what is right (adoption_original.cpp), and the restored one is held to that.
+// One adoption of a captured graph: checks the arguments (adoption_arguments.cpp), reads and classifies the graph
+// (adoption.cpp), runs the original (adoption_original.cpp), and compares the restored graph's results with it.
 #pragma once
 
 #include <chrono>
@@ -19,10 +19,10 @@
 
 namespace warmgraph {
 
-/// The graph read back, and where the call's tensors were.
+/// Reads the graph back, together with the addresses of the call's tensors.
 [[nodiscard]] Result<CapturedGraph> read_capture(const Subject& subject, const Frame& frame,
                                                  const AdoptedCapture& capture);
-/// invalid_argument where it is not what the function declares. `which`: "first".
+/// Fails with invalid_argument if the capture does not fit the function's declaration. `which`: "first".
 [[nodiscard]] Result<void> check_capture(const Subject& subject, const Frame& frame, const AdoptedCapture& capture,
                                          std::string_view which);
 
@@ -74,12 +74,12 @@ private:
     std::shared_ptr<backends::Stream> m_stream;
     std::shared_ptr<TrialMemory> m_trial;
     std::unique_ptr<Spread> m_spread;
-    std::vector<NamedMemory> m_pools; ///< the first capture's scratch; what lies side by side is one
+    std::vector<NamedMemory> m_pools; ///< the first capture's scratch; adjacent ranges are joined
     std::vector<SuspectHalf> m_suspects;
-    std::vector<Neighbours> m_neighbours;        ///< that trials have to put apart
-    backends::RawGraph m_suspicious;             ///< the first capture, where there are suspects
-    std::optional<backends::RawGraph> m_reduced; ///< of an original that works with the outside: it is run without that
-    std::string m_agreement;                     ///< of the original with what the function gave; empty: not known
+    std::vector<Neighbours> m_neighbours;        ///< regions that trials must place apart
+    backends::RawGraph m_suspicious;             ///< the first capture; set only if there are suspects
+    std::optional<backends::RawGraph> m_reduced; ///< the original without events and semaphores; runs instead of it
+    std::string m_agreement;                     ///< how its results agree with the function's; empty: not known
     std::chrono::nanoseconds m_took{0};          ///< the slowest run of the original
 };
 

@@ -1,5 +1,5 @@
-// The answer: the function as the caller runs it, seen from recording. What it enqueues is watched, and what it leaves
-// is copied in the caller's own stream, so that nobody waits.
+// The answer: the caller's own run of the function. Recording watches the work that it enqueues, and copies its results
+// in the caller's own stream, so that no thread waits.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ public:
     Answer& operator=(const Answer&) = delete;
     ~Answer();
 
-    /// For a copy of what the function may write. out_of_memory.
+    /// Allocates the copies of all memory that the function may write. Error: out_of_memory.
     [[nodiscard]] Result<void> allocate(const TrialMemory& memory);
     [[nodiscard]] Result<void> begin(const std::shared_ptr<backends::Stream>& stream);
     [[nodiscard]] Result<void> end(const RunContext& context, const TrialMemory& memory);
@@ -29,19 +29,19 @@ public:
     [[nodiscard]] bool waits_outside() const noexcept { return m_waits_outside; }
     [[nodiscard]] Result<bool> is_done();
     [[nodiscard]] Result<void> wait();
-    /// Before everything goes: whether its work is done, or never began. It is waited for 1 s. Where it is not, freeing
-    /// memory would wait for it, and it may wait for this thread: what it uses is leaked then.
+    /// Call this before destruction. True: the answer's work is done (after at most 1 s) or never began. False: its memory
+    /// is leaked, because freeing it would wait for the work, and the work may wait for this thread.
     [[nodiscard]] bool settle() noexcept;
-    /// From the call to when it was found done: at most so long its work took. After it was done.
+    /// From the call until the work was found done: the longest time it can have taken. Call this after it was done.
     [[nodiscard]] std::chrono::nanoseconds took_at_most() const noexcept { return m_took; }
-    /// From the call to its last result, as the driver tells it (Event::done_at). Where it does not, who asks late learns
-    /// only between which two moments that came: then it is the time until the callable returned, and what `work` takes
-    /// the device, as a trial measured it.
+    /// The time from the call to its last result, from Event::done_at. Without that, the end is only known to lie
+    /// between two polls; then returns the time until the callable returned plus `work`, the device time that a trial
+    /// measured.
     [[nodiscard]] std::chrono::nanoseconds took(std::chrono::nanoseconds work) const noexcept;
-    /// By region: the copies; null where a region is only read. After it was done.
+    /// The copies, by region; null where a region is only read. Call this after the answer was done.
     [[nodiscard]] const std::vector<MemoryRef>& results() const noexcept { return m_results; }
     [[nodiscard]] bool strayed() const noexcept { return m_stray.has_value(); }
-    /// not_recordable: work that went past the recorder's stream.
+    /// Fails with not_recordable if work went past the recorder's stream.
     [[nodiscard]] Result<void> check_enqueued() const;
 
 private:
@@ -56,9 +56,9 @@ private:
     bool m_is_abandoned = false;
     std::shared_ptr<backends::Event> m_event;
     std::chrono::steady_clock::time_point m_begun;
-    std::chrono::steady_clock::time_point m_returned; ///< the callable
-    std::chrono::steady_clock::time_point m_busy;     ///< when it was last known not to be done
-    std::chrono::nanoseconds m_took{0};               ///< at most
+    std::chrono::steady_clock::time_point m_returned; ///< when the callable returned
+    std::chrono::steady_clock::time_point m_busy;     ///< the last moment at which it was known not to be done
+    std::chrono::nanoseconds m_took{0};               ///< an upper limit
 };
 
 } // namespace warmgraph

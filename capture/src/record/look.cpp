@@ -22,7 +22,7 @@ constexpr std::array<std::uint64_t, 4> k_shifts{4ULL << 10, 32ULL << 10, 256ULL 
 
 } // namespace
 
-/// Addresses for one capture, where nothing is.
+/// Addresses for one capture, without memory behind them.
 struct Look::Elsewhere {
     explicit Elsewhere(const std::shared_ptr<backends::Device>& device)
         : shadows(*device), scratch(device, ScratchPool::Kind::shadow)
@@ -62,7 +62,7 @@ Result<CapturedGraph> Look::run_captured(const std::vector<MemoryRef>& regions, 
     return std::move(*result);
 }
 
-/// The callable may read page-locked memory on the host: it sees what was there at the call.
+/// The callable may read page-locked host memory; it finds the contents from the time of the call.
 Result<CapturedGraph> Look::capture_here(const std::vector<std::uint64_t>& scalars, const StackState& stack)
 {
     auto captured = run_captured(m_memory.regions(), m_scratch, scalars, stack);
@@ -75,7 +75,7 @@ Result<backends::RawGraph> Look::capture_at(const std::vector<std::uint64_t>& sc
 {
     if (auto reset = m_memory.reset(0, TrialMemory::Outputs::as_they_were); !reset)
         return std::unexpected(reset.error());
-    // Paint is never run: without knowing which bytes hold it the stack stays as it is.
+    // No kernel may run with paint in it, so the stack is painted only once it is known which bytes hold paint.
     auto captured = capture_here(scalars, {StackDepth::usual, m_unwritten ? Paint::one : Paint::none});
     if (!captured) return std::unexpected(captured.error());
     if (m_unwritten) clear(captured->graph, *m_unwritten);
@@ -104,8 +104,8 @@ Result<CapturedGraph> Look::capture_elsewhere(const Shuffle& shuffle, Apart apar
     return capture_in(place);
 }
 
-/// Every region elsewhere, and each by a distance of its own: on a device with flat addresses a word is explained by
-/// how far it moved.
+/// Captures with every region moved by a different distance: on a device with flat addresses the distance that a word
+/// moved shows its region.
 Result<void> Look::capture_moved(Captures& captures, Apart apart)
 {
     const bool is_flat = captures.flat_addresses;
@@ -125,8 +125,8 @@ Result<void> Look::capture_moved(Captures& captures, Apart apart)
                 same->first, same->second, k_shifts.size());
 }
 
-/// Tensors that overlap in the call: does the function enqueue something else where they lie apart, at one start, or a
-/// little one behind the other?
+/// Whether the function enqueues other work if overlapping tensors lie apart, begin together, or lie a small step
+/// apart.
 Result<bool> Look::asks_how_tensors_lie(const Captures& captures)
 {
     if (structural_difference(captures.first.graph, captures.moved->graph)) return true;
@@ -141,7 +141,7 @@ Result<bool> Look::asks_how_tensors_lie(const Captures& captures)
 Result<void> Look::capture_where_tensors_overlap(Captures& captures)
 {
     const auto groups = guards::alias_groups(m_frame.tensors);
-    if (std::set(groups.begin(), groups.end()).size() == groups.size()) return {}; // none overlaps another
+    if (std::set(groups.begin(), groups.end()).size() == groups.size()) return {}; // no tensor overlaps another one
     auto asks = asks_how_tensors_lie(captures);
     if (!asks) return std::unexpected(asks.error());
     if (!*asks) return {};
@@ -149,7 +149,7 @@ Result<void> Look::capture_where_tensors_overlap(Captures& captures)
     return capture_moved(captures, Apart::groups);
 }
 
-/// The heap that device code allocates from by itself; on devices that read ordinary host memory, that as well.
+/// Knows the heap of device code's malloc and, on devices that can read it, ordinary host memory.
 Result<void> Look::know_other_memory(Captures& captures) const
 {
     if (!captures.flat_addresses) return {};
@@ -189,8 +189,8 @@ Result<Captures> Look::capture_all()
     captures.again = std::move(*again);
     m_movement = m_stack.movement();
     if (!are_the_same(captures) && !structural_difference(captures.first.graph, captures.again->graph)) {
-        // What a library does at its first capture alone may leave other things on the stack than later ones find
-        // there. What enqueues other work every other time is none of that.
+        // A library's first capture may leave other bytes on the stack than later captures. This does not explain a
+        // function that enqueues other work each time.
         first = capture_here(m_frame.scalars);
         if (!first) return std::unexpected(first.error());
         captures.first = std::move(*first);
@@ -201,7 +201,7 @@ Result<Captures> Look::capture_all()
     return captures;
 }
 
-/// But for what lay on the stack.
+/// Whether the first two captures are equal apart from stack remains.
 bool Look::are_the_same(Captures captures) const
 {
     const auto unwritten = m_stack.was_painted() ? unwritten_bytes(captures) : std::vector<UnwrittenByte>{};
@@ -215,7 +215,7 @@ void Look::clear_unwritten(Captures& captures) const
     for (CapturedGraph* capture : all_of(captures)) clear(capture->graph, *m_unwritten);
 }
 
-/// None where the first two differ in something else as well.
+/// Returns nullopt if the first two captures differ in anything else as well.
 std::optional<Captures> Look::without_host_addresses(const Captures& captures) const
 {
     Captures erased = captures;
@@ -235,10 +235,9 @@ Result<Captures> Look::without_stack_remains(Captures captures)
     return erased ? std::move(*erased) : over_one_paint(std::move(captures));
 }
 
-/// The second capture may have been the one where a library did something for the first time: it is made again. Beside
-/// a bit-field, bits hold paint; they are found by captures over the other paint. Padding of a shape that cannot be
-/// told moves with the stack's depth. At one depth it is as constant as all else, and no reason to refuse; what is not
-/// constant there either is.
+/// The second capture may contain a library's one-time work, so captures it again. Bits beside a bit-field may hold
+/// paint; captures with the other paint show which. Padding of unknown shape varies with the stack's depth. If it is
+/// constant at one depth, it is no reason to refuse; check_captures() refuses a difference that remains.
 Result<Captures> Look::over_one_paint(Captures captures)
 {
     std::vector<CapturedGraph> repeated;
@@ -262,7 +261,7 @@ Result<Captures> Look::over_one_paint(Captures captures)
 
 Result<void> Look::check_unwritten() const
 {
-    // With those bytes as zeros it is no longer the driver's own graph, and built anew it lacks that memory.
+    // A graph with these bytes cleared must be built anew, and a graph built anew lacks its own allocations.
     if (!m_unwritten->empty() && !m_capture.allocations.empty())
         return fail(ErrorCode::not_recordable,
                     "it allocates {} bytes by itself, and takes {} words of parameters that nobody wrote: "
@@ -280,8 +279,8 @@ Result<void> Look::check_unwritten() const
 
 // --- scalars
 
-/// Before thousands of probes: what differs from capture to capture by itself is told at once, and is no scalar's
-/// doing.
+/// Checks the repeated capture before thousands of probes: a difference between equal captures has nothing to do with
+/// scalars, and can be reported at once.
 Result<void> Look::check_repeated(const Captures& captures)
 {
     const auto judged = without_stack_remains(captures);

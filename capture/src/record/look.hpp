@@ -1,4 +1,4 @@
-// Look: captures of the callable, which run nothing, and what they tell.
+// Look: captures of the callable, which run no work, and the conclusions from them.
 #pragma once
 
 #include <chrono>
@@ -21,28 +21,28 @@ struct Seen {
     Classified classified;
     std::vector<std::string> scalar_proofs; ///< "position: proven at all 2,048 values"
     std::vector<std::uint32_t> groups;      ///< Captures::groups
-    std::size_t unwritten_words = 0;        ///< of parameters: they are zeros in what was classified
+    std::size_t unwritten_words = 0;        ///< words of parameters that were never written; classified as zeros
 };
 
 class Look {
 public:
-    /// Captures are made with `memory` at placement 0 and with `scratch`; all outlive it.
+    /// Captures are made with `memory` at placement 0 and with `scratch`. All arguments outlive this object.
     Look(const Subject& subject, const Frame& frame, TrialMemory& memory, ScratchPool& scratch,
          const std::shared_ptr<backends::Stream>& stream, RunContext& context, UnusedWords unused);
     Look(const Look&) = delete;
     Look& operator=(const Look&) = delete;
     ~Look();
 
-    /// Once. `probing`: time for probing scalars. `find_more` may add to the captures what they are classified with.
+    /// Call this once. `probing`: time for probing scalars. `find_more` may add facts before classification.
     [[nodiscard]] Result<Seen> look(std::chrono::milliseconds probing,
                                     const std::function<Result<void>(Captures&)>& find_more);
-    /// The capture at placement 0, as the driver gave it, but for bytes that nobody wrote: they are zeros.
+    /// The capture at placement 0 as the driver gave it, except that bytes that were never written are zeros.
     [[nodiscard]] const backends::RawGraph& capture() const noexcept { return m_capture; }
-    /// Words of parameters that nobody wrote, as far as is known yet.
+    /// How many words of parameters were never written, as far as is known yet.
     [[nodiscard]] std::size_t unwritten_words() const noexcept { return m_unwritten ? count_words(*m_unwritten) : 0; }
-    /// Another one there, with other scalars.
+    /// Captures at placement 0 again, with other scalars.
     [[nodiscard]] Result<backends::RawGraph> capture_at(const std::vector<std::uint64_t>& scalars);
-    /// Recording::allocation_at, where there are flat addresses; null else.
+    /// Recording::allocation_at; null on devices without flat addresses.
     [[nodiscard]] std::function<std::optional<MemoryRef>(std::uint64_t)> allocations() const;
 
 private:
@@ -80,10 +80,10 @@ private:
     RunContext& m_context;
     UnusedWords m_unused;
     backends::RawGraph m_capture;
-    std::deque<Elsewhere> m_places; // kept until all is classified: no address may be given twice
-    HostStack m_stack;              // of the thread that records
+    std::deque<Elsewhere> m_places; // kept until everything is classified: no address may be used twice
+    HostStack m_stack;              // the recording thread's stack
     StackMovement m_movement;       // between the first two captures
-    /// Of kernels' parameters, as all captures so far tell. None: nothing was looked at yet.
+    /// Bytes of kernel parameters that were never written, according to all captures so far. nullopt: no captures yet.
     std::optional<std::vector<UnwrittenByte>> m_unwritten;
 };
 

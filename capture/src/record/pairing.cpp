@@ -26,8 +26,8 @@ using backends::RawNode;
 /// The modules of a graph's kernels, in the order of their first use.
 struct GraphModules {
     std::vector<Module*> modules;
-    std::vector<std::vector<std::string>> kernels; ///< of each module, each once
-    std::vector<std::uint32_t> by_kernel;          ///< of each kernel in the order of the nodes: index into `modules`
+    std::vector<std::vector<std::string>> kernels; ///< names of each module's kernels, without duplicates
+    std::vector<std::uint32_t> by_kernel;          ///< index into `modules` for each kernel, in the order of the nodes
 };
 
 GraphModules used_modules(const RawGraph& graph)
@@ -60,7 +60,7 @@ Result<std::vector<Digest>> code_of(const GraphModules& used)
     return code;
 }
 
-/// What this process says of each word in the graph that looks like an address.
+/// Stores this process's facts about each word in the graph that looks like an address.
 void describe_words(const std::shared_ptr<Device>& device, StoredCapture& capture)
 {
     const auto is_host_only = host_only(device);
@@ -84,8 +84,8 @@ void describe_words(const std::shared_ptr<Device>& device, StoredCapture& captur
     std::ranges::sort(capture.host_words);
 }
 
-/// Which module of this process stands for each of the other one's. Two that are one there, or here, must be so in both:
-/// they may share variables.
+/// Pairs each module of the other process with one of this process. The pairing must be one to one: kernels of one
+/// module may share variables.
 class ModulePairs {
 public:
     [[nodiscard]] bool add(std::uint32_t theirs, Module* ours)
@@ -100,7 +100,7 @@ private:
     std::map<Module*, std::uint32_t> m_theirs;
 };
 
-/// Kernels get the modules of `first`, where their code is the same.
+/// Gives the kernels the modules of `first`, if their code is the same.
 Result<void> take_modules(const StoredCapture& stored, const RawGraph& first, RawGraph& graph)
 {
     const GraphModules used = used_modules(first);
@@ -129,7 +129,7 @@ Result<void> take_modules(const StoredCapture& stored, const RawGraph& first, Ra
     return {};
 }
 
-/// Whoever looks at two captures side by side takes the one's counts for the other's.
+/// Code that compares two captures side by side relies on equal counts.
 Result<void> check_memory(const StoredCapture& stored, const CapturedGraph& first)
 {
     const auto is_same = [](const NamedMemory& theirs, const NamedMemory& ours) {
@@ -162,7 +162,7 @@ std::function<bool(std::uint64_t)> host_only(std::shared_ptr<Device> device)
 {
     return [device = std::move(device), mappings = HostMappings::read()](std::uint64_t word) {
         const auto name = mappings.at(word);
-        const bool is_ordinary = name && !name->starts_with("/dev/"); // the driver's have such names
+        const bool is_ordinary = name && !name->starts_with("/dev/"); // the driver's mappings have such names
         return is_ordinary && !device->recording().allocation_at(word) &&
                !device->recording().host_memory_at(word, mappings);
     };

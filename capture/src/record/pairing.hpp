@@ -1,4 +1,4 @@
-// Two processes: what one writes of a capture (warmgraph/capture/stored_capture.hpp), and how another one sees it.
+// Two processes: how one process writes a capture (warmgraph/capture/stored_capture.hpp), and how another one reads it.
 #pragma once
 
 #include <functional>
@@ -9,23 +9,23 @@
 
 namespace warmgraph {
 
-/// Whether a word is an address of ordinary host memory of this process, which the device cannot reach. Reads the
+/// Returns a test for addresses of this process's ordinary host memory, which the device cannot reach. Reads the
 /// process's mappings once.
 [[nodiscard]] std::function<bool(std::uint64_t)> host_only(std::shared_ptr<backends::Device> device);
 
-/// A capture of this process for others. `graph` was read back; names of regions are those of the interface. Errors: a
-/// host function without a name, a module whose image cannot be had.
+/// Makes a capture of this process readable for others. `graph` was read back; the names of regions are the
+/// interface's. Errors: a host function without a name, a module whose image is not available.
 [[nodiscard]] Result<StoredCapture> stored_capture(const std::shared_ptr<backends::Device>& device,
                                                    const Interface& interface, cachefmt::EntryKey key,
                                                    CapturedGraph captured);
 
-/// Another process's capture in the terms of this one: kernels of `first`, where each has the same code there, and host
-/// functions of this process by their names. not_recordable where code or regions are not those of `first`. Where the
-/// structure is another one, that is left to classify().
+/// Translates another process's capture into this process: kernels get the modules of `first` if their code is the
+/// same, host functions are found by name. not_recordable: code or regions differ from those of `first`. A different
+/// structure is not an error here; classify() reports it.
 [[nodiscard]] Result<CapturedGraph> captured_elsewhere(const StoredCapture& stored, const Interface& interface,
                                                        const CapturedGraph& first);
 
-/// Captures::foreign.
+/// Makes Captures::foreign.
 [[nodiscard]] ForeignMemory foreign_memory(const StoredCapture& stored, std::shared_ptr<backends::Device> device);
 
 } // namespace warmgraph

@@ -19,7 +19,7 @@ namespace warmgraph {
 
 namespace {
 
-constexpr std::size_t k_own_runs = 2; // beside the answer; more where results differ
+constexpr std::size_t k_own_runs = 2; // in addition to the answer; more if results differ
 constexpr std::size_t k_patience = 10;
 constexpr std::chrono::seconds k_more_patience{1};
 
@@ -75,12 +75,12 @@ struct RecordingSession::Impl {
     std::shared_ptr<TrialMemory> memory;
     ScratchPool scratch;
     std::optional<Answer> answer;
-    std::optional<Look> looking; // its addresses are kept until all is over: none may be given twice
+    std::optional<Look> looking; // keeps its addresses until the end: no address may be used twice
     std::optional<Trials> trials;
-    std::unique_ptr<Spread> spread;         // of runs that start with the outputs as they were
-    std::unique_ptr<Spread> disturbed;      // of runs that start with other outputs
-    std::vector<backends::Module*> modules; // of the capture
-    ModuleState variables;                  // theirs, after the answer
+    std::unique_ptr<Spread> spread;         // for runs that start with the outputs' original contents
+    std::unique_ptr<Spread> disturbed;      // for runs that start with other outputs
+    std::vector<backends::Module*> modules; // the capture's modules
+    ModuleState variables;                  // the modules' variables after the answer
 };
 
 // --- before the answer
@@ -102,8 +102,8 @@ Result<void> RecordingSession::Impl::prepare()
 
 // --- look
 
-/// Those that were declared are compared with what they held before the answer; then all are held to what they hold
-/// now.
+/// Compares declared constants with their contents before the answer. From now on all constants must keep their present
+/// contents.
 Result<void> RecordingSession::Impl::find_constants(Captures& captures)
 {
     if (auto unchanged = constants.check_unchanged(); !unchanged) return unchanged;
@@ -130,7 +130,7 @@ RestorationRequest RecordingSession::Impl::request(cachefmt::EntryHeader header,
     info.unproven = seen.classified.unproven;
     info.scalar_proofs = std::move(seen.scalar_proofs);
     info.unused_words = static_cast<std::uint32_t>(seen.unwritten_words);
-    if (!seen.groups.empty()) { // another set of guards, so another key
+    if (!seen.groups.empty()) { // other guards make another key
         guards::guard_distances(result.header.guards.tensors, frame.tensors);
         result.header.key.guards_digest = cachefmt::guards_digest(result.header.guards);
     }
@@ -185,14 +185,14 @@ std::string RecordingSession::Impl::unwritten_text() const
                       : fmt::format(", or {} words of its parameters that nobody wrote, zeros in the capture", words);
 }
 
-/// A trial must not change a module's variables: the caller's own functions run with them. They are put back.
+/// A trial must not change a module's variables, because the caller's own functions use them too. Restores them.
 Result<void> RecordingSession::Impl::check_variables() const
 {
     auto now = read_module_state(modules);
     if (!now) return std::unexpected(now.error());
     auto unchanged = check_unchanged(variables, *now);
     if (unchanged) {
-        // Not put back: others may have written there meanwhile, in a framework's segment that is kept whole.
+        // Does not restore constants: other code may have written to a framework's segment that is stored whole.
         if (auto kept = constants.check_unchanged(); !kept)
             return fail(ErrorCode::partly_launched, "a trial did what the call did not: {}", kept.error().message);
         return {};
@@ -210,8 +210,8 @@ void RecordingSession::Impl::make_trials()
                    k_patience * answer->took_at_most() + k_more_patience, [this] { return check_variables(); });
 }
 
-/// The runs so far found zeros in scratch, as a restored graph does; this one finds what the last of them left there,
-/// as any later replay does.
+/// The runs so far found zeros in scratch, as the first replay does. This run finds the last run's remains, as later
+/// replays do.
 Result<void> RecordingSession::Impl::check_scratch(const std::shared_ptr<backends::GraphExec>& exec)
 {
     if (scratch.regions().empty()) return {};
@@ -225,9 +225,8 @@ Result<void> RecordingSession::Impl::check_scratch(const std::shared_ptr<backend
     return accepted;
 }
 
-/// Own runs that start with the outputs as they were must leave what the call left: elements that nothing writes are
-/// the same. Own runs that start with other outputs are what a restored graph is held to as well, whatever the outputs
-/// held.
+/// Runs of the capture that start with the original outputs must give the call's results; elements that nothing writes
+/// keep their contents. Runs that start with other outputs give more results that a restored graph must match.
 Result<void> RecordingSession::Impl::learn(const backends::RawGraph& capture)
 {
     auto made = instantiate_for_trials(*subject.device, capture);
@@ -245,7 +244,7 @@ Result<void> RecordingSession::Impl::learn(const backends::RawGraph& capture)
     if (auto learned = learn_spread(*spread, k_own_runs, run); !learned) return learned;
     auto accepted = spread->accept_answer(answer->results());
     if (!accepted && accepted.error().code == ErrorCode::verification_failed && spread->is_bitwise()) {
-        // Seldom is a spread of its own seen in two runs.
+        // Two runs seldom show that results vary from run to run.
         for (std::size_t i = k_own_runs; i < k_most_own_runs; ++i)
             if (auto ran = run(); !ran) return std::unexpected(ran.error());
         if (auto measured = spread->measure(); !measured) return measured;
@@ -278,8 +277,8 @@ Result<void> RecordingSession::Impl::verify_at(replay::Executable& executable, s
     return trials->accept_at(placement, executable, frame.scalars, own, outputs);
 }
 
-/// Of each declared range another number; nullopt where there is none. An undeclared range promises nothing about what
-/// may be run. A live handle's neighbours are no handles: a kernel that is given one crashes, and the context with it.
+/// Another value for each scalar with a declared range; nullopt if no scalar can change. Without a declared range, other
+/// values may be invalid. A number next to a live handle is not a handle; a kernel that used it would crash.
 std::optional<std::vector<std::uint64_t>> RecordingSession::Impl::other_scalars() const
 {
     auto scalars = frame.scalars;
@@ -345,8 +344,8 @@ Result<Recording> RecordingSession::Impl::attempt(cachefmt::EntryHeader header, 
 
 // --- a hit that is verified
 
-/// The answer alone tells what is right where results are the same each time. Where they differ, runs of a capture tell
-/// how much they may.
+/// If results are the same each time, the answer alone shows the right ones. If they vary, runs of a capture show by
+/// how much they may vary.
 Result<void> RecordingSession::Impl::verify_hit(replay::Executable& executable)
 {
     make_trials();
@@ -396,11 +395,12 @@ Result<void> RecordingSession::end_answer(const RunContext& context)
 bool RecordingSession::waits_outside() const noexcept { return m_impl->answer->waits_outside(); }
 Result<bool> RecordingSession::is_answered() { return m_impl->answer->is_done(); }
 
-/// While the device works: what trials need once. Not before, and not on a thread beside the answer: loading code may
-/// wait for all work on the device, and work of the answer for this thread.
+/// Prepares what trials need once, while the device works. Not earlier and not on another thread: loading code may wait
+/// for all work on the device, and the answer's work may wait for this thread.
 Result<void> RecordingSession::wait_for_answer()
 {
-    if (auto done = m_impl->answer->is_done(); !done) return std::unexpected(done.error()); // what was, took no longer
+    if (auto done = m_impl->answer->is_done(); !done)
+        return std::unexpected(done.error()); // notes the time if it is done
     m_impl->subject.device->bulk().warm_up();
     return m_impl->answer->wait();
 }

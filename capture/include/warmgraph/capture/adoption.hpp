@@ -1,4 +1,4 @@
-// Adoption: a graph that somebody else captured becomes an entry of a function.
+// Adoption: a graph that other code captured becomes an entry of a function.
 #pragma once
 
 #include <functional>
@@ -12,44 +12,47 @@
 
 namespace warmgraph {
 
-/// A native graph (CUgraph) and where the function's regions were when it was captured. The graph stays the caller's.
+/// A native graph (CUgraph) and the addresses of the function's regions during its capture. The caller keeps the graph.
 struct AdoptedCapture {
     void* graph = nullptr;
-    std::vector<MemoryRef> regions;                         ///< as Interface::regions
-    std::vector<std::pair<std::string, MemoryRef>> scratch; ///< its memory pools, workspaces: arena when restored
+    std::vector<MemoryRef> regions;                         ///< in the order of Interface::regions
+    std::vector<std::pair<std::string, MemoryRef>> scratch; ///< memory pools, workspaces; an arena when restored
     DeclaredHandles handles;
-    std::vector<std::uint64_t> scalars{}; ///< as Interface::scalars
+    std::vector<std::uint64_t> scalars{}; ///< in the order of Interface::scalars
     std::vector<MemoryRef> free_blocks{}; ///< as CapturedGraph::free_blocks
 };
 
 struct AdoptOptions {
     Proof proof = Proof::required;
     UnusedWords unused = UnusedWords::tried;
-    std::vector<std::string> frozen_variables{};      ///< as in RecordOptions
-    std::uint64_t most_constant_bytes = 64ULL << 20U; ///< likewise
-    /// Allocations that the graph only reads and nobody declared are kept as constants, where an entry can carry them.
+    std::vector<std::string> frozen_variables{};      ///< as RecordOptions::frozen_variables
+    std::uint64_t most_constant_bytes = 64ULL << 20U; ///< of all constants together
+    /// Stores as constants the allocations that the graph only reads and that are not declared, if an entry can carry
+    /// them.
     bool keeps_undeclared = false;
-    /// The second capture, where another process wrote it; adopt()'s own is null then. Nothing is asked of its addresses.
+    /// The second capture, if another process wrote it; adopt()'s `second` is null then. The driver is not asked about
+    /// its addresses.
     const StoredCapture* stored = nullptr;
-    /// What the function gave when it ran as it is. `after_run` is called after each run of the original on its own memory,
-    /// where its results lie then, and `agreement` after the last of them: how they agree, or why not. Empty: nobody asks.
+    /// Compares the original with the function's own run. `after_run` is called after each run of the original, while
+    /// the results are in its own memory. `agreement` is called after the last run and returns how the results agree,
+    /// or an error. Both may be empty.
     std::function<Result<void>()> after_run{};
     std::function<Result<std::string>()> agreement{};
-    /// Called once there is a recording, while others can be held to the same. What it returns ends the adoption. Empty:
-    /// nobody asks.
+    /// Called with the finished recording, while other executables can still be verified in the same way. Its error
+    /// ends the adoption. May be empty.
     std::function<Result<void>(const cachefmt::Entry& recorded, const HoldToAnswer& hold)> compare{};
 };
 
-/// `frame` describes the first capture's call (its memory is first.regions and holds valid contents). `second`, where
-/// given, is another capture of the same work with the regions elsewhere; only addresses and scalars are taken from it.
-/// Verified by running the original graph and the restored one, both without semaphores, on equal contents; the
-/// caller's memory is put back as it was. The original runs in the caller's memory, so its runs have no time limit.
+/// `frame` describes the first capture's call (its memory is first.regions and holds valid contents). `second`, if
+/// given, is another capture of the same work with the regions at other addresses; only its addresses and scalars are
+/// used. Runs the original and the restored graph, both without semaphores, on equal contents and compares the results,
+/// then restores the caller's memory. The original runs in the caller's memory, so its runs have no time limit.
 [[nodiscard]] Result<Recording> adopt(const Subject& subject, const Frame& frame, cachefmt::EntryHeader header,
                                       const AdoptedCapture& first, const AdoptedCapture* second,
                                       const AdoptOptions& options, replay::ModuleCache& modules, Phases& phases);
 
-/// What another process's adoption takes for its second capture, under this key. Reads the graph back and runs nothing;
-/// the capture needs no contents. Errors: as adopt() has them of a graph that cannot be read.
+/// Returns the capture that another process's adoption uses as its second one, under this key. Reads the graph back and
+/// runs nothing; the capture needs no contents. Errors: as adopt() for a graph that cannot be read.
 [[nodiscard]] Result<StoredCapture> capture_for_others(const Subject& subject, const Frame& frame,
                                                        cachefmt::EntryKey key, const AdoptedCapture& capture);
 

@@ -1,4 +1,4 @@
-// What a restored graph is bound to.
+// The bindings of a restored graph.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace warmgraph {
 
-/// For `graph`: its own regions are left out, its events and semaphores are those declared by the same name.
+/// Leaves out the regions that `graph` owns. Takes events and semaphores from `handles` by name.
 [[nodiscard]] replay::Bindings bindings_of(const cachefmt::Graph& graph, const std::vector<MemoryRef>& regions,
                                            const std::vector<std::uint64_t>& scalars, const DeclaredHandles& handles);
 

@@ -1,10 +1,10 @@
-// For programs that capture graphs themselves.
+// Helps programs that capture graphs themselves.
 #pragma once
 
 namespace warmgraph::capture {
 
-/// Fills 128 KiB of this thread's stack below the caller with zeros, or none where there is no room to spare: what
-/// later calls find there and do not write, they hand on as zeros.
+/// Fills 128 KiB of this thread's stack below the caller with zeros; does nothing if too little stack is left. Later
+/// calls then pass on zeros where they read stack bytes that they did not write.
 void clear_stack_below() noexcept;
 
 } // namespace warmgraph::capture

@@ -1,4 +1,4 @@
-// What a function declares, and one call of it.
+// The declaration of a function, and one call of it.
 #pragma once
 
 #include <cstdint>
@@ -16,33 +16,34 @@
 
 namespace warmgraph {
 
-/// An input, output or state, in this order: the first regions of every graph of the function.
+/// An input, output or state. Every graph of the function begins with these regions, in this order.
 struct RegionDecl {
     std::string name;
     cachefmt::RegionKind kind = cachefmt::RegionKind::input;
     DType dtype = DType::u8;
     std::vector<std::int64_t> sizes;
-    MemoryRef memory;                    ///< states: where it is unless a call says otherwise
-    bool no_addresses = false;           ///< the caller's word: no word in it is an address, whatever it looks like
+    MemoryRef memory;                    ///< states: their memory unless a call passes other memory
+    bool no_addresses = false;           ///< the caller promises that no word in it is an address
     std::vector<std::int64_t> strides{}; ///< elements; empty: contiguous
 };
 
 using NamedMemory = std::pair<std::string, MemoryRef>;
 
-/// Memory whose contents an entry carries. Null: only loaded here, its contents are the entry's.
+/// Memory whose contents an entry stores. Null memory: the function only loads entries and takes the contents from
+/// them.
 struct NamedConstant {
     std::string name;
     MemoryRef memory;
-    bool no_addresses = false; ///< as RegionDecl's
+    bool no_addresses = false; ///< as RegionDecl::no_addresses
 };
 
-/// Objects of the driver's by name and handle.
+/// Driver objects by name and handle.
 using NamedHandles = std::vector<std::pair<std::string, std::uint64_t>>;
-/// The first of that name, or with that handle; end where there is none.
+/// Both return the first match, or end.
 [[nodiscard]] NamedHandles::const_iterator find_name(const NamedHandles& handles, std::string_view name);
 [[nodiscard]] NamedHandles::const_iterator find_handle(const NamedHandles& handles, std::uint64_t handle);
 
-/// What graphs share with work outside them.
+/// Objects that graphs share with work outside them.
 struct DeclaredHandles {
     NamedHandles events{};     ///< CUevent
     NamedHandles semaphores{}; ///< CUexternalSemaphore
@@ -53,25 +54,25 @@ struct Interface {
     std::vector<RegionDecl> regions;
     std::vector<std::string> region_names;
     std::vector<NumberDecl> scalars;
-    std::vector<ScalarRange> ranges; ///< of scalars
+    std::vector<ScalarRange> ranges; ///< in the order of `scalars`
     std::vector<NumberDecl> values;
-    std::vector<NamedConstant> constants{}; ///< no guards, and bound by no call
+    std::vector<NamedConstant> constants{}; ///< without guards; a call does not bind them
 
-    /// "1 input, 1 output, 1 state, 38 weights; scalar position i32 [0, 255]": a guard fact. The kinds in the order of
-    /// the tensors, whose names are guarded beside it.
+    /// "1 input, 1 output, 1 state, 38 weights; scalar position i32 [0, 255]": a guard fact. Lists the kinds in the
+    /// order of the tensors; another guard holds the tensors' names.
     [[nodiscard]] std::string text() const;
     [[nodiscard]] std::optional<std::size_t> region(std::string_view name) const noexcept;
 };
 
-/// A call's arguments by position. Reused from call to call, so that a steady call allocates nothing.
+/// A call's arguments by position. Later calls reuse it, so that a steady call allocates nothing.
 struct Frame {
-    std::vector<guards::TensorArg> tensors; ///< as Interface::regions
-    std::vector<MemoryRef> memory;          ///< the same
+    std::vector<guards::TensorArg> tensors; ///< in the order of Interface::regions
+    std::vector<MemoryRef> memory;          ///< in the same order
     std::vector<std::uint64_t> scalars, values;
-    std::uint64_t filled = 0; ///< ArgumentReader's own: which of its reads filled this; 0 for none
+    std::uint64_t filled = 0; ///< for ArgumentReader: the number of the read that filled this frame; 0 means none
 };
 
-/// Those that have memory here.
+/// Returns the constants that have memory in this process.
 [[nodiscard]] std::vector<NamedMemory> named(const std::vector<NamedConstant>& constants);
 /// The sizes of a tensor as a vector.
 [[nodiscard]] std::vector<std::int64_t> sizes_of(const guards::TensorArg& tensor);

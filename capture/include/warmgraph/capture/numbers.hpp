@@ -9,22 +9,23 @@
 
 namespace warmgraph {
 
-/// Values at which captures show where a scalar goes, in the order in which they tell most.
+/// The values at which captures show where a scalar goes. The most informative values come first.
 struct ProbePlan {
-    std::vector<std::uint64_t> values; ///< other than the current one, each once
-    std::size_t least = 0;             ///< so many are always probed, whatever the time
+    std::vector<std::uint64_t> values; ///< without the current value and without duplicates
+    std::size_t least = 0;             ///< this many are always probed, however long they take
     /// How many values the range has, the current one included. 0: floating point, or 2^64.
     std::uint64_t total = 0;
-    /// Whether all of them are every value of the range.
+    /// Whether `values` and the current value cover the whole range.
     [[nodiscard]] bool is_exhaustive() const noexcept { return total != 0 && values.size() + 1 >= total; }
 };
 
-/// Of a range of up to 4,096 whole numbers all. Else its ends with 130 neighbours each, 256 neighbours in the middle,
-/// powers of two and their neighbours, 0, 1 and -1, multiples of 16, 64, 128 and 256, then pseudo-random ones: a kernel
-/// that takes another way at each 16th number, at a page's end or at 0 shows it there.
+/// Probes a range of up to 4,096 integers completely. A larger range: its ends with 130 neighbours each, 256 values in
+/// the middle, powers of two with neighbours, 0, 1, -1, multiples of 16, 64, 128 and 256, then pseudo-random values.
+/// These find kernels that behave differently at each 16th number, at a page's end or at 0.
 [[nodiscard]] ProbePlan plan_probes(DType type, const ScalarRange& range, std::uint64_t current);
 
-/// "proven at all 2,048 values", "sampled at 412 of 1,000,001 values". `probed`: of the plan's values.
+/// "proven at all 2,048 values", "sampled at 412 of 1,000,001 values". `probed`: how many of the plan's values were
+/// probed.
 [[nodiscard]] std::string proof_text(const ProbePlan& plan, std::size_t probed);
 
 } // namespace warmgraph

@@ -1,13 +1,13 @@
-// Recording one call, around the answer that the caller gives by running the function as it is:
+// Records one call. The caller runs the function once as usual; this run is the answer, whose results are right:
 //
-//   prepare()       copies of what may be written; nothing of the caller's is changed
-//   begin_answer()  what the thread enqueues from now on is watched
-//                   ... the function runs, in its stream, on its memory: that is the call's result
-//   end_answer()    its results are copied, in its stream
-//   record()        look: captures, which run nothing, and their classification;
-//                   try: the capture and the restored graph run on copies, and must leave what the answer left
+//   prepare()       copies the memory that the function may write; changes nothing of the caller's
+//   begin_answer()  starts watching the work that this thread enqueues
+//                   ... the function runs in its stream, on its memory: this is the call's result
+//   end_answer()    copies the results, in the same stream
+//   record()        look: captures the function, which runs no work, and classifies the captures;
+//                   try: runs the capture and the restored graph on copies, and compares the results with the answer
 //
-// Nothing is published here. The callable is called for captures only, never to run.
+// Publishes nothing. After the answer the callable is called only to capture it.
 #pragma once
 
 #include <chrono>
@@ -26,30 +26,33 @@
 namespace warmgraph {
 
 struct Recording {
-    cachefmt::Entry entry;                        ///< as decoded from its own bytes
-    std::vector<std::pair<Digest, Bytes>> images; ///< and the contents of constants
-    std::unique_ptr<replay::Executable>
-        executable;    ///< the one that was verified; the same over registered modules where it uses such
-    double run_ms = 0; ///< the fastest run of what the call captured, everything being there; 0: not known
+    cachefmt::Entry entry;                        ///< decoded from its own bytes
+    std::vector<std::pair<Digest, Bytes>> images; ///< images, and contents of constants
+    /// The verified executable. If it uses registered modules: the same graph, restored over those modules.
+    std::unique_ptr<replay::Executable> executable;
+    double run_ms = 0; ///< the fastest run of the captured graph on a warm device; 0 means not known
 };
 
-/// Runs an executable on copies and holds it to what a recording was held to; it is gone afterwards. Errors as
-/// RecordingSession::verify's.
+/// Runs an executable on copies and compares its results as verify() does, with the same errors. Destroys the
+/// executable.
 using HoldToAnswer = std::function<Result<void>(std::unique_ptr<replay::Executable> executable)>;
 
 struct RecordOptions {
-    /// For probing all scalars together; a tenth of the compile where that is more.
+    /// The time for probing all scalars together; a tenth of the compile time if that is longer.
     std::chrono::milliseconds probing{200};
-    /// Module variables that the caller vouches for, by name; "*": all. Others may not differ from their image.
+    /// Module variables by name that the caller promises not to change; "*" means all. A variable that is not listed
+    /// must equal its initial value in the image.
     std::vector<std::string> frozen_variables{};
     std::uint64_t most_constant_bytes = 64ULL << 20U; ///< of all constants together
-    /// Allocations that the work only reads and nobody declared are kept as constants, where an entry can carry them.
+    /// Stores as constants the allocations that the work only reads and that are not declared, if an entry can carry
+    /// them.
     bool keeps_undeclared = false;
-    /// Of words of kernels' parameters that nobody ever wrote. Tried: they are zeros.
+    /// How to treat words of kernel parameters that were never written. `tried`: they become zeros.
     UnusedWords unused = UnusedWords::tried;
 };
 
-/// Used by one thread at a time; the answer may be waited for by another one. Outlived by what `subject` names.
+/// One thread at a time uses it; another thread may wait for the answer. The objects that `subject` refers to must
+/// outlive it.
 class RecordingSession {
 public:
     RecordingSession(Subject subject, Frame frame, replay::ModuleCache& modules, RecordOptions options);
@@ -59,32 +62,32 @@ public:
 
     /// The caller's memory must be idle. Errors: not_recordable, out_of_memory, driver_failed.
     [[nodiscard]] Result<void> prepare();
-    /// `stream`: of the call, which the answer is enqueued in.
+    /// `stream`: the call's stream, in which the answer is enqueued.
     [[nodiscard]] Result<void> begin_answer(const std::shared_ptr<backends::Stream>& stream);
-    /// Instead of an answer that is looked at: frees everything now, before work is enqueued that freeing would wait
-    /// for.
+    /// Gives up the recording before its answer. Frees all memory now: later, freeing would wait for enqueued work.
     void give_up() noexcept;
-    /// After the callable returned. `context`: of its run. An error (the results could not be copied) ends the
-    /// recording.
+    /// Call this when the callable returned. `context`: the context of that run. An error (the results could not be
+    /// copied) ends the recording.
     [[nodiscard]] Result<void> end_answer(const RunContext& context);
-    /// Whether the answer may wait for something that this very thread does later: it must not be waited for.
+    /// Whether the answer may wait for something that this thread does later. Such an answer must not be waited for.
     [[nodiscard]] bool waits_outside() const noexcept;
-    /// Is all of the answer's work done?
+    /// Whether all work of the answer is done.
     [[nodiscard]] Result<bool> is_answered();
-    /// Blocks until it is.
+    /// Blocks until all work of the answer is done.
     [[nodiscard]] Result<void> wait_for_answer();
 
-    /// `header` carries key and guards; where the function asks how overlapping tensors lie, the guards come back with
-    /// their distances, and the key with it. Errors: not_recordable and verification_failed (the function goes on as it
-    /// is), driver_failed, out_of_memory. partly_launched: a trial damaged a read-only state of the caller's.
+    /// `header` carries key and guards. If the function depends on how tensors overlap, the guards get the tensors'
+    /// distances and the key changes with them. Errors: not_recordable, verification_failed (the function keeps running
+    /// without a graph), driver_failed, out_of_memory. partly_launched: a trial damaged a read-only state of the
+    /// caller.
     [[nodiscard]] Result<Recording> record(cachefmt::EntryHeader header, Phases& phases);
 
-    /// Holds an executable of a stored entry to the answer, on copies. verification_failed: they differ. Any other
-    /// code: it could not be found out. The executable is left bound to copies: its next launch rebinds.
+    /// Compares an executable of a stored entry with the answer, on copies. verification_failed: they differ. Any other
+    /// code: the comparison failed. The executable stays bound to the copies; its next launch rebinds it.
     [[nodiscard]] Result<void> verify(replay::Executable& executable, Phases& phases);
-    /// The answer enqueued work past the recorder's stream.
+    /// Whether the answer enqueued work outside the recorder's stream.
     [[nodiscard]] bool strayed() const noexcept;
-    /// A trial never ended: what it ran must be leaked.
+    /// Whether a trial never ended. The memory and the graph that it uses must then be leaked.
     [[nodiscard]] bool is_abandoned() const noexcept;
 
     struct Impl;

@@ -1,4 +1,4 @@
-// One run of a wrapped callable, for whatever purpose: eager, or captured.
+// One run of a wrapped callable: executed or captured.
 #pragma once
 
 #include <cstdint>
@@ -14,29 +14,29 @@
 
 namespace warmgraph {
 
-/// What differs from run to run.
+/// The inputs that differ from run to run.
 struct RunInputs {
-    const std::vector<guards::TensorArg>& tensors; ///< shapes and types of this call
-    std::vector<MemoryRef> regions;                ///< as Interface::regions
+    const std::vector<guards::TensorArg>& tensors; ///< shapes and types in this call
+    std::vector<MemoryRef> regions;                ///< in the order of Interface::regions
     std::vector<std::uint64_t> scalars, values;
 };
 
-/// Runs the callable once on `stream`. Throws nothing: what the callable throws comes back as an Error.
+/// Runs the callable once on `stream`. Throws nothing: an exception of the callable comes back as an Error.
 using RunOnce = std::function<Result<void>(const RunInputs& inputs, ScratchPool& scratch,
                                            const std::shared_ptr<backends::Stream>& stream, RunContext& context)>;
 
-/// What stays the same over all runs of a function.
+/// The function that is recorded: the parts that stay the same over all its runs.
 struct Subject {
     std::string name;
     const Interface& interface;
     std::shared_ptr<backends::Device> device;
     RunOnce run;
-    DeclaredHandles handles{};         ///< of outside, that its graphs may use
-    std::uint64_t function = 0;        ///< as in replay::ModuleUser
-    std::vector<NamedMemory> others{}; ///< that are none of its regions, for messages: "forward's 'h'"
+    DeclaredHandles handles{};         ///< outside events and semaphores that its graphs may use
+    std::uint64_t function = 0;        ///< as replay::ModuleUser::function
+    std::vector<NamedMemory> others{}; ///< memory that is not a region, for messages: "forward's 'h'"
 };
 
-/// Captured: nothing is run. A capture that was begun is ended whatever the callable does.
+/// Captures the callable without running its work. Always ends a capture that it began.
 [[nodiscard]] Result<backends::RawGraph> captured_run(const Subject& subject, const RunInputs& inputs,
                                                       ScratchPool& scratch,
                                                       const std::shared_ptr<backends::Stream>& stream,

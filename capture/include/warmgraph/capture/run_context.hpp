@@ -1,5 +1,5 @@
-// What the callable that runs on this thread is being run for. Device, Buffer and Stream ask it, so that a call that
-// a graph cannot hold is refused by name instead of being lost.
+// The state of one run of a callable on this thread. Device, Buffer and Stream ask for it, so that they can refuse a
+// call that a graph cannot hold.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@ namespace warmgraph {
 struct LaunchedProgram {
     std::shared_ptr<backends::Module> module; ///< kept alive until the graph is stored
     std::string name;
-    Digest source; ///< of its source and options
+    Digest source; ///< digest of the program's source and options
 };
 
 struct RunContext {
@@ -28,14 +28,14 @@ struct RunContext {
     bool capturing = false;
     Phases* phases = nullptr;
     std::map<backends::Module*, LaunchedProgram> modules;
-    /// Streams of this run: the recorder's and those forked from it. Changed by whoever forks.
+    /// The streams of this run: the recorder's stream and the streams forked from it. Each fork adds its stream.
     std::vector<const backends::Stream*> streams;
-    std::vector<const backends::Event*> events; ///< recorded in those
-    std::optional<std::string> stray; ///< the first work that went to another stream: "kernel 'add' in another stream"
+    std::vector<const backends::Event*> events; ///< events recorded in these streams
+    std::optional<std::string> stray; ///< the first work enqueued in another stream: "kernel 'add' in another stream"
     std::optional<Error> refusal;     ///< the first forbidden call, kept even when the callable swallows the exception
 };
 
-/// nullptr outside a wrapped callable.
+/// Returns nullptr outside a wrapped callable.
 [[nodiscard]] RunContext* current_run() noexcept;
 
 class RunScope {
@@ -49,7 +49,7 @@ private:
     RunContext* m_outer;
 };
 
-/// not_recordable when a function is being captured on this thread; `call` is named in the message.
+/// Fails with not_recordable while this thread captures a function. The message names `call`.
 [[nodiscard]] Result<void> refuse_while_capturing(std::string_view call, std::string_view cure);
 
 } // namespace warmgraph

@@ -1,4 +1,4 @@
-// Scratch memory by name: what Recorder::alloc hands out.
+// Scratch memory by name, for Recorder::alloc.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,19 @@ public:
     ScratchPool& operator=(const ScratchPool&) = delete;
     ~ScratchPool();
 
-    /// Within one run a name has one size; the next run may ask for another (a function with variants by shape).
+    /// Within one run each name has one size. The next run may ask for another size (a function with variants by
+    /// shape).
     void begin_run() noexcept;
-    /// The region of that name, made or made anew as needed. invalid_argument when this run asked for another size.
+    /// Returns the region of that name and allocates it, or allocates it again, when needed. invalid_argument: this run
+    /// already asked for another size.
     [[nodiscard]] Result<MemoryRef> get(std::string_view name, std::uint64_t bytes);
-    /// In order of first use.
+    /// The regions in order of first use.
     [[nodiscard]] std::vector<std::pair<std::string, MemoryRef>> regions() const;
-    /// Shadows of the same names and sizes as another pool's, shuffled as regions `first` and following.
+    /// Makes shadows with the names and sizes of `other`. `first`: the number of the first region in `shuffle`.
     [[nodiscard]] Result<void> mirror(const ScratchPool& other, const Shuffle& shuffle, std::size_t first);
-    /// Zeros, which is what a restored graph finds in its own.
+    /// Fills the memory with zeros, as a restored graph finds it.
     [[nodiscard]] Result<void> clear();
-    /// Leaks its memory: work that never ends still uses it.
+    /// Leaks the memory, because work that never ends still uses it.
     void abandon() noexcept { m_is_abandoned = true; }
 
 private:
@@ -40,7 +42,7 @@ private:
         std::string name;
         MemoryRef memory;
         bool in_use = false; ///< asked for in this run
-        MemoryRef owned;     ///< what `memory` is part of
+        MemoryRef owned;     ///< the allocation that contains `memory`
     };
     [[nodiscard]] Result<Region> make(std::string_view name, std::uint64_t bytes, std::uint64_t shift);
     std::vector<Region> m_regions; ///< in order of first use

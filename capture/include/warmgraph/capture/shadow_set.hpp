@@ -1,4 +1,4 @@
-// Addresses for one capture, a range for each tensor of the call.
+// Addresses for one capture: a range for each tensor of the call.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,25 @@
 
 namespace warmgraph {
 
-/// How a second set of addresses differs from the first one beyond being elsewhere. Allocators place ranges one after
-/// another, so that two sets made alike may lie at one distance from each other, which could not tell the tensors
-/// apart. Here the order is the opposite, and region i lies (i + 1) * `shift` bytes into its range: as drivers give
-/// ranges in steps of 2 MiB, a shift of 4 KiB alone gives up to 512 regions distances of their own.
+/// How the ranges of a second capture are laid out. Allocators place ranges one after another, so all regions could
+/// move by the same distance from the first capture to the second, and a word's movement would not show which region it
+/// belongs to. A shuffle reverses the order and begins region i (i + 1) * `shift` bytes into its range. Drivers give
+/// ranges in steps of 2 MiB, so a shift of 4 KiB gives up to 512 regions different distances.
 struct Shuffle {
-    std::uint64_t shift = 0; ///< bytes, a multiple of 4 KiB; 0: in order, each at the start of its range
+    std::uint64_t shift = 0; ///< bytes, a multiple of 4 KiB; 0 means in order, each at the start of its range
     [[nodiscard]] std::uint64_t of(std::size_t region) const noexcept { return shift * (region + 1); }
 };
 
-/// What gets a range of its own. Tensors that overlap in the call may be captured in several arrangements, which shows
-/// whether the function asks how they lie: capture reads no device memory, so they may as well lie apart.
+/// Which tensors share a range. Captures of overlapping tensors in several arrangements show whether the function
+/// depends on the overlap. Captures read no device memory, so overlapping tensors may also be placed apart.
 enum class Apart : std::uint8_t {
-    tensors,      ///< each tensor
-    groups,       ///< each group of tensors that overlap, at their distances in the call
-    groups_equal, ///< each group, all of its tensors at one start
-    groups_steps, ///< each group, its tensors a little one behind the other
+    tensors,      ///< each tensor has its own range
+    groups,       ///< overlapping tensors share a range, at their distances in the call
+    groups_equal, ///< overlapping tensors share a range and all begin at its start
+    groups_steps, ///< overlapping tensors share a range, each one a small step behind the one before
 };
 
-/// Owns its ranges; outlives the captures that hold them.
+/// Owns its ranges and must outlive the captures that hold their addresses.
 class ShadowSet {
 public:
     explicit ShadowSet(backends::Device& device) : m_device(device) {}
@@ -37,12 +37,12 @@ public:
     ShadowSet& operator=(const ShadowSet&) = delete;
     ~ShadowSet();
 
-    /// Far from the frame's memory, as far as the device can.
+    /// Reserves the ranges as far from the frame's memory as the device allows.
     [[nodiscard]] Result<void> reserve(const Frame& frame, const Shuffle& shuffle, Apart apart = Apart::tensors);
-    /// Page-locked host regions are read by captures: each gets other numbers than `from` holds, of integers
-    /// neighbours.
+    /// Captures read page-locked host regions, so each such region gets values that differ from those in `from`;
+    /// integers differ by one.
     [[nodiscard]] Result<void> give_other_contents(const std::vector<MemoryRef>& from, const Frame& frame);
-    /// not_recordable names a host region whose contents a capture changed since.
+    /// Fails with not_recordable and names the host region if a capture changed its contents.
     [[nodiscard]] Result<void> check_host_regions(const Interface& interface) const;
     [[nodiscard]] const std::vector<MemoryRef>& regions() const noexcept { return m_regions; }
 
@@ -51,8 +51,8 @@ private:
 
     backends::Device& m_device;
     std::vector<MemoryRef> m_owned;
-    std::vector<MemoryRef> m_regions;                                   ///< as Interface::regions
-    std::vector<std::pair<std::size_t, backends::Fingerprint>> m_given; ///< contents of host regions
+    std::vector<MemoryRef> m_regions;                                   ///< in the order of Interface::regions
+    std::vector<std::pair<std::size_t, backends::Fingerprint>> m_given; ///< host regions, the contents given to them
 };
 
 } // namespace warmgraph
