@@ -18,7 +18,7 @@ using cachefmt::RegionKind;
 namespace {
 
 constexpr std::size_t k_address_bytes = sizeof(std::uint64_t);
-constexpr std::size_t k_most_lookalikes = 64; // that look like addresses: chance hits are few
+constexpr std::size_t k_most_lookalikes = 64; // words that look like addresses: few do by chance
 
 std::uint64_t bytes_of(std::span<const NamedMemory> all) noexcept
 {
@@ -27,7 +27,7 @@ std::uint64_t bytes_of(std::span<const NamedMemory> all) noexcept
     return sum;
 }
 
-/// All memory that the captures name or allocate.
+/// Returns all memory that the captures name or allocate.
 std::vector<MemoryRef> memory_of(const Captures& captures)
 {
     std::vector<MemoryRef> result;
@@ -50,9 +50,9 @@ std::vector<backends::Module*> modules_of(const backends::RawGraph& graph)
     return result;
 }
 
-/// Whether addresses in it have a small number as their lower half. Words in a struct that nobody initialised may be such a
-/// number with half of an old pointer above it (ATen's reductions have them). As addresses of a constant they would follow it,
-/// and a kernel that took the new lower half for a size would end the process's context.
+/// Whether addresses in the memory have a small number as their lower half. An uninitialised word of a struct may be a
+/// small number below half of an old pointer (ATen's reductions have them). It would become an address in the constant,
+/// and a kernel that uses the new lower half as a size would destroy the process's context.
 bool has_small_lower_halves(const MemoryRef& memory) noexcept
 {
     constexpr std::uint64_t k_boundary = 1ULL << 32U, k_small = 1ULL << 24U;
@@ -68,15 +68,15 @@ Constants::Constants(std::shared_ptr<backends::Device> device, std::vector<Named
 {
 }
 
-/// A library keeps flags in page-locked memory of its own (cuDNN's batch norm); what somebody declares there he may
-/// write.
+/// A library's flags in its own page-locked memory (cuDNN's batch norm) may be constants. Declared memory there may
+/// not, because the host may write it.
 bool Constants::is_open_to_host(const MemoryRef& memory, Declared declared) const
 {
     return m_device->recording().is_managed(memory.address) ||
            (declared == Declared::yes && m_device->space_of(memory.address) == cachefmt::MemorySpace::host);
 }
 
-/// Empty where there is none.
+/// Returns an empty text if there is no address.
 Result<std::string> Constants::address_in(const MemoryRef& memory, std::span<const MemoryRef> in_use) const
 {
     if (!m_device->limits().flat_addresses) return std::string{};

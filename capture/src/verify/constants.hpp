@@ -1,4 +1,4 @@
-// Memory whose contents an entry carries: constants that a function declares, and what a library keeps for itself.
+// Memory whose contents an entry stores: constants that a function declares, and libraries' own tables.
 #pragma once
 
 #include <memory>
@@ -17,35 +17,35 @@ struct Captures;
 
 class Constants {
 public:
-    /// `most`: bytes of all together.
+    /// `most`: bytes of all constants together.
     Constants(std::shared_ptr<backends::Device> device, std::vector<NamedMemory> declared, std::uint64_t most);
 
-    /// Those of `allocations` that an entry can carry become constants "constant 0", ...: none overlaps memory of the
-    /// call (`in_use`), holds an address, or is more than there is room for. Why others are none: why_not().
+    /// Adds `allocations` as constants "constant 0", ... if an entry can carry them: they overlap no memory of the call
+    /// (`in_use`), hold no address, and fit the limit. why_not() gives the reasons for the others.
     [[nodiscard]] Result<void> keep(std::span<const MemoryRef> allocations, std::span<const MemoryRef> in_use);
-    /// The end of a sentence; empty where nothing was left out.
+    /// The end of a sentence; empty if keep() left nothing out.
     [[nodiscard]] const std::string& why_not() const noexcept { return m_why_not; }
     [[nodiscard]] const std::vector<NamedMemory>& all() const noexcept { return m_all; }
 
-    /// Before the function, or its graph, runs. not_recordable: more than may be kept, an address in one (`in_use`:
-    /// memory of the call; unless the interface says that there is none).
+    /// Call this before the function, or its graph, runs. not_recordable: the constants exceed the limit, or one holds
+    /// an address (`in_use`: memory of the call) and the interface does not rule that out.
     [[nodiscard]] Result<void> look_before(const Interface& interface, std::span<const MemoryRef> in_use);
-    /// After it ran: not_recordable names one that it changed.
+    /// Call this after it ran. not_recordable names a constant that it changed.
     [[nodiscard]] Result<void> check_unchanged() const;
-    /// keep() with all that two captures and their modules' variables have addresses of. Sets Captures::constants.
+    /// Calls keep() with all memory that two captures and their modules' variables point to. Sets Captures::constants.
     [[nodiscard]] Result<void> find(const Interface& interface, Captures& captures,
                                     std::span<const MemoryRef> also_in_use);
-    /// Live allocations that words of module variables point into, none of them in a constant or in `in_use`.
+    /// Returns the live allocations that words of module variables point into, without constants and `in_use`.
     [[nodiscard]] std::vector<MemoryRef> allocations_in(const ModuleState& state,
                                                         std::span<const MemoryRef> in_use) const;
-    /// `state` as it is stored: words that are addresses in constants become slots, which every process fills with its
-    /// own. Those of allocations that keep() added, that is. `first_region`: the first constant's index in the graph.
+    /// Prepares `state` for storing: addresses in constants that keep() added become slots, which every process fills
+    /// with its own addresses. `first_region`: the first constant's index in the graph.
     [[nodiscard]] ModuleState relocated(ModuleState state, std::size_t first_region) const;
-    /// Sets the digests of the graph's constants; gives their contents, each once.
+    /// Sets the digests of the graph's constants; returns their contents without duplicates.
     [[nodiscard]] Result<std::vector<std::pair<Digest, Bytes>>> read_into(cachefmt::Graph& graph) const;
-    /// What an entry may carry besides, with its digest; nullopt where that would be more than is kept.
+    /// Returns contents that an entry stores in addition, with their digest; nullopt if they exceed the limit.
     [[nodiscard]] Result<std::optional<std::pair<Digest, Bytes>>> contents_of(const MemoryRef& memory);
-    /// After trials of a restored graph: verification_failed names one that it wrote.
+    /// Call this after trials of a restored graph. verification_failed names a constant that it wrote.
     [[nodiscard]] Result<void> check_restored(const replay::Executable& executable) const;
 
 private:
@@ -54,10 +54,10 @@ private:
     [[nodiscard]] Result<std::string> address_in(const MemoryRef& memory, std::span<const MemoryRef> in_use) const;
 
     std::shared_ptr<backends::Device> m_device;
-    std::vector<NamedMemory> m_all; ///< declared ones first
+    std::vector<NamedMemory> m_all; ///< begins with the declared ones
     std::size_t m_declared = 0;
     std::uint64_t m_most = 0;
-    std::uint64_t m_other_bytes = 0; ///< of contents_of
+    std::uint64_t m_other_bytes = 0; ///< bytes that contents_of() returned
     std::string m_why_not;
     std::vector<backends::Fingerprint> m_before;
 };

@@ -11,8 +11,8 @@ namespace warmgraph {
 namespace {
 
 constexpr unsigned k_half_bits = 32;
-constexpr std::uint64_t k_halves = 1ULL << k_half_bits; // bytes: every lower half is there once
-constexpr std::uint64_t k_looked_at = 4096;             // bytes behind an address that may not all be zeros
+constexpr std::uint64_t k_halves = 1ULL << k_half_bits; // bytes: each lower half occurs once
+constexpr std::uint64_t k_looked_at = 4096;             // bytes behind an address that must not all be zeros
 
 } // namespace
 
@@ -37,7 +37,7 @@ Result<void> Decoys::add(const SuspectHalf& suspect, std::uint32_t upper)
     const auto [known, is_new] = m_ranges.try_emplace(upper);
     Range& range = known->second;
     const auto allocation = m_device.recording().allocation_at(suspect.address);
-    if (!allocation) return {}; // gone since: nothing can follow it
+    if (!allocation) return {}; // released meanwhile: nothing can use it
     const std::uint64_t from = allocation->address.flat(), to = from + allocation->size;
     range.from = range.to == 0 ? from : std::min(range.from, from);
     range.to = std::max(range.to, to);
@@ -56,7 +56,7 @@ Result<void> Decoys::reserve(Range& range) const
     if (!owned) return within("reserve addresses to try with", owned.error());
     range.owned = *owned;
     const std::uint64_t start = owned->address.flat();
-    const std::uint64_t ahead = (range.from - start) % k_halves; // to the next address with the same lower half
+    const std::uint64_t ahead = (range.from - start) % k_halves; // bytes to the next address with the same lower half
     range.decoy = {owned->address + ahead, size};
     range.shift = (start + ahead - range.from) >> k_half_bits;
     return m_device.bulk().fill(range.decoy, std::byte{0});

@@ -72,7 +72,7 @@ bool is_registered(backends::Device& device, const backends::Module& module)
 
 namespace {
 
-/// A library's own: nothing but addresses of its tables, which became slots.
+/// Whether it is a library's own variable with only addresses of its tables, which became slots.
 bool holds_constants_alone(const cachefmt::ModuleVariable& variable)
 {
     return !variable.slots.empty() &&

@@ -15,16 +15,16 @@ namespace {
 enum class ImageForm : std::uint8_t { cut, whole };
 
 struct ImageSet {
-    std::vector<cachefmt::ImageRef> refs;         ///< each once
+    std::vector<cachefmt::ImageRef> refs;         ///< without duplicates
     std::vector<std::uint32_t> index_of_module;   ///< into refs
-    std::vector<std::pair<Digest, Bytes>> images; ///< each once
+    std::vector<std::pair<Digest, Bytes>> images; ///< without duplicates
     [[nodiscard]] std::size_t bytes() const
     {
         std::size_t sum = 0;
         for (const auto& [digest, image] : images) sum += image.size();
         return sum;
     }
-    /// Do both hold the same code?
+    /// Whether both hold the same code.
     [[nodiscard]] bool same_code(const ImageSet& other) const
     {
         return std::ranges::equal(
@@ -43,7 +43,7 @@ Result<ImageSet> gather_images(const RestorationRequest& request, ImageForm form
         const Digest digest = sha256(*image);
         cachefmt::ImageRef ref{digest, image->size(), request.modules[i]->origin(), request.labels[i],
                                request.state[i]};
-        const bool is_itself = request.modules[i]->keeps_state(); // as in the original, each counts for itself
+        const bool is_itself = request.modules[i]->keeps_state(); // modules with state are never merged
         const auto known = std::ranges::find_if(set.refs, [&](const cachefmt::ImageRef& other) {
             return !is_itself && other.digest == ref.digest && other.origin == ref.origin &&
                    other.variables == ref.variables;
@@ -86,7 +86,7 @@ Result<Recording> attempt(const RestorationRequest& request, const ImageSet& ima
     };
     const auto& graph = recording.entry.graph;
     const auto restore = [&](replay::RegisteredModules own) {
-        Phases unmeasured; // all of it is verification
+        Phases unmeasured; // verification counts all of this time
         return replay::Executable::restore(request.device, graph, modules, image_of,
                                            bindings_of(graph, request.regions, request.scalars, request.handles),
                                            unmeasured, own, request.function);
@@ -95,17 +95,17 @@ Result<Recording> attempt(const RestorationRequest& request, const ImageSet& ima
     if (!executable) return std::unexpected(executable.error());
     recording.executable = std::move(*executable);
     if (auto verified = verify.run(*recording.executable); !verified) {
-        // NOLINTNEXTLINE(bugprone-unused-return-value): what it runs never ends
+        // NOLINTNEXTLINE(bugprone-unused-return-value): its work never ends
         if (verify.is_abandoned()) static_cast<void>(recording.executable.release());
         return std::unexpected(verified.error());
     }
-    recording.executable->instantiate_at_next_launch(); // which is the caller's, elsewhere than the trials
-    // What is stored is right. Later calls here run the modules that the function itself uses: with copies, what the
-    // host writes into their variables would be lost.
+    recording.executable->instantiate_at_next_launch(); // the next launch uses the caller's memory, not the trials'
+    // The stored form is right. In this process later calls use the function's own modules, because the host's writes
+    // to variables would not reach copies.
     const auto binds = replay::binds_registered_modules(*request.device, graph);
     if (!binds) return std::unexpected(binds.error());
     if (!*binds) return recording;
-    recording.executable = nullptr; // it has an arena of its own
+    recording.executable = nullptr; // frees its arena first
     auto bound = restore(replay::RegisteredModules::bind);
     if (!bound) return within("bind it to registered modules", bound.error());
     recording.executable = std::move(*bound);
@@ -136,10 +136,10 @@ Result<Recording> restore_cut_or_whole(const RestorationRequest& request, replay
                     cut->bytes());
         return recording;
     }
-    // Nothing may be run on top of damaged memory, or beside a trial that never ends.
+    // Nothing may run on damaged memory, or beside a trial that never ends.
     if (recording.error().code == ErrorCode::partly_launched || verify.is_abandoned()) return recording;
     const auto whole = gather_images(request, ImageForm::whole);
-    if (!whole || (cut && whole->same_code(*cut))) return recording; // the failure was not the cutting's
+    if (!whole || (cut && whole->same_code(*cut))) return recording; // cutting was not the cause
     log().debug("'{}': images cut down to the kernels in use are not good ({}): trying the whole ones, {} bytes", name,
                 recording.error().message, whole->bytes());
     return attempt(request, *whole, modules, verify);
@@ -151,9 +151,9 @@ void set_words(RestorationRequest& request, std::span<const UnusedWord> words, U
         set_unused(std::get<cachefmt::KernelNode>(request.graph.nodes[word.node]).params[word.param].value, word, what);
 }
 
-/// Which word the results depend on, by halves: in each try those of one half are zero and all others as captured. No
-/// other value is ever run. `failure`: with all of them zero; it stays where the zeros are not to blame, or nothing
-/// more may be run.
+/// Finds the word that the results depend on, by halving: each try has zeros in one half and captured values elsewhere;
+/// other values are never used. `failure`: the error with all words zero. Returns it if the zeros are not the cause, or
+/// no more trials may run.
 Error blame(const RestorationRequest& request, replay::ModuleCache& modules, const Verify& verify, Error failure)
 {
     const auto try_zeros = [&](std::span<const UnusedWord> zero) -> Result<bool> {
@@ -178,7 +178,7 @@ Error blame(const RestorationRequest& request, replay::ModuleCache& modules, con
     }
     const auto is_alone_right = try_zeros(suspects);
     if (!is_alone_right) return is_alone_right.error();
-    if (*is_alone_right) return failure; // it takes several of them
+    if (*is_alone_right) return failure; // only several words together cause it
     const UnusedWord& word = suspects.front();
     return {
         ErrorCode::not_recordable,

@@ -1,5 +1,5 @@
-// The second half of every recording: device code gathered, entry encoded, decoded from its own bytes, restored,
-// verified.
+// The second half of every recording: gathers device code, encodes the entry, decodes it from its own bytes, restores
+// and verifies it.
 #pragma once
 
 #include <functional>
@@ -18,32 +18,32 @@ struct RestorationRequest {
     std::shared_ptr<backends::Device> device;
     cachefmt::EntryHeader header;           ///< without counts
     cachefmt::Graph graph;                  ///< without images
-    std::vector<backends::Module*> modules; ///< as nodes' image indices
-    std::vector<std::string> labels;        ///< of modules, for people
-    ModuleState state;                      ///< of modules
-    std::vector<MemoryRef> regions;         ///< to restore with: declared ones
+    std::vector<backends::Module*> modules; ///< by nodes' image indices
+    std::vector<std::string> labels;        ///< the modules' names, for messages
+    ModuleState state;                      ///< the modules' variables
+    std::vector<MemoryRef> regions;         ///< declared regions, to restore with
     std::vector<std::uint64_t> scalars;
     DeclaredHandles handles;
-    std::uint64_t function = 0;       ///< as in replay::ModuleUser
-    std::vector<UnusedWord> unused{}; ///< of the graph: what differed between captures and is zero in it
-    std::vector<std::pair<Digest, Bytes>> constants{}; ///< contents of the graph's constants, each once
+    std::uint64_t function = 0;       ///< as replay::ModuleUser::function
+    std::vector<UnusedWord> unused{}; ///< words of the graph that differed between captures and are zero in it
+    std::vector<std::pair<Digest, Bytes>> constants{}; ///< contents of the graph's constants, without duplicates
 };
 
-/// Gives the declared regions of a classified graph what the call knows of them: alignment and kind of memory.
+/// Adds the call's facts to the declared regions of a classified graph: alignment and memory space.
 void describe_declared(cachefmt::Graph& graph, const backends::Device& device, const Frame& frame,
                        const cachefmt::Guards& guards);
 
-/// Tells whether the restored executable does what it must.
+/// Checks that the restored executable gives the right results.
 struct Verify {
     std::function<Result<void>(replay::Executable&)> run;
-    /// A trial never ended: the executable is leaked, and nothing more is tried.
+    /// Whether a trial never ended: the executable is then leaked, and nothing more is tried.
     std::function<bool()> is_abandoned;
 };
 
-/// Images are cut down to the kernels in use first. Where the cut ones do not restore or do not verify, the whole ones
-/// are tried before it is given up. Where it does not do what it must because a word is zero that had a value in the
-/// captures, the word is found and named (not_recordable). The result's header has no verification text yet.
-/// partly_launched: the caller's own memory was damaged (TrialMemory, in place).
+/// Tries images with only the kernels in use first, and the whole images if those fail to restore or verify. If
+/// verification fails because a word is zero that had a value in the captures, finds and names it (not_recordable). The
+/// result's header has no verification text yet. partly_launched: the caller's own memory was damaged (TrialMemory, in
+/// place).
 [[nodiscard]] Result<Recording> restore_verified(const RestorationRequest& request, replay::ModuleCache& modules,
                                                  const Verify& verify);
 

@@ -12,20 +12,20 @@ namespace warmgraph {
 
 namespace {
 
-constexpr std::uint64_t k_unit = 256;     // bytes: memory pools give no smaller pieces
-constexpr std::size_t k_most_ranges = 64; // that one graph reads before it writes them
-constexpr std::size_t k_at_once = 4096;   // words of one search
+constexpr std::uint64_t k_unit = 256;     // bytes: the smallest blocks of memory pools
+constexpr std::size_t k_most_ranges = 64; // ranges that one graph may read before writing
+constexpr std::size_t k_at_once = 4096;   // words that one search returns
 constexpr std::size_t k_attempts = 3;
-constexpr std::uint64_t k_filled_at_once = 64ULL << 10; // bytes from the host
-constexpr std::size_t k_most_copies = 256;              // of words that stay, by themselves
+constexpr std::uint64_t k_filled_at_once = 64ULL << 10; // bytes written from the host
+constexpr std::size_t k_most_copies = 256;              // copies of single runs of address words
 constexpr std::uint64_t k_piece = 16ULL << 20;          // bytes of host memory
-constexpr std::uint64_t k_whole = 1;                    // of 8 bytes, of 4 each second one
-// Of f32 and bf16 0.0078, of f16 1.
+constexpr std::uint64_t k_whole = 1;                    // as a word of 8 bytes; every second word of 4 bytes is 1
+// 0.0078 as f32 and bf16, 1 as f16.
 constexpr std::uint64_t k_real = 0x3C00'3C00'3C00'3C00;
 
 } // namespace
 
-/// What overlaps or touches becomes one.
+/// Joins words that overlap or touch.
 std::vector<ScratchContents::Run> ScratchContents::runs_of(std::span<const backends::AddressWord> words)
 {
     std::vector<Run> runs;
@@ -41,7 +41,7 @@ std::vector<ScratchContents::Run> ScratchContents::runs_of(std::span<const backe
 
 ScratchContents::~ScratchContents()
 {
-    static_cast<void>(put_back()); // NOLINT(bugprone-unused-return-value): nobody is left to tell
+    static_cast<void>(put_back()); // NOLINT(bugprone-unused-return-value): a destructor cannot report it
     for (const Saved& saved : m_saved) m_device.release(saved.copy);
 }
 
@@ -56,7 +56,7 @@ Result<void> ScratchContents::save(const std::vector<NamedMemory>& scratch, std:
         if (!copy) return within(fmt::format("keep what scratch '{}' holds", name), copy.error());
         m_saved.push_back({name, memory, *copy, {}, {}});
         if (auto read = m_device.bulk().copy(copy->address, memory.address, memory.size); !read) {
-            m_saved.back().memory.size = 0; // there is nothing to put back
+            m_saved.back().memory.size = 0; // nothing to restore
             return within(fmt::format("read scratch '{}'", name), read.error());
         }
         if (!m_device.limits().flat_addresses) continue;
@@ -69,7 +69,7 @@ Result<void> ScratchContents::save(const std::vector<NamedMemory>& scratch, std:
     return {};
 }
 
-/// By halves, where there are more than one search gives.
+/// Searches in halves if there are more words than one search returns.
 Result<void> ScratchContents::find_addresses(Saved& saved, std::uint64_t from, std::uint64_t to)
 {
     auto found = m_device.bulk().words_in({saved.copy.address + from, to - from}, m_windows, k_at_once);
@@ -92,7 +92,7 @@ Result<void> ScratchContents::restore()
     return {};
 }
 
-/// By copies of what is filled already.
+/// Copies the part that is already filled until all is filled.
 Result<void> ScratchContents::fill_words(const MemoryRef& memory, std::uint64_t word) const
 {
     Bytes start;
@@ -137,7 +137,7 @@ Result<void> ScratchContents::copy_back(const Saved& saved, const Run& run) cons
     return m_device.bulk().copy(saved.memory.address + run.from, saved.copy.address + run.from, run.to - run.from);
 }
 
-/// A copy for each run would take minutes where a pool's memory held somebody's table before.
+/// Fills in host memory: a copy for each run would take minutes if the pool once held a table of addresses.
 Result<void> ScratchContents::fill_around(const Saved& saved, const Range& range, std::uint64_t word,
                                           std::span<const Run> runs) const
 {
@@ -174,7 +174,7 @@ Result<void> ScratchContents::put_back()
 {
     Result<void> result;
     if (std::exchange(m_is_back, true)) return result;
-    for (const Saved& saved : m_saved) { // all of them, whatever fails
+    for (const Saved& saved : m_saved) { // continues after an error
         auto written = m_device.bulk().copy(saved.memory.address, saved.copy.address, saved.memory.size);
         if (!written && result) result = written;
     }
@@ -185,8 +185,7 @@ Result<bool> ScratchContents::matters(const Range& range, Fill with, std::span<c
                                       const std::function<Result<bool>()>& accepts)
 {
     if (range.from >= range.to) return false;
-    // A graph whose results differ by themselves leaves its spread now and then; one that reads the range does so each
-    // time.
+    // A graph whose results vary leaves its spread now and then; a graph that reads the range leaves it each time.
     for (std::size_t attempt = 0; attempt < k_attempts; ++attempt) {
         if (auto filled = fill(range, with, kept); !filled) return std::unexpected(filled.error());
         auto accepted = accepts();
@@ -196,7 +195,7 @@ Result<bool> ScratchContents::matters(const Range& range, Fill with, std::span<c
     return true;
 }
 
-/// As long as one of the two halves matters by itself.
+/// Halves the range while one of the halves matters by itself.
 Result<ScratchContents::Range> ScratchContents::narrowed(Range range, Fill with, std::span<const Range> kept,
                                                          const std::function<Result<bool>()>& accepts)
 {
@@ -248,7 +247,7 @@ Result<std::vector<ScratchContents::Range>> ScratchContents::read_before_written
     return found;
 }
 
-/// Memory with zeros in place of live memory that words point into.
+/// Zeroed memory that replaces the live memory that words point into.
 class ScratchContents::Elsewhere {
 public:
     Elsewhere(backends::Device& device, std::span<const backends::AddressWindow> windows) noexcept
@@ -261,7 +260,7 @@ public:
     {
         for (const auto& [original, zeros] : m_all) m_device.release(zeros);
     }
-    /// 0 where no memory is at the address: no kernel can follow it.
+    /// Returns 0 if no memory is at the address: no kernel can follow it.
     [[nodiscard]] Result<std::uint64_t> of(std::uint64_t address)
     {
         const auto at = [address](const auto& one) { return address - one.first.address.flat() < one.first.size; };
@@ -271,7 +270,7 @@ public:
             if (!original) return std::uint64_t{0};
             if (original->size > m_most - m_taken)
                 return fail(ErrorCode::out_of_memory, "an allocation of {} bytes", original->size);
-            // A kernel that took zeros for addresses would end the process's context.
+            // A kernel that used zeros as addresses would destroy the process's context.
             const auto nested = m_device.bulk().words_in(*original, m_windows, 1);
             if (!nested) return std::unexpected(nested.error());
             if (nested->total > 0)
@@ -294,12 +293,12 @@ private:
     std::vector<std::pair<MemoryRef, MemoryRef>> m_all;
 };
 
-/// Words may overlap: of their bytes the later one's stay.
+/// Words may overlap; the later word's bytes win.
 Result<void> ScratchContents::move_addresses(const Saved& saved, Elsewhere& elsewhere) const
 {
     std::vector<backends::AddressWord> moved;
     moved.reserve(saved.addresses.size());
-    std::uint64_t before = 0; // tables repeat themselves, and the driver is slow to say what is where
+    std::uint64_t before = 0; // tables repeat values, and the driver's lookups are slow
     Result<std::uint64_t> other = std::uint64_t{0};
     for (const auto& word : saved.addresses) {
         if (std::exchange(before, word.value) != word.value) other = elsewhere.of(word.value);

@@ -1,12 +1,11 @@
-// What the scratch of somebody else's graph (a memory pool, a workspace) held when it was captured, and which of it
-// matters.
+// The captured contents of a foreign graph's scratch (a memory pool, a workspace), and which parts the graph needs.
 //
-// A graph may read scratch that it did not write: a pool holds what was there when the graph was captured, or what
-// another graph of the same pool left. Elsewhere there are zeros. So the original runs with what was captured, with
-// zeros, and because the capture may have found zeros as well, with other numbers: results that differ come from such
-// reads. Small whole numbers come first, which as an index do no harm; what passes with them is hardly an index, and
-// floating-point numbers follow. Words that look like addresses stay, for a kernel that followed another number would
-// end the process's context.
+// A graph may read scratch that it did not write: contents from the time of the capture, or from another graph of the
+// same pool. A restored graph finds zeros. So the original runs with the captured contents, with zeros, and with other
+// numbers, because the captured contents may be zeros too. Different results come from such reads. Small integers are
+// tried before floating-point numbers: they do no harm as an index, and scratch that passes with them hardly holds an
+// index. Words that look like addresses stay, because a kernel that followed a wrong address would destroy the
+// process's context.
 #pragma once
 
 #include <functional>
@@ -23,7 +22,7 @@ namespace warmgraph {
 
 class ScratchContents {
 public:
-    /// Bytes of one scratch.
+    /// A range of bytes of one scratch.
     struct Range {
         std::size_t scratch = 0;
         std::uint64_t from = 0, to = 0;
@@ -32,37 +31,37 @@ public:
     explicit ScratchContents(backends::Device& device) noexcept : m_device(device) {}
     ScratchContents(const ScratchContents&) = delete;
     ScratchContents& operator=(const ScratchContents&) = delete;
-    ~ScratchContents(); ///< with put_back()
+    ~ScratchContents(); ///< calls put_back()
 
-    /// Copies all on the device. `known`: memory whose addresses are not cleared.
+    /// Copies all scratch on the device. `known`: memory of the call, near which addresses are looked for.
     [[nodiscard]] Result<void> save(const std::vector<NamedMemory>& scratch, std::span<const MemoryRef> known);
-    /// As it was captured.
+    /// Writes the captured contents to the scratch.
     [[nodiscard]] Result<void> restore();
     enum class Fill : std::uint8_t { zeros, whole_numbers, real_numbers };
-    /// As it was captured, but for other numbers in `range`; not in `kept`.
+    /// Writes the captured contents, but other numbers to the parts of `range` outside `kept`.
     [[nodiscard]] Result<void> fill(const Range& range, Fill with, std::span<const Range> kept);
-    /// For the last time.
+    /// Restores the scratch for the last time.
     [[nodiscard]] Result<void> put_back();
 
-    /// Ranges that matter, 256 bytes at least and seldom more than there are to it, of those that `kept` does not hold
-    /// yet: empty where none does. `accepts`: whether a run with what is in scratch now does what it should.
+    /// Returns the ranges that the graph reads before writing, at least 256 bytes each and seldom too long. `accepts`
+    /// runs the graph with the present scratch and says whether the results are right.
     [[nodiscard]] Result<std::vector<Range>> read_before_written(const std::function<Result<bool>()>& accepts);
 
-    /// That no kernel follows an address that scratch held when it was captured: zeros are where they point to
-    /// meanwhile, in memory of the same size. not_recordable: one does, or there is not enough memory to tell.
+    /// Checks that no kernel follows an address from the captured scratch: runs with these addresses moved to zeroed
+    /// memory of the same size. not_recordable: a kernel follows one, or there is not enough memory for the check.
     [[nodiscard]] Result<void> check_addresses(const std::function<Result<bool>()>& accepts);
 
     /// "bytes 512 to 1024 of scratch 'pool'"
     [[nodiscard]] std::string text(const Range& range) const;
     [[nodiscard]] MemoryRef memory(const Range& range) const;
-    /// Whether the scratch holds there what it held when it was captured.
+    /// Whether the scratch still holds the captured contents in this range.
     [[nodiscard]] Result<bool> is_unchanged(const Range& range) const;
-    /// Offset in the range of a word that looks like an address.
+    /// The offset in the range of a word that looks like an address.
     [[nodiscard]] std::optional<std::uint64_t> address_in(const Range& range) const;
 
 private:
     class Elsewhere;
-    /// [from, to) in bytes.
+    /// The bytes [from, to).
     struct Run {
         std::uint64_t from = 0, to = 0;
     };
@@ -70,7 +69,7 @@ private:
         std::string name;
         MemoryRef memory, copy;
         std::vector<backends::AddressWord> addresses; // by offset
-        std::vector<Run> runs;                        // what they cover
+        std::vector<Run> runs;                        // the bytes that they cover
     };
     [[nodiscard]] Result<void> find_addresses(Saved& saved, std::uint64_t from, std::uint64_t to);
     [[nodiscard]] Result<bool> matters(const Range& range, Fill with, std::span<const Range> kept,
@@ -85,14 +84,14 @@ private:
     [[nodiscard]] Result<void> move_addresses(const Saved& saved, Elsewhere& elsewhere) const;
     [[nodiscard]] Result<void> fill_around(const Saved& saved, const Range& range, std::uint64_t word,
                                            std::span<const Run> runs) const;
-    /// Downloads what was captured in pieces, has `change` write in them, and uploads them to where it was.
+    /// Downloads the captured contents in pieces, lets `change` edit them, and uploads them to the scratch.
     /// `change(offset, piece)`: the piece begins at that byte.
     [[nodiscard]] Result<void> rewrite(const Saved& saved, const Run& part,
                                        const std::function<Result<void>(std::uint64_t, Bytes&)>& change) const;
 
     backends::Device& m_device;
     std::vector<Saved> m_saved;
-    std::vector<backends::AddressWindow> m_windows; // around what is known
+    std::vector<backends::AddressWindow> m_windows; // around the known memory
     bool m_is_back = false;
 };
 

@@ -11,7 +11,7 @@ namespace warmgraph {
 namespace {
 
 constexpr std::size_t k_none = ~std::size_t{0};
-constexpr double k_roundings = 1; // the last bit of an element may differ: its type holds no more
+constexpr double k_roundings = 1; // the last bit of an element may differ: its type is not more precise
 
 } // namespace
 
@@ -85,7 +85,7 @@ std::uint64_t Spread::elements(std::size_t region) const noexcept
     return m_regions[region].outcomes.front().size / size_of(m_types[region]);
 }
 
-/// From all outcomes but `left_out`.
+/// The departure from all outcomes except `left_out`.
 Result<backends::Departure> Spread::departure(std::size_t region, const Address& candidate, std::size_t left_out) const
 {
     const auto& outcomes = m_regions[region].outcomes;

@@ -10,9 +10,9 @@ namespace warmgraph {
 
 namespace {
 
-/// Drivers give addresses near each other: words that share these upper bits with a known address are looked up.
+/// Drivers give addresses near each other: words that share these upper bits with a known address are checked.
 constexpr unsigned k_window_bits = 40;
-constexpr std::uint64_t k_lowest_address = 4ULL << 30; ///< unless one is known that is lower
+constexpr std::uint64_t k_lowest_address = 4ULL << 30; ///< unless a known address is lower
 
 } // namespace
 
@@ -28,7 +28,7 @@ std::vector<backends::AddressWindow> windows_around(std::span<const MemoryRef> r
     }
     std::vector<backends::AddressWindow> windows;
     for (const std::uint64_t top : tops) windows.push_back({top << k_window_bits, (top + 1) << k_window_bits});
-    // Reserved ranges lie there (cuMemAddressReserve: 0x302000000), and so do zero and all small numbers.
+    // This low window has reserved ranges (cuMemAddressReserve: 0x302000000), but also zero and all small numbers.
     if (!windows.empty() && windows[0].from == 0) windows[0].from = std::min(lowest, k_lowest_address);
     return windows;
 }

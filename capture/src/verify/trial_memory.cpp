@@ -15,13 +15,13 @@ namespace warmgraph {
 
 namespace {
 
-constexpr std::uint64_t k_fence = 1024;                     // bytes before and after
+constexpr std::uint64_t k_fence = 1024;                     // bytes before and after the contents
 constexpr std::uint64_t k_step = cachefmt::k_max_alignment; // between placements: keeps every alignment class
 constexpr std::uint64_t k_slack = 4 * k_step;               // bytes by which the first placement may begin later
 constexpr std::byte k_canary{0xC5};
-constexpr std::size_t k_most_words = 1U << 16U; // that the driver is asked about, each some 0.3 us
+constexpr std::size_t k_most_words = 1U << 16U; // words that the driver is asked about, about 0.3 us each
 
-/// Bytes of device memory that a copied group of this size takes; as good as infinite where they cannot be counted.
+/// Bytes of device memory that a copied group takes; the largest number if the sum would overflow.
 std::uint64_t footprint(std::uint64_t size) noexcept
 {
     constexpr std::uint64_t k_most = std::numeric_limits<std::uint64_t>::max();
@@ -86,7 +86,7 @@ auto TrialMemory::group_of(const Frame& frame, std::vector<std::size_t> members)
     return group;
 }
 
-/// What must be copied first, then the rest by size, as far as it goes.
+/// Groups that must be copied come first, then the others by size while they fit.
 Result<void> TrialMemory::add_groups(std::vector<Group> groups, std::uint64_t most)
 {
     std::ranges::stable_sort(
@@ -109,7 +109,7 @@ Result<void> TrialMemory::add_groups(std::vector<Group> groups, std::uint64_t mo
             group.before = *before;
         }
         auto copied = fits ? copy_group(group) : Result<void>{};
-        m_groups.push_back(std::move(group)); // what it allocated is released in any case
+        m_groups.push_back(std::move(group)); // its memory is released in any case
         if (!copied) return copied;
     }
     return {};
@@ -132,7 +132,7 @@ Result<void> TrialMemory::copy_group(Group& group)
 
 namespace {
 
-/// Regions that follow each other without a gap, each named once, the first one first.
+/// Returns regions that follow each other without a gap, each region once, in order of address.
 std::vector<std::vector<std::size_t>> chains_of(std::span<const Neighbours> all)
 {
     std::map<std::size_t, std::size_t> next;
@@ -165,7 +165,7 @@ Result<void> TrialMemory::put_apart(std::span<const Neighbours> all, std::uint64
         if (auto done = put_chain_apart(chain, of_chain->why, left); !done) return done;
         put.insert(chain.begin(), chain.end());
     }
-    // Two that begin, or end, at one place, or a chain that leads back: regions that overlap, or have no bytes.
+    // Regions that overlap or are empty: two begin, or end, at one place, or a chain leads back to its start.
     for (const Neighbours& one : all)
         if (!put.contains(one.before) || !put.contains(one.after))
             return fail(ErrorCode::not_recordable, "{}", one.why);
@@ -176,7 +176,7 @@ Result<void> TrialMemory::put_chain_apart(const std::vector<std::size_t>& chain,
                                           std::uint64_t& left)
 {
     std::vector<Group*> groups;
-    std::vector<std::uint64_t> starts; // of each group's memory in the block
+    std::vector<std::uint64_t> starts; // start of each group's memory in the block
     std::uint64_t at = 0;
     for (const std::size_t region : chain) {
         const auto is_its = [&](const Group& group) {
@@ -184,7 +184,7 @@ Result<void> TrialMemory::put_chain_apart(const std::vector<std::size_t>& chain,
         };
         const auto group = std::ranges::find_if(m_groups, is_its);
         const std::uint64_t size = group->original.size;
-        const std::uint64_t unit = region == chain.back() ? 2 * k_step : size; // behind the last one lies none
+        const std::uint64_t unit = region == chain.back() ? 2 * k_step : size; // nothing follows the last one
         if (group->members.size() != 1 || group->is_in_block || group->kind == Kind::in_place || group->on_host ||
             unit % (2 * k_step) != 0 || size == 0)
             return fail(ErrorCode::not_recordable, "{}", why);
@@ -214,7 +214,7 @@ const std::string& TrialMemory::name(const Group& group) const noexcept
 
 bool TrialMemory::is_writable(std::size_t region) const noexcept { return m_writable[region] != 0; }
 
-/// Of outputs that share no byte with what the function reads.
+/// Changes outputs that share no byte with the memory that the function reads.
 Result<void> TrialMemory::disturb_outputs(const Group& group, const Address& contents)
 {
     const auto range = [&](std::size_t i) {
@@ -229,7 +229,7 @@ Result<void> TrialMemory::disturb_outputs(const Group& group, const Address& con
         const auto shares = [&](std::size_t other) { return range(other).first < to && from < range(other).second; };
         const bool is_read =
             std::ranges::any_of(group.members, [&](std::size_t other) { return !is_output(other) && shares(other); });
-        // Two outputs of one place: its elements are changed once.
+        // Two outputs may share a place: its elements are changed once.
         const bool is_done = std::ranges::any_of(
             group.members, [&](std::size_t other) { return other < i && is_output(other) && shares(other); });
         if (!is_output(i) || is_read || is_done) continue;
@@ -367,7 +367,7 @@ Result<void> TrialMemory::reset_original()
 Result<void> TrialMemory::write_back()
 {
     Result<void> result;
-    for (const Group& group : m_groups) { // all of them, whatever fails
+    for (const Group& group : m_groups) { // continues after an error
         if (group.kind != Kind::writable || group.original.size == 0) continue;
         auto written = m_device->bulk().copy(group.original.address, group.snapshot.address, group.original.size);
         if (!written && result) result = written;

@@ -13,7 +13,7 @@ namespace warmgraph {
 
 namespace {
 
-/// For ever: work that never ends uses it.
+/// Keeps the object for ever, because work that never ends uses it.
 void leak(std::shared_ptr<void> object)
 {
     static std::mutex s_mutex;
@@ -53,7 +53,7 @@ std::string verification_text(const Spread& spread, const cachefmt::Graph& graph
 Result<std::optional<backends::RawGraph>> reduced_for_trials(const backends::RawGraph& capture)
 {
     if (!backends::has_outside_work(capture)) return std::nullopt;
-    if (!capture.allocations.empty()) // built anew, a graph lacks the memory that the driver's own has
+    if (!capture.allocations.empty()) // a graph built anew lacks the memory of the driver's own graph
         return fail(ErrorCode::not_recordable,
                     "it works together with the outside (semaphores, events, host functions, waits for memory) and "
                     "allocates {} bytes by itself: it could be verified only with both left out; take scratch from "
@@ -80,11 +80,11 @@ Result<bool> Trials::wait()
         auto done = backends::wait_for(**event, m_limit);
         if (!done || !*done) return done;
     }
-    if (auto done = m_stream->synchronize(); !done) return std::unexpected(done.error()); // tells what went wrong
+    if (auto done = m_stream->synchronize(); !done) return std::unexpected(done.error()); // returns the work's error
     return true;
 }
 
-/// Work that was enqueued before a failure still uses the trial memory.
+/// Waits also after a failed launch: work enqueued before it still uses the trial memory.
 Result<void> Trials::end_trial(Result<void> launched)
 {
     auto done = wait();
@@ -99,7 +99,7 @@ Result<void> Trials::end_trial(Result<void> launched)
                     "up: what it waits for does not happen on copies",
                     std::chrono::duration<double>(m_limit).count());
     }
-    // It was half done in copies: nothing of the caller's is in an unknown state.
+    // Only copies are half done; nothing of the caller's is in an unknown state.
     if (!launched && launched.error().code == ErrorCode::partly_launched)
         return fail(ErrorCode::driver_failed, "{}", launched.error().message);
     if (!launched) return launched;
