@@ -29,7 +29,7 @@ Result<void> check_shape(const RegionDecl& region)
     return {};
 }
 
-/// All of its memory, where no sizes are given.
+/// The state is all of its memory, if the declaration gives no sizes.
 Result<RegionDecl> region_of(const StateDecl& decl)
 {
     const auto kind = decl.access == Access::read_only ? cachefmt::RegionKind::weights : cachefmt::RegionKind::state;
@@ -243,7 +243,7 @@ void ArgumentReader::bind_state(std::size_t region, const MemoryRef& memory)
     m_defaults.memory[region] = memory;
     m_defaults.tensors[region].base = memory.address.base;
     m_defaults.tensors[region].offset = memory.address.offset;
-    ++m_filled; // no frame holds these
+    ++m_filled; // no frame has the new defaults
     ++m_defaults_number;
     if (!is_as_needed) list_needed();
 }
@@ -260,8 +260,8 @@ bool ArgumentReader::has_default(const Binding& binding) const noexcept
     return binding.what == What::region && !m_defaults.memory[binding.index].address.is_null();
 }
 
-/// A model's hundreds of weights stay where they are: in a frame that the last read filled, only what that call gave is
-/// put back.
+/// A model has hundreds of weights that do not change. In a frame of the last read, resets only the arguments that its
+/// call gave.
 auto ArgumentReader::reset(Frame& frame) -> Reset
 {
     const bool is_ours = frame.filled != 0 && std::exchange(frame.filled, 0) == m_filled;
@@ -273,7 +273,7 @@ auto ArgumentReader::reset(Frame& frame) -> Reset
         frame.scalars = m_defaults.scalars;
         frame.values = m_defaults.values;
     } else {
-        frame = m_defaults; // vectors of equal size: assignment reuses their storage
+        frame = m_defaults; // assignment between equal sizes reuses the storage
     }
     m_given.clear();
     std::ranges::fill(m_seen, std::uint8_t{0});
@@ -317,7 +317,7 @@ Result<void> ArgumentReader::check_memory(const Frame& frame, std::size_t region
     const auto& name = m_interface.regions[region].name;
     const std::uint64_t needed = guards::extent_bytes(frame.tensors[region]);
     if (memory.address.is_null())
-        return needed == 0 ? Result<void>{} // as frameworks give tensors without elements
+        return needed == 0 ? Result<void>{} // frameworks pass null for empty tensors
                            : fail(ErrorCode::invalid_argument, "'{}' has no memory, expected {} bytes", name, needed);
     if ((memory.address.base == k_flat_base) != (m_addressing == Addressing::flat))
         return fail(ErrorCode::invalid_argument, "'{}' is at base {:#x} and offset {:#x}, {}", name,

@@ -102,7 +102,7 @@ void CallOutcomes::count_hit(LoadedVariant& variant, bool counts) const
     auto unused = std::exchange(variant.unused, std::nullopt);
     if (!unused) return;
     m_sinks.touched.note(cachefmt::EntryKey{m_declaration->key, variant.guards_digest});
-    // What of it was counted as a program's is no saving of the graph's.
+    // Time that was counted for a program is not a saving of the graph.
     const double answer_ms =
         unused->answer_ms - std::min(m_sinks.programs->count_within(unused->compiled), unused->answer_ms);
     const std::uint64_t hits = counts ? 1 : 0;
@@ -159,7 +159,7 @@ std::optional<Outcome> CallOutcomes::verdict(const Digest& guards_digest)
     return known->outcome;
 }
 
-/// Nothing where the journey is no miss.
+/// Does nothing if the journey has no miss.
 void CallOutcomes::end_miss(const Journey& journey, store::MissEnd end)
 {
     if (!journey.miss) return;

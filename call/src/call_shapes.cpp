@@ -21,7 +21,7 @@ void append(ShapeCounter::Key& key, std::span<const std::int64_t> sizes)
     key.insert(key.end(), sizes.begin(), sizes.end());
 }
 
-/// One bucket choice of a call, and how often it was called.
+/// One call's choice of buckets, and how often it was called.
 struct Wanted {
     profile::Sizes sizes;
     std::map<std::string, std::string> values;
@@ -34,7 +34,7 @@ CallShapes::CallShapes(std::shared_ptr<const Declaration> declaration, ProfileKe
     : m_declaration(std::move(declaration)), m_profiles(profiles)
 {
     const Interface& interface = m_declaration->interface;
-    // What the declaration says is no news: without other sizes, nothing is worth a file.
+    // The profile stores only sizes that differ from the declared ones.
     for (std::size_t r = 0; m_profiles != nullptr && r < interface.regions.size(); ++r) {
         if (!has_counted_sizes(interface.regions[r])) continue;
         m_regions.push_back(r);
@@ -53,7 +53,7 @@ CallShapes::~CallShapes()
     m_profiles->note(m_profile);
 }
 
-/// Made at its first use: its key is a digest, which would be more than half of what wrapping takes.
+/// The profile is made at its first use: its key is a digest, which would take more than half of the time for wrapping.
 const std::shared_ptr<FunctionProfile>& CallShapes::profile()
 {
     if (m_profile || !m_is_counted) return m_profile;
@@ -79,8 +79,8 @@ profile::Shape CallShapes::shape_of(const Frame& frame, const PaddedSizes* padde
     return shape;
 }
 
-/// Calls of other types than declared are not counted: their sizes are of another function, as it were. Nor are sizes that
-/// no profile holds.
+/// Does not count calls with undeclared types, because their sizes are those of another function, nor sizes that a
+/// profile cannot hold.
 void CallShapes::count(const Frame& frame, const PaddedSizes* padded)
 {
     if (!m_is_counted) return;
@@ -139,7 +139,7 @@ profile::Profile CallShapes::joined()
     return m_profiles->joined(*profile());
 }
 
-/// From what all processes called. Where nothing can be recorded, buckets stay what they were when something was.
+/// Learns from all processes' calls. If nothing can be recorded, the buckets stay as they are.
 void CallShapes::learn_buckets(const profile::Profile& known)
 {
     const profile::Calls calls = profile::total(known);
@@ -160,7 +160,7 @@ void CallShapes::learn_buckets(const profile::Profile& known)
     }
 }
 
-// --- asked from outside
+// --- questions from outside
 
 std::vector<ProfiledShape> CallShapes::counted()
 {

@@ -8,7 +8,7 @@ namespace warmgraph {
 
 namespace {
 
-/// What captures run the callable with, beside the function's own.
+/// The objects with which captures run the callable.
 struct CaptureRuns {
     explicit CaptureRuns(const Runnable& own)
         : streams(own.device),
@@ -37,7 +37,7 @@ void CallableRunner::order_after_last(const std::shared_ptr<backends::Stream>& s
 {
     auto& last = m_last->stream;
     if (last == stream) return;
-    // Somebody captures the last one: an event of it would draw `stream` into that capture, and its work with it.
+    // The last stream is being captured: an event from it would draw `stream` and its work into that capture.
     if (last && last->is_capturing()) {
         log().debug("{}: its last stream is being captured, and this call is not ordered after it",
                     m_declaration->path);
@@ -83,7 +83,7 @@ void CallableRunner::run_into_capture(const Frame& frame, const std::shared_ptr<
     const RunInputs inputs{frame.tensors, frame.memory, frame.scalars, frame.values};
     auto& scratch = m_captured_scratch.emplace_back(m_declaration->backend(), ScratchPool::Kind::memory);
     const std::scoped_lock lock{m_callable_mutex};
-    // Calls that he made before to warm it up may all have been replays: then this is its first run in the process.
+    // All warm-up calls may have been replays, so this may be the callable's first run in the process.
     const auto allowed = stream->allow_first_run();
     warmgraph::run(m_runnable, inputs, scratch, stream, context);
 }

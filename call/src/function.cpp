@@ -1,4 +1,4 @@
-// Function::Impl: the way of one call through the parts of a function.
+// Function::Impl: how one call goes through the parts of a function.
 #include <algorithm>
 
 #include "warmgraph/backends/recording.hpp"
@@ -39,7 +39,7 @@ Outcome Function::Impl::call(const Stream& stream, std::span<const Arg> args, re
         const std::scoped_lock lock{mutex};
         outcome = call_locked(stream, args, asked, counts, job);
     }
-    // The caller has his answer on its way; other threads may call meanwhile.
+    // The caller's answer is enqueued; other threads may call meanwhile.
     return job ? complete(*job) : outcome;
 }
 
@@ -60,17 +60,17 @@ Outcome Function::Impl::call_locked(const Stream& stream, std::span<const Arg> a
     return call_read(stream, job);
 }
 
-/// Sizes of which there is no bucket would be a variant each: the function runs as it is, and nothing is recorded.
+/// Sizes outside the buckets would each make a variant: the function runs without a graph, and nothing is recorded.
 Outcome Function::Impl::call_padded(const Stream& stream, bool counts, NextJob& job)
 {
     const PaddedSizes padded = shapes.choose(arguments.frame(), counts);
-    runner.order_after_last(stream); // which may still use the memory
+    runner.order_after_last(stream); // an earlier launch may still use the memory
     shapes.pad(arguments.frame(), padded, *stream);
     Outcome outcome = Outcome::eager;
     if (padded.outside.empty() || !declaration->callable || !declaration->publishes) {
         outcome = call_read(stream, job);
     } else {
-        // It may be recorded later, and only code that was kept when it was loaded can be.
+        // The call may be recorded later, which needs code that was kept when it was loaded.
         if (auto kept = declaration->backend()->recording().prepare_recording(); !kept)
             log().debug("{} runs as it is, and its recordings may be refused: {}", declaration->path,
                         kept.error().message);
@@ -81,7 +81,7 @@ Outcome Function::Impl::call_padded(const Stream& stream, bool counts, NextJob& 
     return outcome;
 }
 
-/// The call in arguments.frame().
+/// Handles the call in arguments.frame().
 Outcome Function::Impl::call_read(const Stream& stream, NextJob& job)
 {
     const auto change = surroundings.notice();
@@ -92,12 +92,12 @@ Outcome Function::Impl::call_read(const Stream& stream, NextJob& job)
     if (change.exposed)
         loaded.erase_if([this](const LoadedVariant& variant) { return !lookup.is_still_right(variant); });
     const Frame& frame = arguments.frame();
-    const guards::Others others = shapes.is_padded() ? guards::Others{} : arguments.others(); // padding changes those
+    const guards::Others others = shapes.is_padded() ? guards::Others{} : arguments.others(); // padding changes them
     for (auto variant = loaded.begin(); variant != loaded.end(); ++variant) {
         if (!variant->guard.matches(frame.tensors, frame.values, others)) continue;
         if (variant->use == LoadedVariant::Use::waits) {
-            // What forward would save in its own scratch, a replay would not: nothing is replayed before backward is
-            // known to use none of that.
+            // A replayed forward would not save the values that it keeps in its own scratch. Replays begin only when
+            // backward is known not to use them.
             const Digest digest = variant->guards_digest;
             loaded.note_served(*variant);
             return run_as_it_is(stream, "its backward is not recorded yet", &digest);
@@ -107,7 +107,7 @@ Outcome Function::Impl::call_read(const Stream& stream, NextJob& job)
             return run_as_it_is(stream, "its backward cannot be recorded", &digest);
         }
         ++variant->calls;
-        // Of calls that are replayed: none (first calls are another matter), or each Nth.
+        // Verifies each Nth replayed call, or none. First calls are handled elsewhere.
         const std::uint64_t every = declaration->verify_every;
         if (every != 0 && declaration->callable && variant->calls % every == 0 && !jobs.has_pending()) {
             Journey journey = new_journey();
@@ -115,7 +115,7 @@ Outcome Function::Impl::call_read(const Stream& stream, NextJob& job)
             return answer_and_verify(loaded.take(variant), journey, stream, job);
         }
         auto launched = loaded.launch(*variant, stream, arguments, runner, replay::AskedCapture::yes);
-        // A variant for memory elsewhere (host or device), which is asked for only where it matters.
+        // stale: the variant is for memory elsewhere (host or device), which matters only to some variants.
         if (!launched && launched.error().code == ErrorCode::stale) continue;
         if (!launched) return run_instead(variant, launched.error(), stream);
         loaded.use(variant);
@@ -125,8 +125,8 @@ Outcome Function::Impl::call_read(const Stream& stream, NextJob& job)
     return first_call(stream, "", job);
 }
 
-/// After a replay that failed: it is counted and explained, and the next call loads anew. Without a callable the failure
-/// is the caller's to know.
+/// After a failed replay: counts and reports it, and the next call loads anew. Without a callable the caller gets the
+/// error.
 Outcome Function::Impl::run_instead(LoadedVariants::Iterator failed, const Error& failure, const Stream& stream)
 {
     lookup.note_failure("replay", failure);
@@ -138,7 +138,7 @@ Outcome Function::Impl::run_instead(LoadedVariants::Iterator failed, const Error
     return run_as_it_is(stream, failure.message, &digest);
 }
 
-/// A call that is no miss.
+/// Runs a call that is not a miss.
 Outcome Function::Impl::run_as_it_is(const Stream& stream, std::string why, const Digest* entry)
 {
     Journey journey;
@@ -165,14 +165,14 @@ Outcome Function::Impl::first_call(const Stream& stream, std::string why_not, Ne
     }();
     const Outcome outcome = plan.action == Plan::Action::replay ? replay_stored(plan, journey, stream, job)
                                                                 : miss(plan, journey, stream, job);
-    if (!job) outcomes.end_report(journey); // else its end is still to come
+    if (!job) outcomes.end_report(journey); // otherwise complete() ends it
     return outcome;
 }
 
 Outcome Function::Impl::replay_stored(const Plan& plan, Journey& journey, const Stream& stream, NextJob& job)
 {
     const bool verifies = declaration->verifies_first && declaration->callable;
-    if (verifies) runner.validate_tuned(); // it runs beside the graph
+    if (verifies) runner.validate_tuned(); // the callable runs beside the graph
     if (verifies && jobs.has_pending()) return answer_and_verify(std::nullopt, journey, stream, job);
     Unusable unusable{journey.reason};
     bool is_restored_again = false;
@@ -195,8 +195,8 @@ Outcome Function::Impl::replay_stored(const Plan& plan, Journey& journey, const 
         if (launched) {
             outcomes.count_hit(*variant, !role || role->counts_hit());
             lookup.note_addresses(arguments.frame());
-            // The work of a preloaded graph is enqueued, and runs meanwhile. Its memory is taken now, as a program expects that
-            // plans with the rest of the device's memory.
+            // The preloaded graph's work is enqueued and runs meanwhile. Takes the graph's memory now, before the
+            // program plans with the remaining device memory.
             if (!variant->executable->is_complete()) {
                 const auto timer = journey.phases.measure("instantiate");
                 if (auto completed = loaded.complete(*variant); !completed)
@@ -207,7 +207,7 @@ Outcome Function::Impl::replay_stored(const Plan& plan, Journey& journey, const 
                        time_text(load_time.count()), variant->made);
             return outcomes.finish(journey, Outcome::replayed, "", Remember::no);
         }
-        // A preloaded graph may have been restored for memory elsewhere, of the host or the device.
+        // The preloaded graph may have been restored for memory elsewhere (host or device).
         if (launched.error().code == ErrorCode::stale && !std::exchange(is_restored_again, true)) {
             loaded.erase(variant);
             --entry;
@@ -218,7 +218,7 @@ Outcome Function::Impl::replay_stored(const Plan& plan, Journey& journey, const 
         unusable = {launched.error().message, launched.error().code};
         journey.tried = true;
     }
-    if (!declaration->callable) journey.failure = unusable.code; // nothing will record it anew
+    if (!declaration->callable) journey.failure = unusable.code; // nothing will be recorded instead
     auto instead = lookup.on_miss(journey, jobs.has_pending(), unusable.reason);
     if (unusable.must_not_record) instead = {Plan::Action::refuse, {}, unusable.reason};
     return miss(instead, journey, stream, job);
@@ -226,7 +226,7 @@ Outcome Function::Impl::replay_stored(const Plan& plan, Journey& journey, const 
 
 Outcome Function::Impl::miss(const Plan& plan, Journey& journey, const Stream& stream, NextJob& job)
 {
-    // Of what passes by itself, the call that records counted it.
+    // If the reason passes by itself, the call that records has already counted the miss.
     if (declaration->policy != Policy::off && plan.lasts)
         outcomes.count_miss(plan, !role ? declaration->name : role->counts_miss() ? role->pair : "", journey);
     if (declaration->policy == Policy::require_hit || !declaration->callable) outcomes.finish_thrown(journey);
@@ -251,7 +251,7 @@ Outcome Function::Impl::miss(const Plan& plan, Journey& journey, const Stream& s
     return outcome;
 }
 
-/// The verdict is remembered first: a callable that throws is not recorded again at every call.
+/// Remembers the verdict first, so that a callable that throws is not recorded at every call.
 Outcome Function::Impl::run_missed(Journey& journey, Outcome outcome, std::string why, Remember remember,
                                    const Stream& stream)
 {
@@ -260,15 +260,15 @@ Outcome Function::Impl::run_missed(Journey& journey, Outcome outcome, std::strin
     return outcome;
 }
 
-// --- recording around the call's own answer: the function answers as it is, in the caller's stream and on his memory; what
-// is recorded, or compared with the answer, is so afterwards and without the lock.
+// --- recording around the call's own answer: the function runs in the caller's stream, on the caller's memory.
+// Recording and comparing follow afterwards, without the lock.
 
 Outcome Function::Impl::answer_and_record(Journey& journey, const Stream& stream, NextJob& job)
 {
-    auto lock = jobs.publisher().try_lock(journey.digest); // an error: it is recorded without
+    auto lock = jobs.publisher().try_lock(journey.digest); // after an error it records without the lock
     if (lock && !*lock)
         return run_missed(journey, Outcome::eager, "another process is recording it", Remember::no, stream);
-    // Who held it before may have published since the look-up.
+    // The lock's last holder may have published since the look-up.
     if (declaration->policy != Policy::refresh) {
         const auto again = lookup.decide(journey, jobs.has_pending());
         if (again.action == Plan::Action::replay && !journey.tried)
@@ -301,7 +301,7 @@ Outcome Function::Impl::answer_and_record(Journey& journey, const Stream& stream
     }
     jobs.begin();
     if (!jobs.is_on_demand() && !job->session->waits_outside())
-        return Outcome::recorded; // complete() says what it became
+        return Outcome::recorded; // complete() sets the final outcome
     outcomes.finish(job->journey, Outcome::eager,
                     jobs.is_on_demand()
                         ? "its recording waits for Cache::record_pending"
@@ -313,7 +313,7 @@ Outcome Function::Impl::answer_and_record(Journey& journey, const Stream& stream
     return Outcome::eager;
 }
 
-/// Without a variant: another call of the function is not done with.
+/// No variant: another call of the function is still under way.
 Outcome Function::Impl::answer_and_verify(std::optional<LoadedVariant> variant, Journey& journey, const Stream& stream,
                                           NextJob& job)
 {
@@ -326,12 +326,12 @@ Outcome Function::Impl::answer_and_verify(std::optional<LoadedVariant> variant, 
     }
     runner.order_after_last(stream);
     const auto idle = is_idle(*stream);
-    if (!idle || !*idle) // the entry is loaded again by the next call
+    if (!idle || !*idle) // the next call loads the entry again
         return run_missed(journey, Outcome::eager,
                           "work that was enqueued before the call is not done: a later call verifies the entry",
                           Remember::no, stream);
     job = jobs.new_job(arguments.frame(), role.get(), journey, surroundings.environment(), runner);
-    variant->mark.reset(); // the function runs first
+    variant->mark.reset(); // the function runs before the graph
     job->verified = std::move(*variant);
     job->records = declaration->publishes;
     jobs.answer(job, stream, runner);
@@ -386,7 +386,7 @@ ProfileRecording Function::Impl::record(const std::vector<ProfiledShape>& wanted
         Outcome outcome = call(stream, args, replay::AskedCapture::no, false);
         {
             const std::scoped_lock one_at_a_time{declaration->device->default_stream_mutex};
-            value_or_raise(stream->synchronize()); // its arguments may go now, and what waits for them be recorded
+            value_or_raise(stream->synchronize()); // arguments may be freed now, and waiting recordings completed
         }
         if (outcome == Outcome::eager && record_pending() != 0) outcome = Outcome::recorded;
         if (outcome == Outcome::recorded) {
@@ -403,11 +403,11 @@ ProfileRecording Function::Impl::record(const std::vector<ProfiledShape>& wanted
     return result;
 }
 
-// --- graphs that somebody else captured
+// --- graphs that other code captured
 
 namespace {
 
-/// The second capture's scratch in the order of the first's.
+/// Puts the second capture's scratch in the order of the first's.
 void align_scratch(const std::string& name, const AdoptedCapture& first, AdoptedCapture& second)
 {
     std::vector<std::pair<std::string, MemoryRef>> ordered;
@@ -463,7 +463,7 @@ void Function::Impl::adopt(const Adoption& adoption)
     auto recording =
         jobs.adopt(adoption, arguments.frame(), first, second ? &*second : nullptr, journey, lookup, beside);
     if (!recording) {
-        // not_found: no process has left a capture yet.
+        // not_found: no other process has left a capture yet.
         if (recording.error().code != ErrorCode::not_found) outcomes.count_refusal(recording.error());
         raise(within(fmt::format("cannot adopt '{}'", declaration->name), recording.error()).error());
     }
@@ -490,7 +490,7 @@ Function& Function::operator=(Function&& other) noexcept
     return *this;
 }
 
-// The callable may destroy the function, and the stream: both stay until the call ends.
+// The callable may destroy the function and the stream; both stay until the call ends.
 
 Outcome Function::call(std::span<const Arg> args)
 {

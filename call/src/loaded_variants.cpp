@@ -9,7 +9,7 @@ namespace warmgraph {
 
 namespace {
 
-/// The device outlives the event that it made.
+/// An event and its device, which must outlive it.
 struct Behind {
     std::shared_ptr<backends::Device> device;
     std::shared_ptr<backends::Event> event;
@@ -106,7 +106,7 @@ void LoadedVariants::give_up(const cachefmt::RecordingId& forward)
     }
 }
 
-/// In a capture of the caller's nothing runs yet, and nobody can ask when it does.
+/// In a caller's capture nothing runs yet, and nothing can show when it runs.
 void LoadedVariants::note_launch(LoadedVariant& variant, backends::Stream& stream) const noexcept
 try {
     if (m_store) m_store->settle_loads();
@@ -117,13 +117,13 @@ try {
         variant.launched = Behind{m_declaration->backend(), std::move(*event)};
         return end_load(variant);
     }
-    if (event.error().code == ErrorCode::unsupported) variant.mark->succeed(); // as far as anybody will know
+    if (event.error().code == ErrorCode::unsupported) variant.mark->succeed(); // no event can show more
     variant.mark.reset();
 } catch (const std::bad_alloc&) {
-    variant.mark.reset(); // and nothing is learnt
+    variant.mark.reset(); // and notes nothing
 }
 
-/// Where it was launched. What is not instantiated yet is still to come.
+/// Ends the load behind the launch. A graph that is not instantiated yet is not done.
 void LoadedVariants::end_load(LoadedVariant& variant) const noexcept
 {
     if (!variant.mark || !variant.launched || !variant.executable->is_complete()) return;

@@ -21,8 +21,8 @@ Result<void> check_regions(const Interface& interface, const cachefmt::Graph& gr
     return replay::check_regions(declared, graph);
 }
 
-/// Can a call of this interface look like the recorded one, its inputs and outputs in device memory? Others are left to
-/// their first call.
+/// Whether a call of this interface can look like the recorded one, with inputs and outputs in device memory. Other
+/// calls load at their first call.
 bool fits(const Interface& interface, const cachefmt::Guards& recorded, const std::string& device)
 {
     const auto& tensors = recorded.tensors;
@@ -138,7 +138,7 @@ std::optional<PreloadedGraph> Lookup::preloaded(const cachefmt::EntryKey& key, P
     const auto& device = *m_declaration->backend();
     auto& graphs = m_sources.preload.graphs;
     if (!graphs.has(m_declaration->number, key, device)) {
-        graphs.forget(key.function, device); // the call needs another
+        graphs.forget(key.function, device); // the call needs another entry
         return std::nullopt;
     }
     const auto timer = phases.measure("preloaded");
@@ -152,7 +152,7 @@ Result<void> Lookup::check_stored(const cachefmt::EntryHeader& header, const cac
         return agrees;
     }
     if (auto fits = replay::check_constants_size(graph, m_declaration->spec.max_constant_bytes); !fits) return fits;
-    // One of the graph's own in its place would be seen by nobody outside.
+    // If the graph used its own event instead, no work outside would see it.
     for (const std::string& event : graph.events)
         if (find_name(m_declaration->handles.events, event) == m_declaration->handles.events.end())
             return fail(ErrorCode::not_recordable,
@@ -168,7 +168,7 @@ Result<void> Lookup::check_stored(const cachefmt::EntryHeader& header, const cac
 auto Lookup::restore(const cachefmt::EntryKey& key, store::Reading reading, const Frame& frame, Phases& phases) const
     -> Result<std::optional<RestoredEntry>>
 try {
-    // Drivers die of some code. What that was is known afterwards by the mark that stayed.
+    // Drivers crash on some code. A mark that remains shows later which code it was.
     std::unique_ptr<store::LoadMark> mark;
     std::optional<Error> condemned;
     const auto begin = [&]() -> Result<void> {
@@ -179,7 +179,7 @@ try {
     };
     const auto fail_condemned = [&](const cachefmt::EntryHeader& header) -> std::unexpected<Error> {
         if (!m_declaration->publishes) return std::unexpected(*condemned);
-        m_sources.store->set_aside(header, *condemned); // it tells the whole of it
+        m_sources.store->set_aside(header, *condemned); // stores the full reason
         return fail(condemned->code, "processes died over its code, and it is set aside");
     };
     auto ready = reading == store::Reading::use ? preloaded(key, phases) : std::nullopt;
@@ -190,7 +190,7 @@ try {
         return RestoredEntry{std::move(ahead.header), std::move(ahead.executable), std::move(mark),
                              std::move(ahead.placeholder), ahead.is_loaded};
     };
-    if (ready && (ready->is_loaded || m_sources.store->is_still(key, ready->stamp))) { // as it was read and verified
+    if (ready && (ready->is_loaded || m_sources.store->is_still(key, ready->stamp))) { // unchanged since verified
         m_sources.store->note_use(key);
         return given(*ready);
     }
@@ -210,7 +210,7 @@ try {
         replay::Executable::restore(m_declaration->backend(), std::move(graph), m_sources.modules, m_sources.images,
                                     bindings, phases, replay::RegisteredModules::bind, m_declaration->number, &loading);
     if (condemned) return fail_condemned((**entry).header);
-    // It decodes, and no process could use it. The next recording takes its place.
+    // The entry decodes, but no process could use it. The next recording replaces it.
     if (!executable && loading.blame == replay::Blame::entry && m_declaration->publishes)
         m_sources.store->set_aside((**entry).header, executable.error());
     if (!executable) return std::unexpected(executable.error());
@@ -219,12 +219,11 @@ try {
     return fail(ErrorCode::out_of_memory, "no host memory to load and restore it");
 }
 
-/// What this process has under a constant's name must be what the entry has.
 Result<void> Lookup::check_constants(const replay::Executable& executable, backends::Stream& stream) const
 {
     const auto has_memory = [](const NamedConstant& constant) { return !constant.memory.address.is_null(); };
     if (std::ranges::none_of(m_declaration->interface.constants, has_memory)) return {};
-    const auto idle = is_idle(stream); // what fills them may be in the stream
+    const auto idle = is_idle(stream); // work in the stream may fill them
     if (!idle) return std::unexpected(idle.error());
     if (!*idle)
         return fail(ErrorCode::not_recordable,
@@ -256,14 +255,13 @@ Result<void> Lookup::check_constants(const replay::Executable& executable, backe
     return {};
 }
 
-/// For all processes: one that keeps no device code could not tell (Device::prepare_recording).
+/// Removes it for all processes: one that keeps no device code could not notice (Device::prepare_recording).
 void Lookup::withdraw(const cachefmt::EntryKey& key) const
 {
     if (!m_declaration->publishes) return;
     if (auto removed = m_sources.store->remove(key); !removed) m_faults.note("remove", removed.error());
 }
 
-/// Loads an entry whose guards hold; nothing is launched.
 std::expected<LoadedVariant, Unusable> Lookup::load(const cachefmt::EntryKey& key, const Frame& frame,
                                                     backends::Stream& stream, Phases& phases) const
 {
@@ -314,7 +312,7 @@ void Lookup::note_use(const Digest& digest) const { m_sources.store->note_use({m
 
 void Lookup::note_addresses(const Frame& frame) const
 {
-    // Where addresses are objects, these may be gone when they are used.
+    // If addresses are objects, they may be destroyed before they are used.
     if (m_declaration->backend()->limits().flat_addresses)
         m_sources.preload.addresses.note(*m_declaration->backend(), m_declaration->interface.region_names,
                                          frame.memory);
@@ -336,7 +334,7 @@ LoadedVariant Lookup::variant_of(const cachefmt::EntryHeader& header,
     return variant;
 }
 
-// --- ahead of the first call
+// --- before the first call
 
 bool Lookup::looks_ahead() const noexcept
 {
@@ -370,7 +368,7 @@ std::optional<PreloadCandidate> Lookup::candidate(const store::Variant& variant,
     }
     if (variant.header->kind != cachefmt::EntryKind::graph) return std::nullopt;
     const cachefmt::Guards& recorded = variant.header->guards;
-    // Tensors and values are every call's own: only the facts are judged now.
+    // Tensors and values belong to each call: only the facts are checked now.
     if (!guards::evaluate_facts(recorded.facts, facts, m_sources.relaxation).empty()) return std::nullopt;
     if (!fits(m_declaration->interface, recorded, m_declaration->backend()->id())) return std::nullopt;
     for (std::size_t i = 0; i < m_declaration->interface.regions.size(); ++i) {

@@ -11,8 +11,8 @@
 namespace warmgraph {
 namespace {
 
-constexpr std::size_t k_most_of_an_argument = 2; ///< dimensions of one argument that are padded
-constexpr std::uint64_t k_most_pieces = 4096; ///< copies of one argument: its rows, where an inner dimension is padded
+constexpr std::size_t k_most_of_an_argument = 2; ///< padded dimensions of one argument
+constexpr std::uint64_t k_most_pieces = 4096; ///< copies for one argument: one per row if an inner dimension is padded
 
 template <class T>
 Bytes bytes_of(const T& value)
@@ -31,20 +31,20 @@ std::optional<Bytes> integer_bytes(double value)
     return bytes_of(static_cast<T>(wide));
 }
 
-/// To the nearest, ties to even (IEEE 754). Through f32, as the frameworks do.
+/// Rounds to nearest, ties to even (IEEE 754). Goes through f32, as the frameworks do.
 std::uint16_t to_half(float value) noexcept
 {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const auto sign = static_cast<std::uint16_t>((bits >> 16U) & 0x8000U);
     std::uint32_t rest = bits & 0x7FFF'FFFFU;
-    if (rest > 0x7F80'0000U) return sign | 0x7E00U;  // no number
+    if (rest > 0x7F80'0000U) return sign | 0x7E00U;  // NaN
     if (rest >= 0x477F'F000U) return sign | 0x7C00U; // rounds beyond 65504
-    if (rest < 0x3880'0000U) {                       // below 2^-14: f32's own addition rounds to the subnormals' steps
+    if (rest < 0x3880'0000U) {                       // below 2^-14: f32's own addition rounds to subnormal steps
         constexpr std::uint32_t k_magic = 126U << 23U;
         const float shifted = std::bit_cast<float>(rest) + std::bit_cast<float>(k_magic);
         return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - k_magic));
     }
-    rest += 0xC800'0FFFU + ((rest >> 13U) & 1U); // another bias of the exponent, and half a step
+    rest += 0xC800'0FFFU + ((rest >> 13U) & 1U); // changes the exponent's bias and adds half a step
     return static_cast<std::uint16_t>(sign | (rest >> 13U));
 }
 
@@ -55,7 +55,7 @@ std::uint16_t to_bfloat(float value) noexcept
     return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16U) & 1U)) >> 16U);
 }
 
-/// One element. nullopt: the type cannot hold it. Floats round.
+/// Returns one element's bytes; nullopt if the type cannot hold the value. Floats are rounded.
 std::optional<Bytes> element_of(DType type, double value)
 {
     switch (type) {
@@ -154,7 +154,7 @@ bool is_contiguous(const guards::TensorArg& tensor) noexcept
     return true;
 }
 
-/// The runs of bytes that the smaller of two contiguous tensors has in common with the larger.
+/// The runs of bytes that two contiguous tensors share.
 struct Pieces {
     Pieces(const guards::TensorArg& small, const guards::TensorArg& large) : m_small(small), m_large(large)
     {
@@ -166,7 +166,7 @@ struct Pieces {
         for (std::size_t d = 0; d < m_outer; ++d) count *= static_cast<std::uint64_t>(small.sizes[d]);
         if (bytes == 0) count = 0;
     }
-    /// Where the piece begins in a tensor, in bytes.
+    /// The piece's start in a tensor, in bytes.
     [[nodiscard]] std::uint64_t offset(std::uint64_t piece, const guards::TensorArg& tensor) const noexcept
     {
         std::uint64_t elements = 0;
@@ -185,7 +185,7 @@ struct Pieces {
 private:
     guards::TensorArg m_small;
     const guards::TensorArg& m_large;
-    std::size_t m_outer = 0; ///< dimensions outside of one piece
+    std::size_t m_outer = 0; ///< dimensions outside one piece
 };
 
 } // namespace
@@ -291,7 +291,7 @@ Result<PaddedSizes> Padding::choose(const Frame& frame) const
 
 std::optional<PaddedSizes> Padding::choose(const profile::Sizes& sizes) const
 {
-    Frame frame; // of the arguments that are padded, which is all that is looked at
+    Frame frame; // only the padded arguments are filled in; choose() uses no others
     frame.tensors.resize(m_interface.regions.size());
     for (const std::size_t region : m_regions) {
         const auto given = sizes.find(m_interface.regions[region].name);
@@ -322,7 +322,7 @@ profile::Sizes Padding::applied(const PaddedSizes& padded, const profile::Sizes&
     return result;
 }
 
-/// What a function reads of memory that it also writes must be what it wrote: no copy would be.
+/// Refuses arguments that share memory with a written one: a copy would not see the writes.
 Result<void> Padding::check(const Frame& frame) const
 {
     for (const std::size_t region : m_regions) {
@@ -352,7 +352,7 @@ Result<MemoryRef> Padding::memory_for(std::size_t region, std::uint64_t bytes)
 {
     const auto known = m_memory.find(region);
     if (known != m_memory.end() && known->second.size >= bytes) return known->second;
-    // Twice the last at least, so that what was outgrown is never more than what is in use.
+    // At least doubles the size, so that outgrown memory is never more than memory in use.
     const std::uint64_t least = known != m_memory.end() ? 2 * known->second.size : 0;
     auto memory = m_device.allocate(std::max<std::uint64_t>({bytes, least, 1}));
     if (!memory && least > bytes) memory = m_device.allocate(bytes);
@@ -366,7 +366,7 @@ Result<void> Padding::pad_one(std::size_t region, Frame& frame, const PaddedSize
     Saved saved{region, frame.tensors[region], frame.tensors[region], frame.memory[region], {}};
     apply(padded, region, saved.padded.sizes);
     make_contiguous(saved.padded);
-    make_contiguous(saved.given); // of dimensions with one element, strides may be anything
+    make_contiguous(saved.given); // strides of dimensions with one element may have any value
     const std::uint64_t bytes = elements_of(saved.padded) * size_of(saved.padded.dtype);
     if (bytes == 0) return {};
     const auto memory = memory_for(region, bytes);
@@ -379,7 +379,7 @@ Result<void> Padding::pad_one(std::size_t region, Frame& frame, const PaddedSize
                     m_interface.regions[region].name, pieces.count, k_most_pieces);
     if (elements_of(saved.given) != elements_of(saved.padded))
         if (auto filled = stream.fill({saved.own.address, m_values.at(region), bytes}); !filled) return filled;
-    // Outputs too: a function need not write all of them.
+    // Copies outputs too: a function may leave parts of them unwritten.
     for (std::uint64_t i = 0; i < pieces.count; ++i)
         if (auto copied = stream.copy(
                 {saved.from.address + pieces.in_small(i), saved.own.address + pieces.in_large(i), pieces.bytes});

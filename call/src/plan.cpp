@@ -34,7 +34,7 @@ Judgement because(std::string word)
     return judgement;
 }
 
-/// Of a fact that differs. What users name (variables, inputs, programs) is one word for all of its kind.
+/// The statistics reason for a fact that differs. Facts named by users (variables, inputs) count as one word per kind.
 std::string word_of(const std::string& fact)
 {
     for (const char* kind : {"config.", "env.", "program."})
@@ -55,7 +55,7 @@ Plan tombstoned(const Situation& situation, const cachefmt::EntryHeader& header)
             recompiled(situation, header)};
 }
 
-/// The nearest of all variants.
+/// Judges the nearest of all variants.
 Judgement judge(const Situation& situation, const std::vector<store::Variant>& variants)
 {
     Judgement nearest;
@@ -122,8 +122,8 @@ Plan decide(const Situation& situation, const Headers& headers)
         if (exact->kind == cachefmt::EntryKind::tombstone) return tombstoned(situation, *exact);
         return {Action::replay, {exact->key}};
     }
-    // Not under these very guards: another variant may still be valid (a newer driver that is accepted, a stronger
-    // alignment), and if none is, the nearest one explains the miss.
+    // No entry has exactly these guards. Another variant may be valid (a newer accepted driver, a stronger alignment);
+    // otherwise the nearest one explains the miss.
     const auto variants = headers.all();
     if (!variants) return on_miss(situation, variants.error().message, because("look_up_failed"));
     Plan plan{Action::replay};

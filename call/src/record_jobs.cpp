@@ -12,10 +12,10 @@ namespace warmgraph {
 
 namespace {
 
-/// How long a call that might complete an earlier recording looks whether its own work is done.
+/// How long a call waits for its own work before it may complete an earlier recording.
 constexpr std::chrono::milliseconds k_wait_for_own_work{20};
 
-/// Copies of the function's memory may be more than the host has.
+/// The host may lack memory for the copies.
 Result<void> prepare(Job& job, const std::shared_ptr<backends::Stream>& stream)
 try {
     const auto timer = job.journey.phases.measure("prepare");
@@ -25,7 +25,7 @@ try {
     return fail(ErrorCode::out_of_memory, "no host memory to record and verify it");
 }
 
-/// An exception of the caller's is a refusal.
+/// Turns an exception of the caller's function into a refusal.
 template <class T>
 std::function<Result<T>()> refusing(const std::function<T()>& of_the_caller)
 {
@@ -59,7 +59,7 @@ RecordJobs::RecordJobs(std::shared_ptr<const Declaration> declaration, Publisher
 {
 }
 
-// --- a call's
+// --- recordings of calls
 
 Subject RecordJobs::subject() const
 {
@@ -122,7 +122,7 @@ void RecordJobs::answer(std::unique_ptr<Job>& job, const std::shared_ptr<backend
     if (!ended) job->refusal = ended.error();
 }
 
-/// A program's source is a guard only where the Spec names it.
+/// A program's source is a guard only if the Spec names it.
 Result<void> RecordJobs::check_programs(const RunContext& context) const
 {
     for (const LaunchedProgram& program : context.modules | std::views::values) {
@@ -163,7 +163,7 @@ std::unique_ptr<Job> RecordJobs::take_answered()
     return std::move(m_pending);
 }
 
-// --- completed, without the function's lock
+// --- completing, without the function's lock
 
 CompletedJob RecordJobs::complete(Job& job, const PairRole* role, const Lookup& lookup, const CallOutcomes& outcomes)
 {
@@ -177,7 +177,7 @@ CompletedJob RecordJobs::complete_verification(Job& job, const PairRole* role, c
                                                const CallOutcomes& outcomes)
 {
     const Digest digest = job.verified->guards_digest;
-    // How many died of it was asked when it was loaded.
+    // Earlier crashes were checked when it was loaded.
     auto mark = job.verified->unused ? lookup.begin_load(digest).value_or(nullptr) : nullptr;
     auto verified = job.refusal ? Result<void>{std::unexpected(*job.refusal)}
                                 : job.session->verify(*job.verified->executable, job.journey.phases);
@@ -188,7 +188,7 @@ CompletedJob RecordJobs::complete_verification(Job& job, const PairRole* role, c
         lookup.note_use(digest);
         return {Outcome::replayed, "", Remember::no, std::exchange(job.verified, std::nullopt)};
     }
-    // NOLINTNEXTLINE(bugprone-unused-return-value): what it runs never ends
+    // NOLINTNEXTLINE(bugprone-unused-return-value): its work never ends
     if (job.session->is_abandoned()) static_cast<void>(job.verified->executable.release());
     job.verified.reset();
     m_faults.note("verify on load", verified.error());
@@ -196,7 +196,7 @@ CompletedJob RecordJobs::complete_verification(Job& job, const PairRole* role, c
         raise(within(m_declaration->path, verified.error()).error());
     job.journey.reason = verified.error().message;
     outcomes.count_wrong_entry(job.journey);
-    // What else went wrong on the way (memory, driver) says nothing about the entry.
+    // Other errors (memory, driver) say nothing about the entry.
     if (verified.error().code == ErrorCode::verification_failed && job.records) {
         lookup.remove(digest);
         return complete_recording(job, role, lookup, outcomes);
@@ -214,19 +214,19 @@ try {
     return fail(ErrorCode::internal, "recording throws: {}", thrown.what());
 }
 
-/// A call that could not use the entry on disk does not try it a second time.
+/// A call that could not use the entry on disk does not try it again.
 EntryBeside RecordJobs::beside(const Recording& recording, Job& job, const Lookup& lookup) const
 {
     if (job.journey.tried) return {};
     const HoldToAnswer hold = [&job](std::unique_ptr<replay::Executable> executable) {
         Phases unmeasured;
         auto held = job.session->verify(*executable, unmeasured);
-        // NOLINTNEXTLINE(bugprone-unused-return-value): what it runs never ends
+        // NOLINTNEXTLINE(bugprone-unused-return-value): its work never ends
         if (job.session->is_abandoned()) static_cast<void>(executable.release());
         return held;
     };
     auto beside = m_publisher.judge(recording.entry, lookup, job.frame, hold);
-    // The function itself would compute with memory that a trial damaged.
+    // A trial damaged memory that the function itself uses.
     if (!beside) raise(within(m_declaration->path, beside.error()).error());
     return std::move(*beside);
 }
@@ -240,7 +240,7 @@ CompletedJob RecordJobs::complete_recording(Job& job, const PairRole* role, cons
             raise(within(m_declaration->path, recording.error()).error());
         return refuse(job, recording.error(), outcomes);
     }
-    // What was true at the call must be true of what is published.
+    // A published entry must be right for the environment of its call.
     if (environment_of(m_declaration->spec) != job.environment)
         return refuse(job,
                       {ErrorCode::not_recordable, "an environment variable that it lists changed while it was being "
@@ -277,13 +277,13 @@ CompletedJob RecordJobs::refuse(const Job& job, const Error& error, const CallOu
 {
     outcomes.count_refusal(error);
     log().warn("cannot record '{}': {}", m_declaration->name, error.message);
-    // The first call may have set up what later ones use (a library's handle, a table's upload): they are asked once
+    // The first call may have done one-time work (a library's handle, a table's upload), so the next call is tried once
     // more.
     const bool is_first = job.session->strayed() && m_strayed.insert(job.journey.digest).second;
     return {Outcome::refused, error.message, is_first ? Remember::no : Remember::yes};
 }
 
-// --- of captures
+// --- recordings of captures
 
 void RecordJobs::require_adoptable(const Journey& journey) const
 {
@@ -337,7 +337,7 @@ std::string RecordJobs::keep_adopted(Journey& journey, Recording& recording, con
     return m_publisher.publish(journey.phases, recording, beside);
 }
 
-/// With the first of other processes' captures that proves it.
+/// Adopts with the first of other processes' captures that proves it.
 Result<Recording> RecordJobs::adopt_with_others(const AdoptedCapture& first, AdoptOptions options, const Frame& frame,
                                                 const std::string& folder, Journey& journey) const
 {

@@ -1,4 +1,4 @@
-// A call's arguments, read against what the function declares.
+// Reads a call's arguments and checks them against the function's declaration.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ namespace warmgraph {
 /// Checks names (distinct, no path or control characters), shapes and types.
 [[nodiscard]] Result<Interface> interface_of(const Spec& spec);
 
-/// Has it a type that a scalar may have?
+/// Checks that the number's type is allowed for scalars.
 [[nodiscard]] Result<void> check_number(std::string_view name, const Number& number);
 
-/// How the device names memory: DeviceLimits::flat_addresses.
+/// How the device addresses memory: DeviceLimits::flat_addresses.
 enum class Addressing : std::uint8_t { by_base, flat };
 
 class ArgumentReader {
@@ -27,11 +27,11 @@ public:
 
     /// Fills `frame`. Errors name the argument, what was expected, and the cure.
     [[nodiscard]] Result<void> read(std::span<const Arg> args, Frame& frame);
-    /// Where each region is unless a call says otherwise: null but for states.
+    /// Each region's memory unless a call passes other memory: null except for states.
     [[nodiscard]] const std::vector<MemoryRef>& default_memory() const noexcept { return m_defaults.memory; }
     void bind_state(std::size_t region, const MemoryRef& memory);
-    /// Of the last read that succeeded, as long as nobody changed its frame: only what it gave may be other than in the
-    /// frame of another read with the same number and the same regions.
+    /// The arguments of the last successful read, until its frame is changed. Two frames with the same number and the
+    /// same regions differ only in these regions.
     [[nodiscard]] guards::Others others() const noexcept { return {m_defaults_number, m_given}; }
 
 private:
@@ -57,10 +57,10 @@ private:
     std::vector<Binding> m_bindings;     ///< in declaration order
     Frame m_defaults;                    ///< declared shapes and state addresses
     std::vector<std::size_t> m_needed;   ///< bindings without a default
-    std::uint64_t m_defaults_number = 1; ///< counts their changes
+    std::uint64_t m_defaults_number = 1; ///< number of changes of the defaults
     std::vector<std::uint8_t> m_seen;
-    std::vector<std::size_t> m_given; ///< regions, by the last read
-    std::uint64_t m_filled = 0;       ///< the last read that succeeded, unless defaults changed since
+    std::vector<std::size_t> m_given; ///< regions that the last read was given
+    std::uint64_t m_filled = 0;       ///< the last successful read; changes with the defaults
 };
 
 } // namespace warmgraph

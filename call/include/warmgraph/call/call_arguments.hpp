@@ -1,4 +1,4 @@
-// The arguments of one call at a time: read, kept until the call is answered, and bound to a graph.
+// The arguments of one call at a time: reads them, keeps them until the call is answered, and binds them to a graph.
 #pragma once
 
 #include <memory>
@@ -12,27 +12,27 @@
 
 namespace warmgraph {
 
-/// One thread at a time. Touches nothing of the device.
+/// One thread at a time uses it. It does not access the device.
 class CallArguments {
 public:
     explicit CallArguments(std::shared_ptr<const Declaration> declaration);
 
-    /// Throws what ArgumentReader refuses.
+    /// Throws the errors of ArgumentReader.
     void read(std::span<const Arg> args);
-    /// A capture of somebody else's, as if it were a call; into frame() or another one.
+    /// Reads a caller's capture as if it were a call; into frame() or another frame.
     void read(const NativeCapture& capture, const Adoption& adoption, Frame& into);
     void read(const NativeCapture& capture, const Adoption& adoption) { read(capture, adoption, m_frame); }
-    /// Throws invalid_argument for what is no state, or has another size.
+    /// Throws invalid_argument: it is not a state, or has another size.
     void bind(std::string_view state, const MemoryRef& memory);
 
-    /// Of the last read.
+    /// The frame of the last read.
     [[nodiscard]] const Frame& frame() const noexcept { return m_frame; }
-    /// Whoever changes it asks for no others() before the next read.
+    /// After a change of the frame, others() must not be used before the next read.
     [[nodiscard]] Frame& frame() noexcept { return m_frame; }
-    /// As ArgumentReader's.
+    /// As ArgumentReader::others().
     [[nodiscard]] guards::Others others() const noexcept { return m_reader.others(); }
     [[nodiscard]] const std::vector<MemoryRef>& default_memory() const noexcept { return m_reader.default_memory(); }
-    /// Those of the last read, for a graph with so many regions. Valid until the next call of it.
+    /// The last read's bindings for a graph with this many regions. Valid until the next call of this function.
     [[nodiscard]] const replay::Bindings& bindings(std::size_t regions);
 
 private:

@@ -1,5 +1,5 @@
-// What became of a function's calls: the report of the last first call, the misses, what is counted, and the verdicts on
-// calls that run as they are.
+// The outcomes of a function's calls: the last first call's report, the misses, the counters, and the verdicts on calls
+// that run without a graph.
 #pragma once
 
 #include <atomic>
@@ -23,17 +23,17 @@ namespace warmgraph {
 
 enum class Remember : std::uint8_t { no, yes };
 
-/// One thread at a time; const functions and is_settled() are thread-safe, but for report(), misses() and verdict().
+/// One thread at a time. Const functions and is_settled() are thread-safe, except report(), misses() and verdict().
 class CallOutcomes {
 public:
     struct Sinks {
         std::shared_ptr<store::LocalStore> store; ///< null where caching is off
         std::shared_ptr<Programs> programs;
-        // They outlive this.
+        // They outlive this object.
         Counters& counters;
         RecordingPause& pause;
         store::Touched& touched;
-        std::function<void()> note_replay; ///< called after each
+        std::function<void()> note_replay; ///< called after each replay
         std::size_t most_verdicts = 0;
     };
     CallOutcomes(std::shared_ptr<const Declaration> declaration, Sinks sinks);
@@ -41,41 +41,41 @@ public:
     // --- counted
 
     void count_replay() const { m_sinks.note_replay(); }
-    /// A miss: in the log and the counters, and as the journey's. `name`: whose miss it is; empty: nobody's.
+    /// Logs and counts a miss, and begins the journey's. `name`: the function or pair that it counts for; empty: none.
     void count_miss(const Plan& plan, const std::string& name, Journey& journey) const;
-    /// A recording of somebody else's, which is no call.
+    /// An adoption, which is not a call.
     void note_adoption() const { m_sinks.pause.note_miss(); }
-    /// A miss, for an entry that was found wrong.
+    /// Counts a miss for an entry that verification found wrong.
     void count_wrong_entry(Journey& journey) const;
     void count_recording() const { m_sinks.counters.recording(); }
-    /// `word`: the reason for statistics.
+    /// `word`: the reason in statistics.
     void count_refusal(std::string_view word) const;
-    /// The same of a recording that could not be made.
+    /// Counts a recording that could not be made.
     void count_refusal(const Error& error) const;
-    /// At the first use: what is held to the function and found wrong was no hit. `counts`: false where another
-    /// hit stands for it, too.
+    /// Counts the first use of a restored variant. A variant that is verified first counts only once it was found
+    /// right. `counts`: false if another hit already counts for it.
     void count_hit(LoadedVariant& variant, bool counts) const;
 
     // --- ended
 
-    /// Fills the report, ends the journey's miss, and remembers the verdict on a call that runs as it is.
+    /// Fills the report, ends the journey's miss, and remembers the verdict on a call that runs without a graph.
     Outcome finish(const Journey& journey, Outcome outcome, std::string reason, Remember remember);
-    /// Of a call that throws.
+    /// Ends the miss of a call that throws.
     void finish_thrown(const Journey& journey);
-    /// Fills in how long it took.
+    /// Adds the first call's times to the report.
     void end_report(const Journey& journey);
-    /// A call ran as it is without being a miss. `entry`: the one that it did not use; may be null.
+    /// Reports a call that ran without a graph and was not a miss. `entry`: the entry that it did not use; may be null.
     Outcome report_as_it_is(std::string reason, const Digest* entry);
-    /// What calls of these guards are answered with: asked once, so that later calls cost no look-up.
+    /// Returns the remembered outcome for calls with these guards, so that later calls need no look-up.
     [[nodiscard]] std::optional<Outcome> verdict(const Digest& guards_digest);
     void forget_verdicts() noexcept { m_verdicts.clear(); }
 
-    // --- told
+    // --- reports
 
-    /// A call was made, and what became of it is known.
+    /// Whether a call was made and its outcome is known.
     [[nodiscard]] bool is_settled() const noexcept { return m_is_settled; }
     [[nodiscard]] const Report& report() const noexcept { return m_report; }
-    /// Of this process, the newest first.
+    /// The misses of this process, newest first.
     [[nodiscard]] std::vector<Miss> misses() const;
 
 private:
@@ -83,7 +83,7 @@ private:
         Digest guards_digest;
         Outcome outcome = Outcome::eager;
     };
-    /// The journey's miss, without an end yet.
+    /// Begins the journey's miss; its end follows later.
     void begin_miss(Journey& journey, std::string reason, const Judgement& judgement) const;
     void end_miss(const Journey& journey, store::MissEnd end);
 

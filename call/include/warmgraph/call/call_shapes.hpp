@@ -1,4 +1,4 @@
-// The shapes of a function's calls: counted, padded to buckets, and what of them is to be recorded before demand.
+// The shapes of a function's calls: counts them, pads calls to buckets, and lists shapes to record in advance.
 #pragma once
 
 #include <memory>
@@ -16,30 +16,30 @@ namespace warmgraph {
 /// One thread at a time.
 class CallShapes {
 public:
-    /// `profiles`: null where none is kept; outlives this.
+    /// `profiles`: null if no profile is kept; must outlive this object.
     CallShapes(std::shared_ptr<const Declaration> declaration, ProfileKeeper* profiles);
     CallShapes(const CallShapes&) = delete;
     CallShapes& operator=(const CallShapes&) = delete;
     ~CallShapes();
 
     [[nodiscard]] bool is_padded() const noexcept { return m_padding != nullptr; }
-    /// A call that is not padded.
+    /// Counts a call that is not padded.
     void count(const Frame& frame) { count(frame, nullptr); }
-    /// What a call is padded to. Throws invalid_argument. `counts`: the call is counted.
+    /// Returns the sizes that the call is padded to. Throws invalid_argument. `counts`: whether the call is counted.
     [[nodiscard]] PaddedSizes choose(const Frame& frame, bool counts);
-    /// As Padding's; throw what it refuses.
+    /// As Padding::pad() and Padding::give_back(); they throw its errors.
     void pad(Frame& frame, const PaddedSizes& padded, backends::Stream& stream);
     void give_back(backends::Stream& stream);
-    /// Throws for a call whose sizes are no multiple of what is asked: a graph of the caller's would use the padded
-    /// memory whenever it runs, also while a call of ours does.
+    /// Throws if a call's sizes need padding. The caller's graph would use the padded memory whenever it runs, even
+    /// during a later call.
     void refuse_unpadded(const Frame& frame) const;
 
     [[nodiscard]] bool is_counted() const noexcept { return m_is_counted; }
-    /// That this process counted, the most frequent first.
+    /// The shapes that this process counted, the most frequent first.
     [[nodiscard]] std::vector<ProfiledShape> counted();
     [[nodiscard]] std::vector<std::vector<std::int64_t>> buckets() const;
-    /// What calls would look like now, of all processes, the most frequent first: each bucket once, and nothing that is
-    /// in none.
+    /// The shapes of all processes' calls with the present buckets, the most frequent first. Each bucket occurs once;
+    /// shapes outside the buckets are left out.
     [[nodiscard]] std::vector<ProfiledShape> to_record();
 
 private:
@@ -53,15 +53,14 @@ private:
     ProfileKeeper* m_profiles;
     bool m_is_counted = false;
     std::vector<std::size_t> m_regions;          ///< inputs and outputs
-    std::shared_ptr<FunctionProfile> m_profile;  ///< profile(), once it was asked for
-    ShapeCounter m_counter;                      ///< what it has not told yet
+    std::shared_ptr<FunctionProfile> m_profile;  ///< null before the first profile()
+    ShapeCounter m_counter;                      ///< counts that are not yet in the profile
     ShapeCounter::Key m_shape, m_declared_shape; ///< of this call; of the declaration
-    std::unique_ptr<Padding> m_padding;          ///< null: nothing is padded
-    bool m_knows_buckets = false;                ///< they were looked for
+    std::unique_ptr<Padding> m_padding;          ///< null: no padding
+    bool m_knows_buckets = false;                ///< whether they were looked for
 };
 
-/// Throws where the arguments have other sizes than the shape: else another variant than the one that is asked for would
-/// be recorded.
+/// Throws if the arguments have other sizes than the shape: a wrong variant would be recorded.
 void require_sizes(std::span<const Arg> args, const ProfiledShape& shape, const Interface& interface);
 /// "tokens[1,16] logits[1,16,512]".
 [[nodiscard]] std::string text_of(const ProfiledShape& shape);

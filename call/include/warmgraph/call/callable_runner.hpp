@@ -1,4 +1,4 @@
-// Runs a function's callable as it is: for a call's answer, into a capture of the caller's, and for recordings.
+// Runs a function's callable: for a call's answer, into a caller's capture, and for recordings.
 #pragma once
 
 #include <atomic>
@@ -15,49 +15,49 @@
 
 namespace warmgraph {
 
-/// The stream of the last launch. Launches that share memory come one after the other.
+/// The stream of the last launch. Launches that share memory run one after another.
 struct LastStream {
     std::shared_ptr<backends::Stream> stream;
 };
 
-/// One thread at a time, but for capture_runs(), retire() and is_retired(), which any thread may use. Throws what the
-/// callable throws.
+/// One thread at a time uses it; any thread may use capture_runs(), retire() and is_retired(). Functions throw the
+/// callable's exceptions.
 class CallableRunner {
 public:
     CallableRunner(std::shared_ptr<const Declaration> declaration, std::shared_ptr<LastStream> last);
     CallableRunner(const CallableRunner&) = delete;
     CallableRunner& operator=(const CallableRunner&) = delete;
 
-    /// For the call's answer.
+    /// Runs the callable for the call's answer.
     RunContext run(const Frame& frame, const std::shared_ptr<backends::Stream>& stream, Phases& phases);
-    /// The same, as the phase "eager run": without what of it compiled programs.
+    /// The same; measures it as the phase "eager run", without the time for compiling programs.
     void run_measured(const Frame& frame, const std::shared_ptr<backends::Stream>& stream, Phases& phases);
-    /// The caller captures the stream: the callable's work becomes part of his graph. Nothing is waited for, and the
-    /// scratch stays his graph's for as long as this lives.
+    /// Runs the callable while the caller captures the stream: its work becomes part of the caller's graph. Waits for
+    /// nothing. The caller's graph keeps this scratch as long as this object lives.
     void run_into_capture(const Frame& frame, const std::shared_ptr<backends::Stream>& stream);
-    /// Launches of one function share its scratch and arena, so a launch in another stream comes after the last one.
+    /// Orders a launch in another stream after the last one, because launches of one function share scratch and arena.
     void order_after_last(const std::shared_ptr<backends::Stream>& stream);
-    /// Checks the tuned configurations that it runs with, each once in a process. Outside of any capture.
+    /// Checks the callable's tuned configurations, each once per process. Call this outside of captures.
     void validate_tuned() const;
 
-    /// Runs it for captures, on streams of its own, one at a time. Fails once retire() was called: the caller may have
-    /// freed what the callable uses. This outlives the result.
+    /// Returns a function that runs the callable for captures, on its own streams, one at a time. It fails after
+    /// retire(): the caller may have freed objects that the callable uses. This object must outlive it.
     [[nodiscard]] RunOnce capture_runs();
     void retire() noexcept { m_is_retired = true; }
     [[nodiscard]] bool is_retired() const noexcept { return m_is_retired; }
-    /// Why a recording ends then.
+    /// The error that ends a recording after retire().
     [[nodiscard]] static Error retired();
 
-    /// Of runs for answers.
+    /// The scratch of runs for answers.
     [[nodiscard]] std::vector<NamedMemory> scratch_memory() const { return m_scratch.regions(); }
 
 private:
     std::shared_ptr<const Declaration> m_declaration;
     StreamPool m_streams;
     Runnable m_runnable;
-    ScratchPool m_scratch;                      ///< of runs for answers
-    std::deque<ScratchPool> m_captured_scratch; ///< of runs in the caller's own captures: his graphs keep using it
-    std::mutex m_callable_mutex;                ///< one run of the callable at a time; taken last
+    ScratchPool m_scratch;                      ///< for runs for answers
+    std::deque<ScratchPool> m_captured_scratch; ///< for runs in callers' captures, whose graphs keep using it
+    std::mutex m_callable_mutex;                ///< one run of the callable at a time; locked last
     std::atomic<bool> m_is_retired = false;
     std::shared_ptr<LastStream> m_last;
 };

@@ -1,4 +1,4 @@
-// The folder where processes leave captures for each other: a file each, read by its content and never by its name alone.
+// The folder in which processes leave captures for each other, one per file. Readers check the contents, not only names.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace warmgraph {
 
-/// At most as many of one call are kept: the oldest go.
+/// The most captures that are kept for one call; the oldest are removed.
 inline constexpr std::size_t k_most_captures = 4;
 
 /// Used by one thread at a time; several processes may use one folder.
 class CaptureFolder {
 public:
-    /// permission_denied where others may write the folder, or it is somebody else's. With `makes` it is made where there
-    /// is none, else that is not_found.
+    /// permission_denied: others may write the folder, or it belongs to another user. not_found: there is no folder and
+    /// `makes` is false; otherwise the folder is made.
     [[nodiscard]] static Result<CaptureFolder> open(FileSystem& files, const std::string& path, bool makes);
 
     /// Returns the file's name. Errors: io_failed, no_space, permission_denied.
@@ -24,9 +24,9 @@ public:
 
     struct Found {
         std::vector<StoredCapture> captures; ///< newest first
-        std::vector<std::string> ignored;    ///< "FILE: why", of files that have this call's name
+        std::vector<std::string> ignored;    ///< "FILE: why", for files with this call's name
     };
-    /// What other processes captured of this call.
+    /// Finds other processes' captures of this call.
     [[nodiscard]] Result<Found> find(const cachefmt::EntryKey& key) const;
 
 private:
@@ -35,7 +35,7 @@ private:
         std::chrono::system_clock::time_point written;
     };
     explicit CaptureFolder(std::unique_ptr<FileSystem> folder) : m_folder(std::move(folder)) {}
-    /// Of this call by their names, newest first.
+    /// This call's files by name, newest first.
     [[nodiscard]] Result<std::vector<File>> files_of(const cachefmt::EntryKey& key) const;
     [[nodiscard]] Result<StoredCapture> read(const std::string& name, const cachefmt::EntryKey& key) const;
 

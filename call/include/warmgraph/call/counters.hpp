@@ -1,4 +1,4 @@
-// What one cache counted in this process.
+// One cache's counters in this process.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace warmgraph {
 /// Counters of one process. Thread-safe.
 class Counters {
 public:
-    /// `hits`: 0 for what another hit stands for, too.
+    /// `hits`: 0 if another hit already counts for it.
     void hit(double load_ms, double answer_ms, std::uint64_t hits = 1);
     void miss(const std::string& function, const std::string& reason);
     void recording();
@@ -25,10 +25,10 @@ public:
     void cache_fault();
     void capture_written();
     void captures_read(std::uint64_t paired, std::uint64_t ignored);
-    /// What a caller refused to have recorded, by function and reason. The miss of both so far; one that says the same as an
-    /// earlier one takes its place.
+    /// Counts a recording that a caller refused, by function and reason. Returns the miss with the number so far; it
+    /// replaces an earlier miss of the same kind.
     [[nodiscard]] store::Miss refused_by_caller(const std::string& function, Policy policy, const Refusal& refusal);
-    /// Each entry is counted once, however often it is met. False where it was counted before.
+    /// Counts each entry only once. Returns false if it was counted before.
     bool untrusted(const cachefmt::EntryKey& entry);
     [[nodiscard]] Statistics snapshot() const;
 

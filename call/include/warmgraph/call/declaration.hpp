@@ -1,4 +1,4 @@
-// What a function is, fixed when it is made. Its parts share it without a lock.
+// The definition of a function, fixed at its construction. Its parts share it without a lock.
 #pragma once
 
 #include <cstdint>
@@ -16,29 +16,29 @@ namespace warmgraph {
 struct Declaration {
     std::string name;
     std::string path;  ///< "model/rank/name", for the log
-    std::string label; ///< "model/function", as the command takes it
+    std::string label; ///< "model/function", the name in commands
     Spec spec;
     Interface interface;
-    Callable callable;                  ///< empty: it was loaded, and can only be replayed
-    const void* code = nullptr;         ///< an address in the callable's code; null where there is none
-    Policy policy = Policy::read_write; ///< of graphs, as far as the folder allows it
-    bool publishes = false;             ///< what is recorded, into the folder
-    bool verifies_first = false;        ///< the first use of each restored graph
-    std::uint64_t verify_every = 0;     ///< each Nth call that is replayed; 0: none
+    Callable callable;                  ///< empty: the function was loaded and can only be replayed
+    const void* code = nullptr;         ///< an address in the callable's code; null if there is no callable
+    Policy policy = Policy::read_write; ///< for graphs, as far as the folder allows it
+    bool publishes = false;             ///< whether recordings are stored in the folder
+    bool verifies_first = false;        ///< whether the first use of each restored graph is verified
+    std::uint64_t verify_every = 0;     ///< each Nth replayed call is verified; 0: none
     ProgramUse programs;
     cachefmt::FunctionKey key;
     std::shared_ptr<Device::Impl> device;
     DeclaredHandles handles;
-    std::uint64_t number = 0; ///< in this process: replay::ModuleUser
+    std::uint64_t number = 0; ///< number in this process: replay::ModuleUser
 
     [[nodiscard]] const std::shared_ptr<backends::Device>& backend() const noexcept { return device->device; }
 };
 
-/// Throws where the thread runs the function's own callable, which holds the locks that `what` would wait for.
+/// Throws if the thread runs the function's own callable, which holds the locks that `what` would wait for.
 void refuse_inside_itself(const std::string& function, std::string_view what);
 
-/// Throws inside any wrapped callable, before a lock is taken: the outer call holds those that the inner one would wait
-/// for.
+/// Throws inside any wrapped callable, before it takes a lock: the outer call holds the locks that the inner call would
+/// wait for.
 void refuse_nested(const std::string& function);
 
 using guards::k_host_memory;

@@ -1,4 +1,4 @@
-// What the cache failed to do for one function: counted and logged. The function runs as it is then.
+// The cache's failures for one function: counts and logs them. The function then runs without a graph.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Private parts of Function. Each part owns its state and knows no other one: what a part needs of another it is given in
-// the call. Function::Impl holds them, the lock, and the order in which a call goes through them.
+// The private parts of Function. Each part owns its state and knows no other part; calls pass in what a part needs.
+// Function::Impl holds the parts, the lock, and the order in which a call uses the parts.
 #pragma once
 
 #include <memory>
@@ -24,30 +24,30 @@
 namespace warmgraph {
 
 struct Function::Impl {
-    /// The only place that knows of both the cache and the parts (making.cpp).
+    /// Only this place knows both the cache and the parts (making.cpp).
     Impl(std::shared_ptr<Cache::Impl> cache, std::shared_ptr<const Declaration> declaration,
          std::unique_ptr<PairRole> role);
 
-    /// Function::call. `counts`: in the profile of shapes.
+    /// Implements Function::call. `counts`: whether the call counts in the profile of shapes.
     [[nodiscard]] Outcome call(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args,
                                replay::AskedCapture asked = replay::AskedCapture::no, bool counts = true);
-    /// For a question from outside: throws inside the function's own callable, which holds the lock.
+    /// Locks for a question from outside. Throws inside the function's own callable, which already holds the lock.
     [[nodiscard]] std::unique_lock<std::mutex> lock(std::string_view asking) const;
-    /// Records what waits for its moment. Returns 1 where something was recorded, 0 where nothing waits, or its answer
-    /// is not done yet.
+    /// Completes the recording that waits. Returns 1 if something was recorded, 0 if nothing waits or its answer is not
+    /// done.
     std::size_t record_pending();
-    /// Calls it with these shapes, so that what is missing is recorded.
+    /// Calls the function with these shapes, so that missing variants are recorded.
     [[nodiscard]] ProfileRecording record(const std::vector<ProfiledShape>& shapes, const MakeArguments& make);
-    /// Records a graph that somebody else captured. Throws what it refuses.
+    /// Records a graph that other code captured. Throws if it is refused.
     void adopt(const Adoption& adoption);
-    /// The name of the file. Throws what it refuses.
+    /// Writes the capture for other processes and returns the file's name. Throws if it is refused.
     [[nodiscard]] std::string write_capture(const Adoption& adoption);
 
     mutable std::mutex mutex; ///< one call at a time: an exec's parameters and the scratch are shared by all calls
-    const std::shared_ptr<Cache::Impl> cache; ///< what the parts use of it outlives them
+    const std::shared_ptr<Cache::Impl> cache; ///< the parts of the cache that are used outlive this object's parts
     const std::shared_ptr<const Declaration> declaration;
-    const std::unique_ptr<PairRole> role; ///< null for a function by itself
-    // The parts, under the mutex but for what they say.
+    const std::unique_ptr<PairRole> role; ///< null unless the function is half of a pair
+    // The parts, used under the mutex unless they say otherwise.
     CallArguments arguments;
     CallableRunner runner;
     LoadedVariants loaded;
@@ -59,7 +59,7 @@ struct Function::Impl {
 
 private:
     using Stream = std::shared_ptr<backends::Stream>;
-    using NextJob = std::unique_ptr<Job>; ///< what is left to do when the lock is free again
+    using NextJob = std::unique_ptr<Job>; ///< work that remains when the lock is free again
 
     [[nodiscard]] Outcome call_locked(const Stream& stream, std::span<const Arg> args, replay::AskedCapture asked,
                                       bool counts, NextJob& job);

@@ -1,4 +1,4 @@
-// What is left to do when a call has its answer: a recording, or a comparison of a stored entry with the answer.
+// Work that remains after a call's answer: a recording, or a comparison of a stored entry with the answer.
 #pragma once
 
 #include <chrono>
@@ -16,14 +16,14 @@
 
 namespace warmgraph {
 
-/// One first call on its way.
+/// The state of one first call.
 struct Journey {
-    cachefmt::Guards now;               ///< with the distances of tensors that overlap
-    Digest digest;                      ///< of the guards without those
-    std::string reason{};               ///< why it is not replayed
-    bool tried = false;                 ///< an entry is there and cannot be used
-    std::optional<ErrorCode> failure{}; ///< why it cannot, where nobody will record it anew
-    std::optional<store::Miss> miss{};  ///< what is known of it, until its end is noted
+    cachefmt::Guards now;               ///< the call's guards, with the distances of overlapping tensors
+    Digest digest;                      ///< digest of the guards without these distances
+    std::string reason{};               ///< why the call is not replayed
+    bool tried = false;                 ///< whether there is an entry that cannot be used
+    std::optional<ErrorCode> failure{}; ///< why it cannot be used, if nothing will be recorded instead
+    std::optional<store::Miss> miss{};  ///< the miss, until its end is known
     std::chrono::steady_clock::time_point started{};
     Phases phases{};
 };
@@ -38,14 +38,14 @@ struct Journey {
 struct Job {
     Journey journey;
     Frame frame;
-    std::vector<std::string> environment{}; ///< the values of the variables that the Spec names, at the call
+    std::vector<std::string> environment{}; ///< values at the call of the variables that the Spec names
     std::shared_ptr<RecordingSession> session;
-    std::vector<std::shared_ptr<backends::Module>> launched{}; ///< by the call, of programs
+    std::vector<std::shared_ptr<backends::Module>> launched{}; ///< program modules that the call launched
     std::unique_ptr<FileLock> lock{};                          ///< of the entry that is recorded
-    std::optional<LoadedVariant> verified{};                   ///< the entry that is held to the answer
-    bool records = true;                ///< what is not there, or does not do what the function does
-    std::optional<Error> refusal{};     ///< the recording cannot go on, and why
-    std::shared_ptr<void> keeps_code{}; ///< backends::Recording::hold_recording
+    std::optional<LoadedVariant> verified{};                   ///< the entry that is compared with the answer
+    bool records = true;                                       ///< whether a missing or wrong entry is recorded
+    std::optional<Error> refusal{};                            ///< why the recording cannot go on
+    std::shared_ptr<void> keeps_code{};                        ///< backends::Recording::hold_recording
 };
 
 } // namespace warmgraph

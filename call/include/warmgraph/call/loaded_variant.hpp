@@ -13,35 +13,35 @@
 
 namespace warmgraph {
 
-/// Kept until a restored variant is used for the first time: it is a hit then.
+/// Facts about a restored variant that are kept until its first use, which counts as a hit.
 struct Unused {
     std::shared_ptr<const Placeholder>
-        placeholder; ///< where a preloaded graph's inputs and outputs are until then; may be null
+        placeholder; ///< addresses of a preloaded graph's inputs and outputs until then; may be null
     double load_ms = 0, answer_ms = 0;
     store::PhaseTimes times{};                        ///< of the load
     std::vector<cachefmt::CompiledWithin> compiled{}; ///< within answer_ms
 };
 
 struct LoadedVariant {
-    /// Of one of a pair's two.
+    /// How one half of a pair is used.
     enum class Use : std::uint8_t {
         replayed,
-        waits,        ///< a forward whose backward is not recorded yet: until then the function runs as it is
-        runs_as_it_is ///< its backward cannot be recorded; the executable is gone
+        waits,        ///< a forward whose backward is not recorded yet: the function runs without a graph until then
+        runs_as_it_is ///< its backward cannot be recorded; the executable is destroyed
     };
 
     guards::CallGuard guard;
     std::unique_ptr<replay::Executable> executable;
     Digest guards_digest;
     std::optional<Unused> unused{};
-    std::unique_ptr<store::LoadMark> mark{}; ///< of a load whose first launch is not through; null: none is noted
-    store::IsDone launched{};                ///< tells whether that is; empty before it
-    bool only_here = false;                  ///< adopted and not published: it could not be loaded again
+    std::unique_ptr<store::LoadMark> mark{}; ///< the load's mark until the first launch is done; null: no mark
+    store::IsDone launched{};                ///< whether the first launch is done; empty before it
+    bool only_here = false;                  ///< adopted and not published, so it cannot be loaded again
     std::uint64_t calls = 0;
     Use use = Use::replayed;
     bool is_preloaded = false;                          ///< for this function: it takes no other variant's place
-    std::optional<cachefmt::RecordingPart> recording{}; ///< of one of a pair's two
-    std::string made{}; ///< when and by which version, for the log; "" for what this process recorded
+    std::optional<cachefmt::RecordingPart> recording{}; ///< for one half of a pair
+    std::string made{}; ///< time and version of the recording, for the log; "" if this process recorded it
 };
 
 } // namespace warmgraph

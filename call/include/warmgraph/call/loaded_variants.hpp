@@ -15,48 +15,48 @@
 
 namespace warmgraph {
 
-/// One thread at a time, but for what says otherwise.
+/// One thread at a time uses it, unless a function says otherwise.
 class LoadedVariants {
 public:
     using Iterator = std::list<LoadedVariant>::iterator;
     using Predicate = std::function<bool(const LoadedVariant& variant)>;
 
-    /// `store`: null where caching is off. `most`: so many are kept, besides those that were preloaded.
+    /// `store`: null if caching is off. `most`: how many variants are kept besides preloaded ones.
     LoadedVariants(std::shared_ptr<const Declaration> declaration, std::shared_ptr<store::LocalStore> store,
                    std::size_t most);
 
-    /// The most recently used first.
+    /// The variants, the most recently used first.
     [[nodiscard]] Iterator begin() noexcept { return m_variants.begin(); }
     [[nodiscard]] Iterator end() noexcept { return m_variants.end(); }
     [[nodiscard]] Iterator find(const Digest& digest);
 
-    /// As the one that is used now. Makes room for it, where it was not preloaded.
+    /// Adds the variant as the most recently used one. Unless it was preloaded, removes another one if there are too many.
     Iterator keep(LoadedVariant variant);
-    /// It answered a call.
+    /// Call this when the variant answered a call.
     void use(Iterator variant);
     [[nodiscard]] LoadedVariant take(Iterator variant);
     void erase(Iterator variant) { m_variants.erase(variant); }
     void erase_if(const Predicate& is_gone);
-    /// Says in the log what was adopted and cannot be loaded again.
+    /// Removes all variants. Logs the adopted ones that cannot be loaded again.
     void erase_all(std::string_view why);
 
-    /// Binds and launches it, after the function's last launch. stale: the variant is for memory elsewhere. Throws
-    /// partly_launched: the function cannot run instead, as the part that was enqueued would happen twice.
+    /// Binds and launches the variant, after the function's last launch. stale: the variant is for memory elsewhere.
+    /// Throws partly_launched: the function cannot run instead, because the enqueued part would run twice.
     [[nodiscard]] Result<void> launch(LoadedVariant& variant, const std::shared_ptr<backends::Stream>& stream,
                                       CallArguments& arguments, CallableRunner& runner,
                                       replay::AskedCapture asked = replay::AskedCapture::no) const;
-    /// Instantiates what was left for later.
+    /// Instantiates the part of the graph that was left for later.
     [[nodiscard]] Result<void> complete(LoadedVariant& variant) const;
 
-    // --- of a pair's forward
+    // --- for the forward of a pair
 
-    /// What the last call was answered by, or recorded as; nullopt where it ran as it is.
+    /// The variant that answered the last call or was recorded from it; nullopt if the call ran without a graph.
     [[nodiscard]] const std::optional<ServedForward>& served() const noexcept { return m_served; }
     void note_served(const LoadedVariant& variant);
     void forget_served() noexcept { m_served.reset(); }
-    /// Its backward is there from now on.
+    /// Call this when the variant's backward was recorded.
     void end_wait(const cachefmt::RecordingId& forward);
-    /// Its backward cannot be recorded: it runs as it is, too.
+    /// Call this when its backward cannot be recorded: the forward runs without a graph too.
     void give_up(const cachefmt::RecordingId& forward);
 
 private:

@@ -1,4 +1,4 @@
-// A miss of this process, before its reason is known.
+// Makes a miss of this process whose reason is not known yet.
 #pragma once
 
 #include "warmgraph/spec.hpp"

@@ -1,4 +1,4 @@
-// Spec::buckets of one function: what a call's sizes are padded to, and the padding itself.
+// Spec::buckets of one function: chooses padded sizes for a call, and pads it.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +16,27 @@
 
 namespace warmgraph {
 
-/// invalid_argument: an argument or dimension that there is not, or is there twice, a value that the type cannot hold, sizes
-/// that are no buckets.
+/// invalid_argument: an argument or dimension does not exist or is listed twice, a value does not fit its type, or
+/// sizes are not buckets.
 [[nodiscard]] Result<void> check_buckets(const Spec& spec, const Interface& interface);
 
-/// What the groups of a call are padded to.
+/// The padded sizes of a call's groups.
 struct PaddedSizes {
-    std::vector<std::int64_t> sizes; ///< of each group
-    std::string outside{};           ///< why a size is in no bucket; empty: all are
+    std::vector<std::int64_t> sizes; ///< one for each group
+    std::string outside{};           ///< why a size is in no bucket; empty: each is in one
 };
 
-/// Under the function's lock, but for what is const.
+/// Used under the function's lock, except const functions.
 class Padding {
 public:
     struct Group {
         BucketRule rule = BucketRule::fixed;
         profile::Wish wish;
-        std::vector<std::size_t> regions{};  ///< of wish.dimensions
+        std::vector<std::size_t> regions{};  ///< the regions of wish.dimensions
         std::vector<std::int64_t> buckets{}; ///< given, or learnt so far
     };
 
-    /// REQUIRES: check_buckets() holds. `interface` and `device` outlive it.
+    /// REQUIRES: check_buckets() succeeds. `interface` and `device` must outlive this object.
     Padding(const Spec& spec, const Interface& interface, backends::Device& device);
     Padding(const Padding&) = delete;
     Padding& operator=(const Padding&) = delete;
@@ -45,23 +45,23 @@ public:
     [[nodiscard]] std::vector<Group>& groups() noexcept { return m_groups; }
     [[nodiscard]] const std::vector<Group>& groups() const noexcept { return m_groups; }
     [[nodiscard]] bool learns() const noexcept;
-    /// There is no profile: sizes that were to be learnt are taken as they come.
+    /// Call this if there is no profile: sizes for learnt buckets are then not padded.
     void learn_nothing() noexcept;
 
-    /// invalid_argument: a dimension that the call's tensor lacks, other sizes within one group, sizes that cannot be.
+    /// invalid_argument: the call's tensor lacks a dimension, sizes in one group differ, or a size is impossible.
     [[nodiscard]] Result<PaddedSizes> choose(const Frame& frame) const;
-    /// The same for a shape of the profile; nullopt where it is of no call that could be made now.
+    /// The same for a shape from the profile; nullopt if no call can have this shape now.
     [[nodiscard]] std::optional<PaddedSizes> choose(const profile::Sizes& sizes) const;
-    /// `sizes` of one argument as the function sees them.
+    /// Changes one argument's `sizes` to the sizes that the function sees.
     void apply(const PaddedSizes& padded, std::size_t region, std::span<std::int64_t> sizes) const;
     [[nodiscard]] profile::Sizes applied(const PaddedSizes& padded, const profile::Sizes& sizes) const;
-    [[nodiscard]] const std::vector<std::size_t>& regions() const noexcept { return m_regions; } ///< that are padded
+    [[nodiscard]] const std::vector<std::size_t>& regions() const noexcept { return m_regions; } ///< padded ones
 
-    /// Copies what is padded to memory of its own, of the padded sizes, in the stream's order; `frame` has that then.
-    /// invalid_argument: a tensor that is not contiguous, of another type than declared, or that shares memory with one
-    /// that is written.
+    /// Copies padded arguments to larger memory of this object, in the stream's order, and puts that memory in `frame`.
+    /// invalid_argument: a tensor is not contiguous, has another type than declared, or shares memory with a written
+    /// tensor.
     [[nodiscard]] Result<void> pad(Frame& frame, const PaddedSizes& padded, backends::Stream& stream);
-    /// Copies the real part of outputs to where the call wants it.
+    /// Copies the real part of outputs to the call's own memory.
     [[nodiscard]] Result<void> give_back(backends::Stream& stream);
 
 private:
@@ -79,11 +79,11 @@ private:
     const Interface& m_interface;
     backends::Device& m_device;
     std::vector<Group> m_groups;
-    std::vector<std::size_t> m_regions;        ///< each once
-    std::map<std::size_t, Bytes> m_values;     ///< one element, by region
-    std::map<std::size_t, MemoryRef> m_memory; ///< by region: what is in use
-    std::vector<MemoryRef> m_outgrown;         ///< earlier calls may still use it
-    std::vector<Saved> m_saved;                ///< of the call that goes on
+    std::vector<std::size_t> m_regions;        ///< without duplicates
+    std::map<std::size_t, Bytes> m_values;     ///< by region: the value of one padding element
+    std::map<std::size_t, MemoryRef> m_memory; ///< by region: memory in use
+    std::vector<MemoryRef> m_outgrown;         ///< smaller memory that earlier calls may still use
+    std::vector<Saved> m_saved;                ///< of the current call
 };
 
 } // namespace warmgraph

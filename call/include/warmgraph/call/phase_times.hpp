@@ -1,4 +1,4 @@
-// Phases as reports and usage files have them.
+// Phases in the form of reports and usage files.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace warmgraph {
 
-/// In milliseconds, in order.
+/// Returns the times in milliseconds, in order.
 [[nodiscard]] inline std::vector<std::pair<std::string, double>> times_of(const Phases& phases)
 {
     std::vector<std::pair<std::string, double>> times;

@@ -1,4 +1,4 @@
-// What was recorded goes into the folder, unless a second recording under the same guards differs.
+// Publishes recordings in the folder, unless a second recording under the same guards differs.
 #pragma once
 
 #include <memory>
@@ -17,48 +17,48 @@ namespace warmgraph {
 /// The relation of the entry on disk to a new recording under the same guards.
 struct EntryBeside {
     enum class Is : std::uint8_t {
-        nothing,    ///< not there, the same graph, or nothing that can be restored or run: it is replaced
-        as_good,    ///< it differs in what does not count, and does the same: it stands
-        recompiled, ///< another one: both are refused
+        nothing,    ///< missing, the same graph, or impossible to restore or run: it is replaced
+        as_good,    ///< it differs only in scratch or padding: it stays
+        recompiled, ///< a different graph: both are refused
     };
     Is is = Is::nothing;
-    std::vector<std::string> difference{};              ///< of what is recompiled
-    std::optional<cachefmt::RecordingPart> recording{}; ///< its own, where it is the same work
+    std::vector<std::string> difference{};              ///< differences, for `recompiled`
+    std::optional<cachefmt::RecordingPart> recording{}; ///< its own part, if it does the same work
 };
 
-/// Without state of its own: thread-safe.
+/// Stateless and thread-safe.
 class Publisher {
 public:
     struct Sinks {
-        std::shared_ptr<store::LocalStore> store; ///< null where caching is off: then nothing else is asked of it
-        std::shared_ptr<PairEntries> pair;        ///< null for a function by itself
-        std::optional<cachefmt::Part> part;       ///< of the pair
+        std::shared_ptr<store::LocalStore> store; ///< null if caching is off; then only why_not() is used
+        std::shared_ptr<PairEntries> pair;        ///< null for a single function
+        std::optional<cachefmt::Part> part;       ///< which half of the pair
         std::string why_off;
         std::shared_ptr<Programs> programs;
-        // They outlive this.
+        // They outlive this object.
         store::Touched& touched;
         Counters& counters;
     };
     Publisher(std::shared_ptr<const Declaration> declaration, Sinks sinks);
 
-    /// Empty where what is recorded goes into the folder.
+    /// Why recordings are not published; empty if they are.
     [[nodiscard]] std::string why_not() const;
-    /// Of the entry: whoever holds it records it. Null: another process has it. Nothing is waited for. REQUIRES: a store.
+    /// Takes the lock for recording the entry; does not wait. Null: another process holds it. REQUIRES: a store.
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_lock(const Digest& digest) const;
-    /// Waits so long, and goes without the lock where its holder outlives that, or the folder fails.
+    /// Waits for the lock up to the limit. Returns null if it is still held, or the folder fails.
     [[nodiscard]] std::unique_ptr<FileLock> lock(const Digest& digest, std::chrono::milliseconds limit) const;
-    /// Of a new entry for these guards.
+    /// Makes the header of a new entry for these guards.
     [[nodiscard]] cachefmt::EntryHeader new_header(const Journey& journey) const;
-    /// Whether an entry says that the function was recorded with different graphs under these guards; if so, which.
+    /// Returns how recordings under these guards differed, if an entry says so.
     [[nodiscard]] std::optional<std::string> recompiled(const Digest& digest) const;
-    /// What cannot be restored or run here proves nothing, whatever the cause: what was recorded takes its place. What
-    /// can is a recompile where it does something else, or does it in another way. partly_launched: memory of the
-    /// caller's that was used in place is damaged.
+    /// Compares a new recording with the stored entry. An entry that cannot be restored or run here is replaced,
+    /// whatever the cause. Any other entry is a recompile if it does something else or does it in another way.
+    /// partly_launched: the caller's memory that was used in place is damaged.
     [[nodiscard]] Result<EntryBeside> judge(const cachefmt::Entry& recorded, const Lookup& lookup, const Frame& frame,
                                             const HoldToAnswer& hold) const;
-    /// The function is not a function of its guards: nothing is replayed for these. Returns what differs.
+    /// Publishes that these guards do not determine the work: nothing is replayed for them. Returns the differences.
     [[nodiscard]] std::string publish_tombstone(const cachefmt::Entry& recorded, const EntryBeside& beside) const;
-    /// Empty, or why nothing was published (the recording itself stays usable in this process).
+    /// Returns why nothing was published (this process can still use the recording), or an empty text.
     [[nodiscard]] std::string publish(Phases& phases, Recording& recording, const EntryBeside& beside) const;
 
 private:

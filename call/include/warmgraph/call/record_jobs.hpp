@@ -1,5 +1,5 @@
-// The recordings of one function: begun around a call's answer, or of a capture that the caller made; kept where they wait
-// for their moment, completed without the function's lock.
+// The recordings of one function: begins them at a call's answer, or from a caller's capture; keeps the waiting one;
+// completes them without the function's lock.
 #pragma once
 
 #include <chrono>
@@ -20,73 +20,74 @@
 
 namespace warmgraph {
 
-/// What became of a job: what is left to do under the function's lock.
+/// The result of a job, to be handled under the function's lock.
 struct CompletedJob {
     Outcome outcome = Outcome::eager;
     std::string reason{};
     Remember remember = Remember::no;
-    std::optional<LoadedVariant> variant{}; ///< to be kept
+    std::optional<LoadedVariant> variant{}; ///< the variant to keep
 };
 
-/// Under the function's lock, but for what says otherwise. One job at a time.
+/// Used under the function's lock, unless a function says otherwise. One job at a time.
 class RecordJobs {
 public:
     struct Settings {
         RecordWhen when{};
         std::chrono::milliseconds probing{};
-        std::chrono::milliseconds wait_for_others{}; ///< who record the same entry; of adoptions
+        std::chrono::milliseconds wait_for_others{}; ///< for adoptions: wait for processes that record the same entry
     };
-    /// `modules` and `counters` outlive it.
+    /// `modules` and `counters` must outlive this object.
     RecordJobs(std::shared_ptr<const Declaration> declaration, Publisher publisher, std::shared_ptr<Programs> programs,
                replay::ModuleCache& modules, Counters& counters, Settings settings);
 
-    // --- a call's
+    // --- recordings of calls
 
-    /// `role`: null for a function by itself.
+    /// `role`: null for a single function.
     [[nodiscard]] std::unique_ptr<Job> new_job(const Frame& frame, const PairRole* role, Journey& journey,
                                                const std::vector<std::string>& environment,
                                                CallableRunner& runner) const;
-    /// Keeps device code until the job ends. An error refuses it.
+    /// Keeps device code until the job ends. An error refuses the job.
     void hold_code(Job& job) const;
-    /// Gives the call its answer, watched. What cannot be prepared is refused, and answered all the same. What the
-    /// callable throws ends the job.
+    /// Runs the function for the call's answer and watches it. If preparing fails, refuses the job and runs the
+    /// function all the same. An exception of the callable ends the job.
     void answer(std::unique_ptr<Job>& job, const std::shared_ptr<backends::Stream>& stream,
                 CallableRunner& runner) const;
-    /// The answer is given, and complete() comes next. Until finish(), no other job begins.
+    /// The answer is given and complete() follows. No other job begins before finish().
     void begin() noexcept { m_is_under_way = true; }
     void finish() noexcept { m_is_under_way = false; }
-    /// The rest waits for its moment. Nothing of the job may be used afterwards but by take_*().
+    /// Keeps the rest of the job for later. Afterwards only take_pending() and take_answered() may use the job.
     void defer(std::unique_ptr<Job>& job);
-    /// One waits for its moment, or is under way.
+    /// Whether a job waits or is under way.
     [[nodiscard]] bool has_pending() const noexcept { return m_pending != nullptr || m_is_under_way; }
     [[nodiscard]] bool is_on_demand() const noexcept { return m_settings.when == RecordWhen::on_demand; }
-    /// What waits and is done, begun; for a call in this stream, whose own work is waited for a moment. Null: nothing.
+    /// Takes and begins the waiting job if its answer is done, for a call in this stream; waits a moment for the stream.
+    /// Null: no job.
     [[nodiscard]] std::unique_ptr<Job> take_pending(backends::Stream& stream);
-    /// The same where it was asked for.
+    /// The same when the caller asks for it.
     [[nodiscard]] std::unique_ptr<Job> take_answered();
-    /// Called without locks, once for each job that was begun. Throws partly_launched: memory of the caller's is damaged.
+    /// Call this without locks, once for each begun job. Throws partly_launched: the caller's memory is damaged.
     [[nodiscard]] CompletedJob complete(Job& job, const PairRole* role, const Lookup& lookup,
                                         const CallOutcomes& outcomes);
-    /// The caller has the function's own result; only the recording is given up.
+    /// Gives up the recording; the caller already has the function's own result.
     [[nodiscard]] CompletedJob refuse(const Job& job, const Error& error, const CallOutcomes& outcomes);
 
-    // --- of captures
+    // --- recordings of captures
 
-    /// Throws what stands in the way before anything is looked at.
+    /// Throws the reason if an adoption is impossible, before the capture is read.
     void require_adoptable(const Journey& journey) const;
     [[nodiscard]] AdoptedCapture adopted_capture(const NativeCapture& capture, const Frame& frame) const;
-    /// `second`: null where there is none. Fills in what lies beside it on disk.
+    /// `second`: null if there is none. Sets `beside` to the entry on disk.
     [[nodiscard]] Result<Recording> adopt(const Adoption& adoption, const Frame& frame, const AdoptedCapture& first,
                                           const AdoptedCapture* second, Journey& journey, const Lookup& lookup,
                                           EntryBeside& beside) const;
-    /// Empty, or why the recording stays in this process only. Throws for a recompile.
+    /// Returns why the recording stays in this process only, or an empty text. Throws for a recompile.
     [[nodiscard]] std::string keep_adopted(Journey& journey, Recording& recording, const EntryBeside& beside,
                                            const CallOutcomes& outcomes) const;
-    /// Writes it for other processes' adoptions; the name of the file. Throws what it refuses.
+    /// Writes the capture for other processes' adoptions and returns the file's name. Throws if it is refused.
     [[nodiscard]] std::string write_capture(const Adoption& adoption, const Frame& frame, const Digest& digest) const;
 
     [[nodiscard]] const Publisher& publisher() const noexcept { return m_publisher; }
-    /// Of an adoption, which has nothing else to do meanwhile. Null where nothing is published, or after a while.
+    /// Waits for the entry's lock, for an adoption. Returns null if nothing is published, or at the time limit.
     [[nodiscard]] std::unique_ptr<FileLock> wait_for_lock(const Digest& digest) const;
 
 private:
@@ -109,9 +110,9 @@ private:
     Counters& m_counters;
     Settings m_settings;
     Faults m_faults;
-    std::unique_ptr<Job> m_pending; ///< waits for its moment
+    std::unique_ptr<Job> m_pending; ///< the waiting job
     bool m_is_under_way = false;
-    std::set<Digest> m_strayed; ///< guards digests of calls that were refused for work past the recorder's stream
+    std::set<Digest> m_strayed; ///< guards digests of calls refused for work past the recorder's stream
 };
 
 } // namespace warmgraph

@@ -1,4 +1,4 @@
-// When device code is not kept any more, because nothing is recorded: keeping it makes everybody's launches dearer.
+// Decides when to stop keeping device code, because nothing is recorded: keeping it makes all launches slower.
 #pragma once
 
 #include <atomic>
@@ -20,8 +20,8 @@ namespace warmgraph {
 class RecordingPause {
 public:
     explicit RecordingPause(const Clock& clock = system_clock()) : m_clock(clock) {}
-    /// True every so often: Cache::pause_recording may be tried. Where something was recorded in this process, more may
-    /// be: then not within a minute of it.
+    /// Returns true from time to time: Cache::pause_recording may then be tried. Not within a minute after a miss,
+    /// because more recordings may follow.
     [[nodiscard]] bool note_replay() noexcept
     {
         if (m_replays.fetch_add(1, std::memory_order_relaxed) % k_often != k_often - 1) return false;
@@ -33,7 +33,7 @@ public:
         m_not_before.store(m_clock.steady().time_since_epoch() + k_after_a_miss, std::memory_order_relaxed);
     }
 
-    /// Why this process keeps code to its end: the first reason that it was given. Empty where there is none.
+    /// Keeps code until the process ends. Returns the first reason that was given; an empty `why` gives none.
     [[nodiscard]] std::string keep_code(std::string why)
     {
         const std::scoped_lock lock{m_mutex};
@@ -45,20 +45,20 @@ private:
     static constexpr std::uint32_t k_often = 256; ///< some seconds of a service's decode steps
     static constexpr std::chrono::seconds k_after_a_miss{60};
     const Clock& m_clock;
-    std::mutex m_mutex; ///< guards what follows it
+    std::mutex m_mutex; ///< guards the next member
     std::string m_why_code_is_kept;
     std::atomic<std::uint32_t> m_replays = 0;
     std::atomic<std::chrono::steady_clock::duration> m_not_before{std::chrono::steady_clock::duration::min()};
 };
 
-/// Whether a recording was refused for code that was loaded during a pause.
+/// Whether a recording was refused because its code was loaded during a pause.
 [[nodiscard]] bool is_for_unkept_code(const Error& error) noexcept;
 
-/// That a recording of this function was refused so, for the processes that come.
+/// Notes for later processes that such a recording of this function was refused.
 void note_unkept_code(store::LocalStore& store, const cachefmt::FunctionKey& function) noexcept;
 
-/// Whether this process should keep code to its end, because an earlier one lost a recording of the function by not
-/// doing so. Each such loss is made good once.
+/// Whether this process should keep code until its end, because an earlier process lost a recording of the function
+/// without it. Each loss counts once.
 [[nodiscard]] bool keeps_code_for(store::LocalStore& store, const cachefmt::FunctionKey& function) noexcept;
 
 } // namespace warmgraph

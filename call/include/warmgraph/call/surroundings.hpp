@@ -1,4 +1,4 @@
-// What the guards of a call depend on beside its arguments: the facts, environment variables, the device's modules.
+// The guards of a call that do not depend on its arguments: facts, environment variables, the device's modules.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@
 
 namespace warmgraph {
 
-/// One thread at a time.
+/// One thread at a time uses it.
 class Surroundings {
 public:
     using Gather = std::function<std::vector<cachefmt::Fact>()>;
-    /// `gather`: the facts of the function, here and now; asked at the first call, and when the environment changed.
+    /// `gather` returns the function's facts, here and now; called at the first call and when the environment changed.
     Surroundings(std::shared_ptr<const Declaration> declaration, Gather gather);
 
     struct Change {
-        std::string_view drops_all{}; ///< why nothing that is loaded may be used any more; empty where it may
-        bool exposed = false;         ///< the program asked for the address of some module's variable
+        std::string_view drops_all{}; ///< why no loaded variant may be used any more; empty if they may
+        bool exposed = false;         ///< whether the program asked for the address of a module's variable
     };
-    /// Since the last time.
+    /// Returns the changes since the last call of this function.
     [[nodiscard]] Change notice();
-    /// The facts, here and now. Thread-safe.
+    /// Returns the facts, here and now. Thread-safe.
     [[nodiscard]] std::vector<cachefmt::Fact> gather() const { return m_gather(); }
     /// Fills the guards of the call and their digest.
     void describe(const Frame& frame, Journey& journey);
@@ -38,11 +38,11 @@ private:
     Gather m_gather;
     std::vector<cachefmt::Fact> m_facts;
     std::vector<std::string> m_environment;
-    std::uint64_t m_registrations; ///< of modules
-    std::uint64_t m_exposures;     ///< of their variables
+    std::uint64_t m_registrations; ///< number of module registrations
+    std::uint64_t m_exposures;     ///< number of exposures of variables
 };
 
-/// What the variables that the Spec names hold now, in its order; "(unset)" for none.
+/// The present values of the variables that the Spec names, in its order; "(unset)" for an unset one.
 [[nodiscard]] std::vector<std::string> environment_of(const Spec& spec);
 
 } // namespace warmgraph
