@@ -1,4 +1,4 @@
-// Overlapping tensors, found in memory that the caller owns: a call must not allocate.
+// Finds overlapping tensors with the caller's memory, because a call must not allocate.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t k_ones = ~std::uint64_t{0};
 
-/// k_masks[r][i] is all ones for i < r: dimensions are compared without a branch on the rank.
+/// k_masks[r][i] is all ones for i < r, so that dimensions are compared without a branch on the rank.
 constexpr auto k_masks = [] {
     std::array<std::array<std::uint64_t, cachefmt::k_max_rank>, cachefmt::k_max_rank + 1> masks{};
     for (std::size_t rank = 0; rank < masks.size(); ++rank)
@@ -21,11 +21,11 @@ constexpr auto k_masks = [] {
     return masks;
 }();
 
-/// Ranks up to this are compared in one straight run; most tensors are.
+/// Ranks up to this are compared without a loop; most tensors have such a rank.
 constexpr std::size_t k_short_rank = 4;
 static_assert(2 * k_short_rank == cachefmt::k_max_rank);
 
-/// Dtype, rank and device, which lie side by side, as one number.
+/// Dtype, rank and device, which are adjacent, as one number.
 std::uint32_t head_of(const TensorArg& tensor) noexcept
 {
     static_assert(offsetof(TensorArg, rank) == offsetof(TensorArg, dtype) + 1 &&
@@ -35,8 +35,8 @@ std::uint32_t head_of(const TensorArg& tensor) noexcept
     return head;
 }
 
-/// Two dimensions at once (GCC's and Clang's vector extension, one register of baseline x86-64 and ARM64): GCC 12
-/// does not vectorise such a loop at -O2: 177 ns against 128 for 64 tensors of rank 2-3, on a shared two-core machine.
+/// Two dimensions at once (GCC's and Clang's vector extension, one register of baseline x86-64 and ARM64). GCC 12 does
+/// not vectorise such a loop at -O2: 177 ns against 128 for 64 tensors of rank 2-3, on a shared two-core machine.
 using Pair = std::uint64_t __attribute__((vector_size(16)));
 
 Pair pair_at(const void* from) noexcept
@@ -46,7 +46,7 @@ Pair pair_at(const void* from) noexcept
     return pair;
 }
 
-/// Bits that differ in the dimensions [Begin, Begin + k_short_rank).
+/// The bits that differ in the dimensions [Begin, Begin + k_short_rank).
 template <std::size_t Begin>
 Pair difference(const TensorArg& expected, const TensorArg& now) noexcept
 {
@@ -59,7 +59,7 @@ Pair difference(const TensorArg& expected, const TensorArg& now) noexcept
     return bits;
 }
 
-/// What differs of the tensors that were compared.
+/// The differences between the compared tensors.
 struct Difference {
     std::uint32_t heads = 0;
     std::uint64_t places = 0;
@@ -116,13 +116,13 @@ bool CallGuard::matches(std::span<const TensorArg> tensors, std::span<const std:
 {
     if (!m_satisfiable || tensors.size() != m_expected.size() || !std::ranges::equal(values, m_values)) return false;
     Difference found;
-    if (accepted_all_but(others)) // a model's hundreds of weights stay where they are
+    if (accepted_all_but(others)) // a model's hundreds of weights do not change
         for (const std::size_t i : others.given) found.add(m_expected[i], tensors[i]);
     else
         for (std::size_t i = 0; i < tensors.size(); ++i) found.add(m_expected[i], tensors[i]);
     if (!found.is_only_of_places()) return false;
     const bool moved = !m_has_last || found.places != 0;
-    // Sizes and strides are the recorded ones, so equal addresses have the alignment and overlap accepted before.
+    // Sizes and strides are equal, so equal addresses have the alignment and overlap that were accepted before.
     if (moved && !accepts_places(tensors)) return false;
     m_moved = moved;
     note_accepted(others);
@@ -136,7 +136,7 @@ bool CallGuard::accepted_all_but(const Others& others) const noexcept
 
 void CallGuard::note_accepted(const Others& others) noexcept
 {
-    // m_given has room for each tensor once: more would allocate, and are not remembered.
+    // m_given has room for each tensor once. A longer list would allocate, so it is not remembered.
     m_number = others.given.size() <= m_given.capacity() ? others.number : 0;
     if (m_number != 0) m_given.assign(others.given.begin(), others.given.end());
 }

@@ -19,7 +19,7 @@ struct Cure {
     std::string_view text;
 };
 
-/// The first prefix that fits wins.
+/// The first matching prefix wins.
 constexpr std::array k_cures{
     Cure{fact::k_build_id, "rebuilt binary: record again, or set Spec::version"},
     Cure{"code.version", "record again for this version"},

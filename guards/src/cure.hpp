@@ -1,4 +1,4 @@
-// What to do about a fact that differs.
+// The cures for facts that differ.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace warmgraph::guards {
 
-/// `recorded` and `now` are nullptr where the fact is absent.
+/// `recorded` and `now` are nullptr if the fact is absent.
 [[nodiscard]] std::string cure_of(const std::string& name, const std::string* recorded, const std::string* now,
                                   const Relaxation& relaxation);
 

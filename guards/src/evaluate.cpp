@@ -25,18 +25,18 @@ namespace {
 constexpr const char* k_absent = "(absent)";
 constexpr const char* k_call_cure = "call it as recorded, or record a variant (policy read_write)";
 
-/// Collects what differs and counts what was compared.
+/// Collects mismatches and counts comparisons.
 struct Comparison {
     std::vector<Mismatch> mismatches;
     std::size_t count = 0;
-    bool counts_lists = false; ///< each fact in them: who only wants mismatches need not look into lists that agree
+    bool counts_lists = false; ///< count each fact in a list; a caller that wants only mismatches can skip equal lists
 
     void add(bool agrees, std::string fact, std::string recorded, std::string now, std::string cure)
     {
         ++count;
         if (!agrees) mismatches.push_back({std::move(fact), std::move(recorded), std::move(now), std::move(cure)});
     }
-    /// A property of a call's tensor.
+    /// Compares a property of a call's tensor.
     template <class T, class Show>
     void property(const TensorSpec& tensor, const char* name, const T& recorded, const T& now, Show show)
     {
@@ -64,7 +64,7 @@ std::string shown(const Fact* fact)
 
 void compare_fact(Comparison& comparison, const Fact* recorded, const Fact* now, const Relaxation& relaxation)
 {
-    // A fact that either side takes for a guard is one: an entry cannot make a fact of this process advisory.
+    // A fact is a guard if either side says so: an entry cannot make a fact of this process advisory.
     const auto advisory = [](const Fact* fact) { return fact == nullptr || fact->role == Role::advisory; };
     if (advisory(recorded) && advisory(now)) return;
     comparison.count += comparison.counts_lists ? cachefmt::facts_in(recorded != nullptr ? *recorded : *now) : 1;
@@ -80,7 +80,7 @@ bool is_by_name(const std::vector<Fact>& facts)
     return std::ranges::adjacent_find(facts, std::ranges::greater_equal{}, &Fact::name) == facts.end();
 }
 
-/// Both sorted, each name once, as facts are written: a model has a thousand, and most first calls have all of them.
+/// Compares sorted facts with distinct names, the usual case. A model has a thousand; most first calls match them all.
 void compare_sorted(Comparison& comparison, const std::vector<Fact>& recorded, const std::vector<Fact>& now,
                     const Relaxation& relaxation)
 {
@@ -106,8 +106,8 @@ void compare_as_they_are(Comparison& comparison, const std::vector<Fact>& record
     for (const auto& [name, both] : by_name) compare_fact(comparison, both.first, both.second, relaxation);
 }
 
-/// Lists are one text each as long as they agree. Where they do not, what they hold is compared: a mismatch names it, and
-/// what is in a list on one side may be in another on the other.
+/// Equal lists are compared as one text. Unequal lists are compared item by item, so that a mismatch names the item; an
+/// item may be in different lists on the two sides.
 void compare_facts(Comparison& comparison, const std::vector<Fact>& recorded, const std::vector<Fact>& now,
                    const Relaxation& relaxation)
 {
@@ -131,7 +131,7 @@ struct Pairing {
     bool same_order = true;
 };
 
-/// The k-th item of a name goes with the k-th of that name.
+/// Pairs the k-th item of a name with the k-th item of the same name.
 template <class T>
 Pairing<T> pair_by_name(const std::vector<T>& recorded, const std::vector<T>& now)
 {
@@ -144,7 +144,7 @@ Pairing<T> pair_by_name(const std::vector<T>& recorded, const std::vector<T>& no
     for (std::size_t i = 0; i < now.size(); ++i) left.emplace(now[i].name, i);
     std::optional<std::size_t> previous;
     for (const T& item : recorded) {
-        const auto found = left.find(item.name); // the first inserted of equal names
+        const auto found = left.find(item.name); // the first one with this name
         if (found == left.end()) {
             pairing.missing.push_back(&item);
             continue;
@@ -196,7 +196,7 @@ bool is_alone(const TensorSpec& tensor, const std::vector<TensorSpec>& all)
     return tensor.alias_group < all.size() && &all[tensor.alias_group] == &tensor;
 }
 
-/// By the leader's name: indices shift when a tensor is missing.
+/// Names the group's leader, because indices shift if a tensor is missing.
 std::string alias_of(const TensorSpec& tensor, const std::vector<TensorSpec>& all)
 {
     if (tensor.alias_group >= all.size()) return fmt::format("overlaps tensor {}", tensor.alias_group);
@@ -221,7 +221,7 @@ void compare_tensor(Comparison& comparison, const TensorSpec& recorded, const Te
              fmt::format("{} bytes", now.alignment),
              fmt::format("align it to {} bytes, or record a variant (policy read_write)", recorded.alignment)});
     if (is_alone(recorded, recorded_all.tensors) && is_alone(now, now_all.tensors))
-        ++comparison.count; // most are
+        ++comparison.count; // most tensors are alone
     else
         comparison.property(recorded, "aliasing", alias_of(recorded, recorded_all.tensors),
                             alias_of(now, now_all.tensors), text);
@@ -301,7 +301,7 @@ std::string summarize(const std::vector<Mismatch>& mismatches)
 
 void canonicalize(std::vector<Fact>& facts)
 {
-    // Reversed and stable, so that the last of equal names comes first and is the one that unique() keeps.
+    // Reversed and stable, so that the last of equal names comes first and unique() keeps it.
     std::ranges::reverse(facts);
     std::ranges::stable_sort(facts, {}, &Fact::name);
     const auto rest = std::ranges::unique(facts, {}, &Fact::name);

@@ -38,7 +38,7 @@ std::vector<std::string_view> split(std::string_view text, std::string_view by)
     return parts;
 }
 
-/// 0 where it is none.
+/// Returns 0 if the text is not a number.
 template <class T>
 T parse_number(std::string_view text)
 {
@@ -70,7 +70,7 @@ std::optional<NumberDecl> parse_scalar(std::string_view text)
 std::string interface_text(std::span<const RegionKind> kinds, std::span<const NumberDecl> scalars,
                            std::span<const ScalarRange> ranges)
 {
-    // Runs of one kind: the tensors' names are guards of their own, and a model may have thousands of weights.
+    // Joins tensors of one kind: their names are other guards, and a model may have thousands of weights.
     std::string text;
     for (std::size_t i = 0; i < kinds.size();) {
         std::size_t end = i + 1;

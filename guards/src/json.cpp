@@ -65,7 +65,7 @@ cachefmt::Guards guards_of(const json& document)
 std::string to_json(const cachefmt::Guards& guards)
 {
     json document{{"facts", json::array()}, {"tensors", json::array()}, {"values", json::array()}};
-    for (const cachefmt::Fact& fact : cachefmt::each_fact(guards.facts)) // whose texts are cut one by one
+    for (const cachefmt::Fact& fact : cachefmt::each_fact(guards.facts)) // the texts are cut one by one
         document["facts"].push_back({{"name", fact.name},
                                      {"value", fact.value == cachefmt::k_unknown ? json() : json(fact.value)},
                                      {"role", to_string(fact.role)}});
@@ -86,7 +86,7 @@ std::string to_json(const cachefmt::Guards& guards)
 
 Result<cachefmt::Guards> from_json(std::string_view text)
 {
-    // The library reports a wrong member by throwing; nothing of it leaves this function.
+    // The library throws for a wrong member; no exception leaves this function.
     try {
         return guards_of(json::parse(text));
     } catch (const std::exception& error) {

@@ -48,7 +48,7 @@ std::uint64_t extent_bytes(const TensorArg& tensor) noexcept
 
 std::uint32_t alignment_class(std::uint64_t offset) noexcept
 {
-    const std::uint64_t lowest = offset & (~offset + 1); // 0 for 0
+    const std::uint64_t lowest = offset & (~offset + 1); // 0 if the offset is 0
     return lowest == 0 ? cachefmt::k_max_alignment
                        : static_cast<std::uint32_t>(std::min<std::uint64_t>(lowest, cachefmt::k_max_alignment));
 }
@@ -64,7 +64,7 @@ void sweep_aliases(std::span<const TensorArg> tensors, std::span<std::uint32_t> 
         return tensors[a].base != tensors[b].base ? tensors[a].base < tensors[b].base
                                                   : tensors[a].offset < tensors[b].offset;
     });
-    // Sorted by start, a group of overlapping ranges is a run: it ends where a range starts at or after all ends so far.
+    // Sorted by start, overlapping ranges form a run. It ends at a range that starts at or after all ends so far.
     for (auto run = order.begin(); run != end;) {
         const std::uint64_t base = tensors[*run].base;
         std::uint64_t run_end = 0;

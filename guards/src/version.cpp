@@ -18,7 +18,7 @@ std::string_view take_text(std::string_view& rest)
     return text;
 }
 
-/// The digits of the next number without leading zeros, so that a longer one is larger and no length overflows.
+/// The digits of the next number without leading zeros: a longer text is a larger number, and nothing can overflow.
 std::string_view take_number(std::string_view& rest)
 {
     const auto end = std::ranges::find_if_not(rest, is_digit);
@@ -35,7 +35,7 @@ bool same_or_newer(const std::string& recorded, const std::string& now)
     if (recorded == now) return true;
     std::string_view was = recorded;
     std::string_view is = now;
-    // What stands before the first number names the product: the versions of two products do not compare.
+    // The text before the first number names the product. Versions of different products cannot be compared.
     if (take_text(was) != take_text(is) || was.empty() || is.empty()) return false;
     while (!was.empty() || !is.empty()) {
         const std::string_view before = take_number(was);

@@ -9,21 +9,20 @@ namespace warmgraph::replay {
 namespace {
 
 struct Key {
-    const backends::Device* device =
-        nullptr; // its constants keep it open: a key that is in use never meets another one
+    const backends::Device* device = nullptr; // its constants keep it open, so the address is not reused
     Digest digest;
     std::uint32_t alignment = 1;
     auto operator<=>(const Key&) const = default;
 };
 
-/// All of the process.
+/// All constants of the process.
 struct Known {
-    std::mutex mutex; // held while one is loaded: who wants the same must wait for it anyway
+    std::mutex mutex; // held during loading: others with the same contents must wait anyway
     std::map<Key, std::weak_ptr<const ConstantMemory>> constants;
 
     [[nodiscard]] static Known& instance()
     {
-        static Known* const all = new Known; // never destroyed: an executable may go away while the process exits
+        static Known* const all = new Known; // never destroyed: an executable may be destroyed while the process exits
         return *all;
     }
 };
@@ -35,7 +34,7 @@ Result<std::shared_ptr<const ConstantMemory>> ConstantMemory::make(const std::sh
                                                                    ByteView contents)
 {
     if (contents.size() != size) return fail(ErrorCode::corrupt, "it has {} bytes, expected {}", contents.size(), size);
-    // A device without flat addresses aligns what it allocates, and there is no address to align.
+    // A device without flat addresses aligns its allocations, and there is no address to align.
     const std::uint64_t room = device->limits().flat_addresses ? alignment - 1 : 0;
     auto allocated = device->allocate(size + room);
     if (!allocated) return std::unexpected(allocated.error());

@@ -15,10 +15,10 @@ using cachefmt::RegionKind;
 
 namespace {
 
-/// Scratch regions are laid out in one allocation; 256 bytes is the strongest alignment class a guard names.
+/// Scratch regions share one allocation; 256 bytes is the strongest alignment class that a guard names.
 constexpr std::uint64_t k_arena_alignment = 256;
 
-/// Given by the executable itself.
+/// Whether the executable itself provides the region.
 bool is_own(RegionKind kind) noexcept { return kind == RegionKind::arena || kind == RegionKind::constant; }
 
 std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) noexcept
@@ -26,11 +26,11 @@ std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) noexcept
     return (value + alignment - 1) / alignment * alignment;
 }
 
-/// `asks_space`: the driver's answer takes longer than the rest of a call.
+/// `asks_space`: whether to ask for the memory space; this takes longer than all else in a call.
 Result<void> check_binding(const backends::Device& device, const cachefmt::Region& region, const MemoryRef& memory,
                            bool asks_space)
 {
-    if (memory.address.is_null() && region.size == 0) return {}; // an empty tensor needs none
+    if (memory.address.is_null() && region.size == 0) return {}; // an empty tensor needs no memory
     if (memory.address.is_null())
         return fail(ErrorCode::invalid_argument, "region '{}' is not bound: give it memory of {} bytes", region.name,
                     region.size);
@@ -49,8 +49,8 @@ Result<void> check_binding(const backends::Device& device, const cachefmt::Regio
     return {};
 }
 
-/// The regions whose memory must be of the recorded space: those in host memory, whose addresses a device may not have
-/// otherwise, and those that more than kernels use, since a copy is told what kinds of memory it is between.
+/// The regions whose memory space must be the recorded one: host memory, whose addresses may be invalid on the device
+/// otherwise, and regions used by more than kernels, because a copy node states its memory spaces.
 std::vector<std::uint8_t> regions_of_one_space(const cachefmt::Graph& graph, const PatchTable& patches)
 {
     std::vector<std::uint8_t> result(graph.regions.size());
@@ -81,23 +81,23 @@ struct Executable::Impl {
     std::shared_ptr<backends::Device> device;
     cachefmt::Graph graph;
     std::vector<std::shared_ptr<backends::Module>> modules; // keep the code alive as long as the exec
-    std::vector<std::shared_ptr<backends::Event>> events;   // those that the caller did not give
+    std::vector<std::shared_ptr<backends::Event>> events;   // only the executable's own events
     MemoryRef arena;
-    std::vector<std::shared_ptr<const ConstantMemory>> constants; // of regions, in their order; null for others
+    std::vector<std::shared_ptr<const ConstantMemory>> constants; // by region; null for other regions
     PatchTable patches;
     std::vector<std::uint8_t> asks_space;      // by region: regions_of_one_space
-    std::vector<std::size_t> given;            // regions that are not its own
-    backends::RawGraph raw;                    // what the exec holds now
-    Bindings bound;                            // what `raw` was made from
-    std::unique_ptr<backends::GraphExec> exec; // null: later
-    bool has_launched = false;                 // one by one
+    std::vector<std::size_t> given;            // regions that calls provide
+    backends::RawGraph raw;                    // the exec's present contents
+    Bindings bound;                            // the bindings of `raw`
+    std::unique_ptr<backends::GraphExec> exec; // null: instantiated later
+    bool has_launched = false;                 // whether the nodes were launched one by one
     std::vector<std::uint8_t> dirty;           // by node
     std::vector<std::uint32_t> dirty_nodes;
     std::size_t rebound = 0;
     bool rewrite_all = false; // an update failed half way: the exec's parameters are unknown
-    /// Execs that a change made useless. Their launches may still be running, so they stay for a while.
+    /// Execs that a change made useless. They stay for a while, because their launches may still run.
     std::vector<std::unique_ptr<backends::GraphExec>> retired;
-    /// The same graph without its work with the outside, in this one's arena, of the last rehearsal; gone with the first launch.
+    /// The graph without its outside work, in the same arena, for the last rehearsal; destroyed at the next launch.
     std::unique_ptr<backends::GraphExec> rehearsal;
 
     ~Impl()
@@ -108,7 +108,7 @@ struct Executable::Impl {
         if (!arena.address.is_null()) device->release(arena);
     }
 
-    /// What is not verified yet may write where it must not: it gets copies of its own.
+    /// Unverified graphs may write constants by mistake, so they get their own copies.
     enum class Sharing : std::uint8_t { none, of_process };
     Result<void> load_constants(const ImageSource& images, Sharing sharing);
     Result<void> allocate_arena();
@@ -159,12 +159,12 @@ Result<void> Executable::Impl::allocate_arena()
     }
     if (size == 0) return {};
 
-    // What a device allocates is aligned to the weakest of these at least.
+    // The device aligns its allocations at least to the weakest of these alignments.
     auto memory = device->allocate(size + (strongest - alignment));
     if (!memory) return within("allocate the arena", memory.error());
     arena = *memory;
 
-    const bool is_flat = device->limits().flat_addresses; // else offsets are all there is to align
+    const bool is_flat = device->limits().flat_addresses; // otherwise only offsets need alignment
     std::uint64_t offset = is_flat ? align_up(arena.address.flat(), strongest) - arena.address.flat() : 0;
     const std::uint64_t start = offset;
     for (std::size_t i = 0; i < graph.regions.size(); ++i) {
@@ -177,7 +177,7 @@ Result<void> Executable::Impl::allocate_arena()
     return fill_arena();
 }
 
-/// Zeros, for which the recording was verified, and what the graph reads there before it writes it.
+/// Fills the arena with zeros, as in verification, and with stored contents that the graph reads before writing.
 Result<void> Executable::Impl::fill_arena()
 {
     if (auto filled = device->bulk().fill(arena, std::byte{0}); !filled)
@@ -192,8 +192,8 @@ Result<void> Executable::Impl::fill_arena()
     return {};
 }
 
-/// An event that nobody outside needs is the executable's own: record and wait inside the graph still meet in it. One that
-/// the graph only waits for is somebody else's to record: of its own it would wait for nothing.
+/// An event that is not shared with the outside is the executable's own: its record and wait are both inside the graph.
+/// An event that the graph only waits for must be the caller's: on an own event it would wait for nothing.
 Result<void> Executable::Impl::bind_events(const Bindings& bindings)
 {
     const auto used_by = [this]<class Node>(std::size_t event, std::type_identity<Node>) {
@@ -222,7 +222,7 @@ Result<void> Executable::Impl::bind_events(const Bindings& bindings)
     return {};
 }
 
-/// Whoever is outside knows them by what the process imported: none can be made up here.
+/// The outside uses the semaphores that the process imported, so the executable cannot make its own.
 Result<void> Executable::Impl::bind_semaphores(const Bindings& bindings)
 {
     for (std::size_t i = 0; i < graph.semaphores.size(); ++i)
@@ -235,7 +235,7 @@ Result<void> Executable::Impl::bind_semaphores(const Bindings& bindings)
     return {};
 }
 
-/// What `raw` holds.
+/// Instantiates the present `raw`.
 Result<void> Executable::Impl::instantiate()
 {
     auto made = device->instantiate(raw);
@@ -244,11 +244,11 @@ Result<void> Executable::Impl::instantiate()
     return {};
 }
 
-/// What cannot be enqueued one by one after all is instantiated, unless some of it was enqueued.
+/// If the nodes cannot be enqueued one by one, instantiates the graph, unless some were enqueued.
 Result<void> Executable::Impl::enqueue(backends::Stream& stream, AskedCapture asked)
 {
     if (!exec && !std::exchange(has_launched, true)) {
-        const auto current = device->enter(); // once, not by each node
+        const auto current = device->enter(); // once, not for each node
         auto enqueued = backends::launch_one_by_one(stream, raw);
         if (enqueued || enqueued.error().code == ErrorCode::partly_launched) return enqueued;
     }
@@ -257,10 +257,10 @@ Result<void> Executable::Impl::enqueue(backends::Stream& stream, AskedCapture as
     return asked == AskedCapture::yes ? exec->launch_uncaptured(stream) : exec->launch(stream);
 }
 
-/// Built anew for each rehearsal: what is left out would not be found where the patch table says.
+/// Builds the graph anew for each rehearsal: the patch table does not fit a graph with nodes left out.
 Result<void> Executable::Impl::make_rehearsal(const Bindings& bindings)
 {
-    Bindings here = bound; // the arena's regions, events and semaphores are this one's
+    Bindings here = bound; // the arena's regions, events and semaphores are shared
     for (const std::size_t i : given) here.regions[i] = bindings.regions[i];
     here.scalars = bindings.scalars;
     std::vector<backends::Module*> raw_modules;
@@ -290,7 +290,7 @@ void Executable::Impl::mark(std::span<const Site> sites) noexcept
     for (const Site& site : sites) {
         if (dirty[site.node] != 0) continue;
         dirty[site.node] = 1;
-        dirty_nodes.push_back(site.node); // reserved for every node: allocates nothing
+        dirty_nodes.push_back(site.node); // reserved for every node, so this allocates nothing
     }
 }
 
@@ -320,14 +320,14 @@ Result<void> Executable::Impl::update_dirty_nodes(backends::Stream& stream)
 {
     if (dirty_nodes.empty()) return {};
     Result<void> result;
-    const auto current = device->enter(); // once, not by each update
+    const auto current = device->enter(); // once, not for each update
     for (const std::uint32_t node : dirty_nodes) {
         dirty[node] = 0;
-        if (!result || !exec) continue; // an exec to come is made of `raw`
+        if (!result || !exec) continue; // a later exec is made from `raw`
         result = exec->update(node, raw.nodes[node].work);
     }
     dirty_nodes.clear();
-    // Some changes only another exec can hold (CUDA: a copied box, an access-policy window).
+    // Some changes need a new exec (CUDA: a copy's box, an access-policy window).
     if (!result && result.error().code == ErrorCode::unsupported) result = instantiate_again(stream);
     rewrite_all = !result;
     return result;
@@ -337,10 +337,10 @@ Result<void> Executable::Impl::instantiate_again(backends::Stream& stream) noexc
 try {
     constexpr std::size_t k_retired = 8;
     if (retired.size() == k_retired) {
-        // A wait that this very thread is to meet, for this graph or for another in the stream, would never end.
+        // The graph may contain a wait that this thread must end; synchronising would then never return.
         if (device->limits().keeps_running_execs) {
             retired.erase(retired.begin());
-        } else { // launches of one executable are in order: what ends this stream's work has ended theirs
+        } else { // one executable's launches are in order, so they are all done when this stream is
             if (auto done = stream.synchronize(); !done) return done;
             retired.clear();
         }
@@ -359,7 +359,7 @@ Executable::~Executable() = default;
 
 namespace {
 
-/// Never for lack of memory, nor for what the driver has against this process.
+/// Whether the entry is damaged. Lack of memory and driver errors of this process do not count.
 bool is_damage(ErrorCode code) noexcept
 {
     return code == ErrorCode::corrupt || code == ErrorCode::stale || code == ErrorCode::not_found;
@@ -393,7 +393,7 @@ Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends
         const auto begin = loading != nullptr ? loading->begin : nullptr;
         CodeLoader code{impl->device, modules, impl->graph, images, begin};
         if (auto begun = code.begin(registered, impl->bound.regions); !begun) return std::unexpected(begun.error());
-        // While the first images are read.
+        // Does this while the first images are read.
         if (auto allocated = impl->allocate_arena(); !allocated) return std::unexpected(allocated.error());
         auto loaded = code.finish(function);
         if (!loaded) return code_failed(loaded.error());
@@ -432,12 +432,11 @@ try {
         for (std::uint32_t node = 0; node < impl.raw.nodes.size(); ++node) impl.dirty_nodes.push_back(node);
     }
     impl.rebound = impl.dirty_nodes.size();
-    // Whatever was patched in `raw` must reach the exec even when a later binding was refused: else the two differ.
+    // Updates the exec even if a later binding was refused; otherwise `raw` and the exec would differ.
     if (auto updated = impl.update_dirty_nodes(stream); !updated) return updated;
     if (!rebound) return rebound;
     return impl.enqueue(stream, asked);
-} catch (
-    const std::bad_alloc&) { // only where an error's text is made: nothing was enqueued, and nodes may be half patched
+} catch (const std::bad_alloc&) { // for an error's text: nothing was enqueued, and nodes may be half patched
     m_impl->rewrite_all = true;
     return std::unexpected(Error{ErrorCode::out_of_memory, {}});
 }
@@ -471,7 +470,7 @@ bool Executable::is_complete() const noexcept { return m_impl->exec != nullptr; 
 void Executable::instantiate_at_next_launch() noexcept
 {
     m_impl->exec = nullptr;
-    m_impl->has_launched = true; // else it would be enqueued node by node first
+    m_impl->has_launched = true; // otherwise the nodes would be enqueued one by one first
 }
 
 const cachefmt::Graph& Executable::graph() const noexcept { return m_impl->graph; }

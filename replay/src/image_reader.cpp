@@ -8,9 +8,9 @@ namespace warmgraph::replay {
 
 namespace {
 
-constexpr std::size_t k_least = 3;                  ///< fewer are read as fast as a thread is started
-constexpr std::size_t k_ahead = 16;                 ///< images that lie ready at most
-constexpr std::uint64_t k_bytes_ahead = 16U << 20U; ///< of those, so that large ones do not fill the memory
+constexpr std::size_t k_least = 3;                  ///< fewer images are read as fast as a thread starts
+constexpr std::size_t k_ahead = 16;                 ///< most images that are read ahead
+constexpr std::uint64_t k_bytes_ahead = 16U << 20U; ///< most bytes of these: large images must not fill the memory
 
 } // namespace
 
@@ -23,7 +23,7 @@ ImageReader::ImageReader(const ImageSource& images, std::vector<const cachefmt::
     }
     try {
         m_thread = std::thread{[this] { read_all(); }};
-    } catch (const std::system_error&) { // no thread: they are read one by one
+    } catch (const std::system_error&) { // no thread: images are read on demand
         m_wanted.clear();
     }
 }
@@ -55,7 +55,7 @@ try {
         m_read.push_back({image, std::move(bytes)});
         m_changed.notify_all();
     }
-} catch (const std::exception&) { // whoever wants it reads it, and hears of it
+} catch (const std::exception&) { // take() reads the image itself and returns the error
     const std::scoped_lock lock(m_mutex);
     m_stopped = true;
     m_changed.notify_all();

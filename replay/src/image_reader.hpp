@@ -1,5 +1,5 @@
-// Images of one graph, read on a thread of their own while the driver loads those before them: for twenty small ones
-// both take about as long (2 ms each of a decode step's on an H200).
+// Reads a graph's images on its own thread while the driver loads earlier ones. For twenty small images both take about
+// as long (2 ms each for a decode step's images on an H200).
 #pragma once
 
 #include <condition_variable>
@@ -13,17 +13,16 @@
 
 namespace warmgraph::replay {
 
-/// Used by the thread that made it. `images` and the graph's images outlive it.
+/// Only the thread that made it uses it. `images` and the graph's images must outlive it.
 class ImageReader {
 public:
-    /// `wanted`: of the graph's images those that will be asked for, in that order. A guess: others are read when they
-    /// are asked for.
+    /// `wanted`: the images that will probably be asked for, in this order. Other images are read on demand.
     ImageReader(const ImageSource& images, std::vector<const cachefmt::ImageRef*> wanted);
     ImageReader(const ImageReader&) = delete;
     ImageReader& operator=(const ImageReader&) = delete;
-    ~ImageReader(); ///< waits for the one that is being read
+    ~ImageReader(); ///< waits for the image that is being read
 
-    /// What `images` gives for it.
+    /// Returns the bytes that `images` gives for the image.
     [[nodiscard]] Result<Bytes> take(const cachefmt::ImageRef& image);
 
 private:
@@ -32,16 +31,16 @@ private:
         Result<Bytes> bytes;
     };
     void read_all() noexcept;
-    [[nodiscard]] bool has_room() const noexcept; ///< for one more that is read ahead
+    [[nodiscard]] bool has_room() const noexcept; ///< whether one more image may be read ahead
 
     const ImageSource& m_images;
     std::vector<const cachefmt::ImageRef*> m_wanted;
-    std::size_t m_taken = 0; // of those in m_wanted
-    std::mutex m_mutex;      // guards what follows
+    std::size_t m_taken = 0; // how many of m_wanted were taken
+    std::mutex m_mutex;      // guards the following members
     std::condition_variable m_changed;
-    std::deque<Read> m_read;   // ready, in order
-    std::uint64_t m_bytes = 0; // of m_read
-    bool m_stopped = false;    // by either side
+    std::deque<Read> m_read;   // in order
+    std::uint64_t m_bytes = 0; // size of m_read
+    bool m_stopped = false;    // by either thread
     std::thread m_thread;
 };
 

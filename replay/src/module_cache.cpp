@@ -22,31 +22,31 @@ Digest digest_of(const std::vector<cachefmt::ModuleVariable>& variables)
 
 /// One image of the process.
 struct LoadedImage {
-    std::mutex mutex; ///< held while it is loaded: who wants the same image must wait for it anyway
+    std::mutex mutex; ///< held during loading: others that want the same image must wait anyway
     std::weak_ptr<backends::Module> module;
-    ModuleUser user; ///< for whom it was loaded
+    ModuleUser user; ///< the user that it was loaded for
 };
 
-/// Whether a module that was loaded for `first` does for `user`.
+/// Whether a module that was loaded for `first` can be used by `user`.
 bool serves(const backends::Module& module, const ModuleUser& first, const ModuleUser& user)
 {
     return first == user || !module.keeps_state();
 }
 
 struct ImageKey {
-    const backends::Device* device = nullptr; ///< its modules go before it: a row never meets another one
+    const backends::Device* device = nullptr; ///< destroyed after its modules: its address is never reused in a row
     Digest image;
     Digest variables;
-    std::optional<ModuleUser> user{}; ///< where the one for all keeps state of another's
+    std::optional<ModuleUser> user{}; ///< set if the shared module keeps another user's state
     auto operator<=>(const ImageKey&) const = default;
 };
 
-/// Every ModuleCache's images.
+/// The images of all ModuleCaches.
 class Process {
 public:
     [[nodiscard]] static Process& instance()
     {
-        static Process* const all = new Process; // never destroyed: a cache may go away while the process exits
+        static Process* const all = new Process; // never destroyed: a cache may be destroyed while the process exits
         return *all;
     }
     [[nodiscard]] std::shared_ptr<LoadedImage> row(const ImageKey& key)
@@ -68,7 +68,7 @@ public:
     [[nodiscard]] static Result<std::shared_ptr<backends::Module>> load(backends::Device& device,
                                                                         const cachefmt::ImageRef& image, ByteView bytes)
     {
-        // Drivers load no faster from several threads (slower, measured).
+        // Several threads load no faster (measured: slower).
         static std::mutex one_at_a_time;
         const std::scoped_lock lock{one_at_a_time};
         auto module = device.load(bytes);
@@ -118,13 +118,13 @@ Result<std::shared_ptr<backends::Module>> ModuleCache::load(const std::shared_pt
         const std::scoped_lock loading{row->mutex};
         auto module = load_into(*row);
         if (!module) return module;
-        if (row->user == k_nobody) row->user = user; // the first who runs it
+        if (row->user == k_nobody) row->user = user; // the first user that runs it
         const std::scoped_lock lock{m_mutex};
         const auto known = m_modules.try_emplace(std::move(key), Known{*module, row->user}).first;
         known->second.user = row->user;
         if (user == k_nobody || serves(**module, row->user, user)) return known->second.module;
     }
-    // Not kept: it goes with the executables of its function.
+    // Not stored here: the function's executables own it.
     Process::instance().forget_unused();
     const auto row = Process::instance().row({shared.device, shared.image, shared.variables, user});
     const std::scoped_lock loading{row->mutex};
@@ -134,7 +134,7 @@ Result<std::shared_ptr<backends::Module>> ModuleCache::load(const std::shared_pt
 bool ModuleCache::has(const backends::Device& device, const cachefmt::ImageRef& image) const
 {
     const auto row = Process::instance().row({&device, image.digest, digest_of(image.variables)});
-    const std::unique_lock free{row->mutex, std::try_to_lock}; // else it is being loaded
+    const std::unique_lock free{row->mutex, std::try_to_lock}; // not free: it is being loaded
     return !free.owns_lock() || !row->module.expired();
 }
 

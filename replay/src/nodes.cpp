@@ -47,7 +47,7 @@ private:
     const VisitSlot& m_visit;
 };
 
-/// A node with everything but what its slots hold.
+/// Makes a node without the slots' values.
 class Unbound {
 public:
     Unbound(std::span<backends::Module* const> modules, const Bindings& bindings)

@@ -1,4 +1,4 @@
-// What replaying knows of each kind of stored node.
+// The knowledge about each kind of stored node that replaying needs.
 #pragma once
 
 #include <functional>
@@ -12,11 +12,11 @@ namespace warmgraph::replay {
 
 struct Bindings;
 
-/// Calls `visit` for each slot of the node, with the place of the raw node that its value goes to.
+/// Calls `visit` for each slot of the node, with the slot's place in the raw node.
 void for_each_slot(const cachefmt::Node& node,
                    const std::function<void(const backends::Place& place, const cachefmt::Slot& slot)>& visit);
 
-/// With everything but what its slots hold. not_found: a host function that this process has not registered.
+/// Makes the node's work without the slots' values. not_found: this process has not registered a host function.
 [[nodiscard]] Result<backends::RawWork> unbound_work(const cachefmt::Node& node,
                                                      std::span<backends::Module* const> modules,
                                                      const Bindings& bindings);

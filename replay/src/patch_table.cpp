@@ -26,7 +26,7 @@ void patch_region(backends::RawNode& node, const Site& site, const Address& regi
     if (content.address != nullptr) {
         *content.address = address;
     } else if (content.bytes != nullptr) {
-        // A pointer inside a by-value parameter: only backends with flat addresses have those.
+        // A pointer inside a by-value parameter; only backends with flat addresses have these.
         const std::uint64_t flat = address.flat();
         std::memcpy(content.bytes->data() + site.slot.offset, &flat, sizeof flat);
     }
@@ -34,7 +34,7 @@ void patch_region(backends::RawNode& node, const Site& site, const Address& regi
 
 void patch_scalar(backends::RawNode& node, const Site& site, std::uint64_t bits) noexcept
 {
-    // Two's complement: adding in 64 bits and keeping the low bytes is the native arithmetic of every integer width.
+    // Two's complement: adding in 64 bits and keeping the low bytes equals native arithmetic of every integer width.
     const std::uint64_t value = bits + static_cast<std::uint64_t>(site.slot.addend);
     const auto content = backends::content_at(node.work, site.place);
     if (content.bytes != nullptr)

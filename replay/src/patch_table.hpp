@@ -1,4 +1,4 @@
-// Which places of a graph follow which region or scalar: computed once, so that a moved input touches only its nodes.
+// The places of a graph that follow each region or scalar. Computed once, so that a moved input changes only its nodes.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace warmgraph::replay {
 
 struct Site {
     std::uint32_t node = 0;
-    backends::Place place; ///< where the slot's value goes
+    backends::Place place; ///< place of the slot's value
     cachefmt::Slot slot;
 };
 
@@ -23,13 +23,13 @@ struct PatchTable {
 
 [[nodiscard]] PatchTable make_patch_table(const cachefmt::Graph& graph);
 
-/// Writes region address + addend. Allocates nothing. REQUIRES: the site was made from this graph.
+/// Writes the region's address + addend. Allocates nothing. REQUIRES: the site was made from this graph.
 void patch_region(backends::RawNode& node, const Site& site, const Address& region) noexcept;
 
-/// Writes scalar + addend at the slot's width (integers wrap as the native arithmetic does).
+/// Writes scalar + addend in the slot's width (integers wrap like native arithmetic).
 void patch_scalar(backends::RawNode& node, const Site& site, std::uint64_t bits) noexcept;
 
-/// resolve() with the graph's table, which takes as long to make as the rest.
+/// resolve() with a ready patch table; making the table takes as long as all other steps.
 [[nodiscard]] Result<backends::RawGraph> resolve(const cachefmt::Graph& graph, const PatchTable& table,
                                                  std::span<backends::Module* const> modules, const Bindings& bindings);
 

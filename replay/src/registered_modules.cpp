@@ -12,7 +12,7 @@ namespace {
 
 using Modules = std::vector<std::shared_ptr<backends::Module>>;
 
-/// Entries hold an image cut down to the kernels in use, or whole.
+/// Entries hold a whole image, or an image with only the kernels in use.
 bool has_image(backends::Module& module, const Digest& digest, const std::vector<std::string>& kernels)
 {
     const auto is_it = [&digest](const Result<Bytes>& image) { return image && sha256(*image) == digest; };
@@ -24,7 +24,7 @@ Result<std::shared_ptr<backends::Module>> find_registered_module(const Modules& 
                                                                  const std::vector<std::string>& kernels)
 {
     std::shared_ptr<backends::Module> found;
-    std::size_t same = 0; // with the same variables, too
+    std::size_t same = 0; // also with the same variables
     std::size_t alike = 0;
     std::string difference;
     auto recorded = image.variables;
@@ -47,7 +47,7 @@ Result<std::shared_ptr<backends::Module>> find_registered_module(const Modules& 
                     "the module variable '{}' holds something else in this process than when it was recorded: write it "
                     "before the first call, or pass its value as a parameter",
                     difference);
-    // Which of them the function uses cannot be told by what their variables happen to hold.
+    // The present contents of variables do not show which of the modules the function uses.
     if (alike > 1 && found != nullptr && found->has_variables())
         return fail(ErrorCode::not_recordable,
                     "{} registered modules have the same code, and the host may write other values into their "

@@ -1,4 +1,4 @@
-// Replays run this process's registered modules where they are what the entry needs.
+// Finds this process's registered modules that an entry needs, so that replays run them.
 #pragma once
 
 #include <memory>
@@ -9,10 +9,10 @@
 
 namespace warmgraph::replay {
 
-/// For each of graph.images the process's registered module that it was taken from, null where there is none. What the host
-/// writes into its variables then reaches the replays as it reaches the function itself. not_recordable, naming the
-/// variable, where one is there and its variables hold something else than when it was recorded (the function would
-/// compute something else), or where several with variables would do.
+/// Returns for each of graph.images the registered module that it was taken from; null if there is none. Then the
+/// host's writes to its variables reach the replays as they reach the function. not_recordable names the variable if a
+/// module's variables changed since the recording (the function would compute something else), or if several modules
+/// with variables fit.
 [[nodiscard]] Result<std::vector<std::shared_ptr<backends::Module>>> find_registered_modules(
     backends::Device& device, const cachefmt::Graph& graph);
 

@@ -9,7 +9,7 @@ namespace {
 void add_edge(backends::RawGraph& raw, const cachefmt::Edge& edge)
 {
     auto& node = raw.nodes[edge.to];
-    // Only where an edge says more than the order are there edge data, one for each dependency.
+    // A node has edge data, one for each dependency, only if an edge means more than order.
     if (edge.data != cachefmt::EdgeData{} && node.edges.empty()) node.edges.resize(node.dependencies.size());
     node.dependencies.push_back(edge.from);
     if (!node.edges.empty() || edge.data != cachefmt::EdgeData{}) node.edges.push_back(edge.data);

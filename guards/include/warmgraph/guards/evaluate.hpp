@@ -1,4 +1,4 @@
-// Guards: data in, every mismatch out. Pure: no driver call, no file, no clock.
+// Guards: returns every mismatch between two sets of data. Pure: no driver call, no file, no clock.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ using cachefmt::Role;
 using cachefmt::TensorSpec;
 using cachefmt::ValueSpec;
 
-/// The device of a tensor in page-locked host memory, in its guards: copies differ, so it is another variant.
+/// A tensor's device in guards if it lies in page-locked host memory. Copies differ there, so it is another variant.
 inline constexpr const char* k_host_memory = "host";
 
 /// How strictly versions are compared.
@@ -27,36 +27,36 @@ struct Relaxation {
 
 struct Mismatch {
     std::string fact;     ///< "driver.version", "input token: dtype"
-    std::string recorded; ///< "(absent)" where there was none, "unknown" where the probe failed
+    std::string recorded; ///< "(absent)" if there was none, "unknown" if the probe failed
     std::string now;
     std::string cure; ///< may be empty
     bool operator==(const Mismatch&) const = default;
 };
 
-/// Every must_match and identity fact, tensor property and value that differs; empty means that the entry is valid
+/// Returns every must_match and identity fact, tensor property and value that differs; empty if the entry is valid
 /// here. Advisory facts never count. Order: facts by name, then tensors, then values.
 [[nodiscard]] std::vector<Mismatch> evaluate(const Guards& recorded, const Guards& now,
                                              const Relaxation& relaxation = {});
 
-/// The same of facts alone.
+/// The same for facts alone.
 [[nodiscard]] std::vector<Mismatch> evaluate_facts(const std::vector<Fact>& recorded, const std::vector<Fact>& now,
                                                    const Relaxation& relaxation = {});
 
-/// Of the facts that a device tells, those that an entry has otherwise: the rest is the functions' own. `here` is
+/// Returns the device's facts that differ from the entry's; other facts depend on the functions. `here` must be
 /// canonical.
 [[nodiscard]] std::vector<Mismatch> device_mismatches(const Guards& recorded, const std::vector<Fact>& here,
                                                       const Relaxation& relaxation);
 
-/// How many things evaluate() compares between these two (for "everything else (31 facts) agrees").
+/// How many comparisons evaluate() makes between these two (for "everything else (31 facts) agrees").
 [[nodiscard]] std::size_t compared_count(const Guards& recorded, const Guards& now);
 
 /// One line for logs: "driver.version 580.159.04 recorded, 580.126.20 now; and 2 more".
 [[nodiscard]] std::string summarize(const std::vector<Mismatch>& mismatches);
 
-/// Versions compare by their numeric components, left to right; true when now >= recorded.
+/// Compares versions by their numeric components, left to right. True if now >= recorded.
 [[nodiscard]] bool same_or_newer(const std::string& recorded, const std::string& now);
 
-/// Sorts by name; a duplicated name keeps the last value. Gives the canonical form that Guards requires.
+/// Sorts by name; a duplicated name keeps the last value. This is the canonical form that Guards requires.
 void canonicalize(std::vector<Fact>& facts);
 
 } // namespace warmgraph::guards

@@ -1,4 +1,4 @@
-// What a function declares, as the text that is the guard fact "interface".
+// The text of a function's declaration, which is the guard fact "interface".
 #pragma once
 
 #include <span>
@@ -13,18 +13,18 @@ namespace warmgraph::guards {
 
 inline constexpr const char* k_interface_fact = "interface";
 
-/// "1 input, 1 output, 1 state, 38 weights; scalar position i32 [0, 255]": the kinds of the tensors in their order (their
-/// names are guarded beside it), then each scalar with its range.
+/// "1 input, 1 output, 1 state, 38 weights; scalar position i32 [0, 255]": the kinds of the tensors in their order
+/// (their names are other guards), then each scalar with its range.
 [[nodiscard]] std::string interface_text(std::span<const cachefmt::RegionKind> kinds,
                                          std::span<const NumberDecl> scalars, std::span<const ScalarRange> ranges);
 
 struct DeclaredInterface {
-    std::vector<cachefmt::RegionKind> kinds; ///< of the tensors
-    std::vector<NumberDecl> scalars;         ///< a range that is the whole type's is none
+    std::vector<cachefmt::RegionKind> kinds; ///< one for each tensor
+    std::vector<NumberDecl> scalars;         ///< no range if it is the whole range of the type
 };
 
-/// The declaration of `tensors` tensors whose interface_text() this is. Of any other text it gives one whose text is another:
-/// whoever reads it from a file compares.
+/// Returns the declaration of `tensors` tensors with this interface_text(). For an invalid text it returns a
+/// declaration with another text, so callers that read the text from a file must compare.
 [[nodiscard]] DeclaredInterface parse_interface(std::string_view text, std::size_t tensors);
 
 } // namespace warmgraph::guards

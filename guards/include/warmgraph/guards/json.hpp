@@ -1,10 +1,10 @@
-// Guards as JSON: what the facade leaves beside a function after a miss, and what the command prints.
+// Guards as JSON, for the file that the facade writes after a miss and for the command's output.
 //   {"facts":   [{"name": "driver.version", "value": "580.159.04", "role": "must_match"}, ...],
 //    "tensors": [{"name": "token", "dtype": "i32", "sizes": [1], "strides": [1], "device": "opencl:0",
 //                 "alignment": 256, "alias_group": 0, "distance": null}, ...],
 //    "values":  [{"name": "layers", "dtype": "i64", "bits": 12}, ...]}
-// A fact whose probe failed has the value null, and so has the distance of a tensor where it is no guard. Roles: must_match,
-// identity, advisory.
+// The value is null for a fact whose probe failed; the distance is null for a tensor without this guard. Roles:
+// must_match, identity, advisory.
 #pragma once
 
 #include <string>
@@ -15,10 +15,10 @@
 
 namespace warmgraph::guards {
 
-/// One line. Bytes that are no UTF-8 become U+FFFD.
+/// Returns one line. Bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] std::string to_json(const cachefmt::Guards& guards);
 
-/// Members it does not know (a time, a process) are left alone. `corrupt` names the first thing that is wrong.
+/// Ignores unknown members (a time, a process). `corrupt` names the first error.
 [[nodiscard]] Result<cachefmt::Guards> from_json(std::string_view text);
 
 } // namespace warmgraph::guards

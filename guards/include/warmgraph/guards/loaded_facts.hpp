@@ -1,4 +1,4 @@
-// The facts of a function whose code this process does not have: it replays entries, and nothing else.
+// The facts of a function whose code this process does not have: it only replays entries.
 #pragma once
 
 #include <functional>
@@ -11,17 +11,17 @@
 
 namespace warmgraph::guards {
 
-/// What such a process has of its own.
+/// The facts that such a process knows itself.
 struct Here {
     std::vector<cachefmt::Fact> device;          ///< Device::facts
-    std::string model, function, rank;           ///< as the entry's key has them
+    std::string model, function, rank;           ///< as in the entry's key
     std::map<std::string, std::string> config{}; ///< the model's
     std::function<std::optional<std::string>(const char*)> environment;
 };
 
-/// The facts here and now of the function that `recorded` was recorded of, canonical: for evaluate_facts(). The entry's own
-/// word is taken for what only the function's code could say: which code it is, its interface and its configuration.
-/// Variables of the environment that it names are looked up.
+/// Returns the present facts of the function that `recorded` belongs to, canonical, for evaluate_facts(). Facts that
+/// only the function's code could give (the code's identity, interface, configuration) are copied from the entry.
+/// Environment variables that it names are read.
 [[nodiscard]] std::vector<cachefmt::Fact> facts_of_loaded(const std::vector<cachefmt::Fact>& recorded,
                                                           const Here& here);
 

@@ -1,4 +1,4 @@
-// A number of a scalar's type from its bits, and back.
+// Converts between a number of a scalar's type and its bits.
 #pragma once
 
 #include <cstdint>

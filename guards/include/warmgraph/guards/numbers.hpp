@@ -1,4 +1,4 @@
-// Host numbers by type and bits: what is declared of them, conversion, and ranges.
+// Host numbers as type and bits: declarations, conversion, and ranges.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@
 
 namespace warmgraph {
 
-/// A host number: a scalar that a graph follows, or a value that it is specialised on.
+/// A host number: a scalar that a graph follows, or a value that the graph is specialised for.
 struct NumberDecl {
     std::string name;
     DType dtype = DType::i64;
-    std::optional<std::pair<double, double>> range{}; ///< inclusive; of scalars alone
+    std::optional<std::pair<double, double>> range{}; ///< inclusive; only for scalars
 };
 
 /// Inclusive bounds of a scalar, as bits of its type. Without a declared range: the whole type.
@@ -25,21 +25,21 @@ struct ScalarRange {
 };
 
 [[nodiscard]] bool is_scalar_type(DType type) noexcept;
-/// The bits of a word that a number of this many bytes (4, 8) has.
+/// A mask of the bits that a number of this many bytes (4 or 8) has in a word.
 [[nodiscard]] constexpr std::uint64_t bits_of_width(std::size_t width) noexcept
 {
     return width == 8 ? ~0ULL : 0xFFFF'FFFFULL;
 }
-/// Floating point, of whatever width.
+/// Whether it is a floating-point type, of any width.
 [[nodiscard]] bool is_real(DType type) noexcept;
 
-/// A number of type `from` as bits of `to`; nullopt when it cannot hold it. Integers must fit, f64 rounds to f32,
-/// integers become floats, floats never become integers.
+/// Converts a number of type `from` to the bits of `to`; nullopt if that type cannot hold it. Integers must fit, f64
+/// rounds to f32, integers become floats, floats never become integers.
 [[nodiscard]] std::optional<std::uint64_t> convert(DType from, std::uint64_t bits, DType to) noexcept;
 
 [[nodiscard]] std::string number_text(DType type, std::uint64_t bits);
 
-/// The declared range as bits, or the whole type. invalid_argument when the type cannot hold a bound.
+/// Returns the declared range as bits, or the whole type's. invalid_argument: the type cannot hold a bound.
 [[nodiscard]] Result<ScalarRange> range_of(const NumberDecl& scalar);
 [[nodiscard]] bool in_range(DType type, std::uint64_t bits, const ScalarRange& range) noexcept;
 

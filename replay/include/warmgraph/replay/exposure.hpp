@@ -1,4 +1,4 @@
-// What a replay could miss: variables of device code that the program may write or read by itself.
+// Device variables that the program may write or read by itself, unnoticed by a replay.
 #pragma once
 
 #include <span>
@@ -10,12 +10,12 @@
 
 namespace warmgraph::replay {
 
-/// not_recordable, naming the variable, where the program asked for the address of one that this code has
-/// (Device::exposed_variables) and nobody vouches for it (`vouched`; "*": all are).
+/// not_recordable names a variable of this code whose address the program asked for (Device::exposed_variables) and
+/// that is not in `vouched` ("*": all variables).
 [[nodiscard]] Result<void> check_exposed(backends::Device& device, ByteView image,
                                          std::span<const std::string> vouched);
 
-/// The same for all code of an entry. Where `images` cannot give an image, its error.
+/// The same for all code of an entry. Returns the error of `images` if an image is not available.
 [[nodiscard]] Result<void> check_exposed(backends::Device& device, const cachefmt::Graph& graph,
                                          const ImageSource& images, std::span<const std::string> vouched);
 

@@ -1,5 +1,5 @@
-// Images loaded in this process, once per device, digest and contents of their variables, whoever loads them; those whose code
-// keeps state (backends::Module::keeps_state) once for each who runs them.
+// Images loaded in this process, once per device, digest and contents of their variables. Images whose code keeps state
+// (backends::Module::keeps_state) are loaded once for each user.
 #pragma once
 
 #include <compare>
@@ -14,20 +14,20 @@
 
 namespace warmgraph::replay {
 
-/// Who runs a module whose code keeps state: a function, and of several modules in its graph that are equal the how-manieth.
-/// Functions launch at the same time, and what one of them counts is none of the other's.
+/// The user of a module whose code keeps state: a function, and an index if its graph has several equal modules.
+/// Functions launch at the same time, and one function's counters must not mix with another's.
 struct ModuleUser {
-    std::uint64_t function = 0; ///< a number of its own in this process
+    std::uint64_t function = 0; ///< the function's number in this process
     std::uint32_t copy = 0;
     auto operator<=>(const ModuleUser&) const = default;
 };
 
-/// Who loads a module for whoever will run it first.
+/// The user of a module that is loaded before its first user is known.
 inline constexpr ModuleUser k_nobody{~0ULL, 0};
 
-/// What one cache has in use of the process's loaded images. An image stays loaded as long as a ModuleCache that asked for
-/// it, or somebody who has it from there. Thread-safe: concurrent requests for one image, through whichever object, load it
-/// once. Devices whose images are loaded stay open.
+/// The images that one cache uses. An image stays loaded while a ModuleCache that loaded it, or a holder of its module,
+/// exists. Thread-safe: concurrent requests for one image load it once, even through different ModuleCaches. Devices
+/// with loaded images stay open.
 class ModuleCache {
 public:
     ModuleCache() = default;
@@ -35,31 +35,30 @@ public:
     ModuleCache& operator=(const ModuleCache&) = delete;
     ~ModuleCache();
 
-    /// Variables that `image` names are written once, right after loading: the same image with other contents is
-    /// another module. `bytes` is called only where the image has to be loaded, and may take its time: other images
-    /// are loaded meanwhile.
+    /// Writes the variables that `image` names once, right after loading: the same image with other contents is another
+    /// module. Calls `bytes` only if the image must be loaded; it may be slow, because other images load meanwhile.
     [[nodiscard]] Result<std::shared_ptr<backends::Module>> load(const std::shared_ptr<backends::Device>& device,
                                                                  const cachefmt::ImageRef& image,
                                                                  const ModuleUser& user,
                                                                  const std::function<Result<Bytes>()>& bytes);
-    /// Whether load() of it would hardly need its bytes: somebody in this process has it loaded now.
+    /// Whether load() would hardly need the image's bytes: it is loaded in this process now.
     [[nodiscard]] bool has(const backends::Device& device, const cachefmt::ImageRef& image) const;
-    /// How many images it has, whoever loaded them.
+    /// How many images it holds.
     [[nodiscard]] std::size_t count() const noexcept;
-    /// Whether one of them does (backends::Module::keeps_state).
+    /// Whether one of them keeps state (backends::Module::keeps_state).
     [[nodiscard]] bool keeps_state() const;
 
 private:
     struct Key {
-        std::shared_ptr<backends::Device> device; ///< a module needs its device to unload: a key outlives its value
+        std::shared_ptr<backends::Device> device; ///< needed to unload the module, so the key outlives the value
         Digest image;
-        Digest variables; ///< zero: the image's own
+        Digest variables; ///< zero: the image's initial values
         auto operator<=>(const Key&) const = default;
     };
     mutable std::mutex m_mutex;
     struct Known {
         std::shared_ptr<backends::Module> module;
-        ModuleUser user; ///< the first
+        ModuleUser user; ///< the first user
     };
     std::map<Key, Known> m_modules;
 };

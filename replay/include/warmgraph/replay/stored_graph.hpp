@@ -1,4 +1,4 @@
-// What a graph from a file must be for those who bind it, beside what its decoder checks. Files are not trusted.
+// Checks of a graph from a file for its users, in addition to the decoder's. Files are not trusted.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ struct DeclaredRegion {
     cachefmt::RegionKind kind = cachefmt::RegionKind::input;
 };
 
-/// Calls bind by position: what is declared comes first, in its order, and all else is the entry's own. Else corrupt.
+/// corrupt: the declared regions do not come first, in their order (calls bind by position), before the entry's own ones.
 [[nodiscard]] Result<void> check_regions(std::span<const DeclaredRegion> declared, const cachefmt::Graph& graph);
 
-/// What a function may keep (`most` bytes of constants) is what it may be given. Else unsupported.
+/// unsupported: the graph has more than `most` bytes of constants, the limit for recordings too.
 [[nodiscard]] Result<void> check_constants_size(const cachefmt::Graph& graph, std::uint64_t most);
 
 } // namespace warmgraph::replay
