@@ -1,4 +1,4 @@
-// The backends of this library, listed in one place: WARMGRAPH_REPLAY_BACKENDS (CMake) names them.
+// The backends of this library. WARMGRAPH_REPLAY_BACKENDS (CMake) names them.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,10 @@
 
 namespace warmgraph::replayer {
 
-/// "cuda, opencl". Static.
+/// Returns for example "cuda, opencl". The text is static.
 [[nodiscard]] std::string_view backend_names() noexcept;
 
-/// As backends::open_device(). unsupported for a backend that is not in this library.
+/// As backends::open_device(). unsupported: this library does not have the backend.
 [[nodiscard]] Result<std::shared_ptr<backends::Device>> open_device(std::string_view id);
 
 } // namespace warmgraph::replayer

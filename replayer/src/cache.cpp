@@ -20,7 +20,7 @@ namespace warmgraph::replayer {
 
 namespace {
 
-/// Whoever runs the process switches the use of entries off from outside, for this library too.
+/// Environment variables can switch off the use of entries, for this library too.
 Result<void> check_switches()
 {
     constexpr const char* k_kinds = "WARMGRAPH_KINDS";
@@ -58,7 +58,7 @@ std::string code_of(const cachefmt::EntryHeader& header)
     return text;
 }
 
-/// Whether this library replays such an entry at all.
+/// Checks that this library can replay such an entry.
 Result<void> check_kind(const cachefmt::EntryHeader& header)
 {
     if (header.kind != cachefmt::EntryKind::graph)
@@ -91,7 +91,7 @@ Result<guards::DeclaredInterface> declared_interface(const cachefmt::Guards& gua
                 plural(guards.tensors.size(), "tensor"));
 }
 
-/// Scalars are bound by position.
+/// Scalars are bound by position, so they must be the declared ones.
 Result<void> check_scalars(const cachefmt::Graph& graph, const guards::DeclaredInterface& interface)
 {
     const bool are_same =
@@ -146,7 +146,7 @@ Result<std::shared_ptr<Cache>> Cache::open(CacheSettings settings)
     if (!options) return std::unexpected(options.error());
     const auto folder = cache_folder(settings.directory);
     std::error_code ignored;
-    if (!std::filesystem::exists(folder, ignored)) // to be opened for writing, it would be made
+    if (!std::filesystem::exists(folder, ignored)) // opening it for writing would make it
         return fail(ErrorCode::not_found,
                     "cache folder {} does not exist: record first, or set WARMGRAPH_CACHE_DIR or cache_dir",
                     folder.string());
@@ -220,7 +220,7 @@ Result<Digest> Cache::only_fitting(const std::string& function, const Device& de
     if (all->empty())
         return fail(ErrorCode::not_found, "there is no entry of '{}' in {}: record it first", function,
                     m_store->root().string());
-    // The last used one tells most. What it failed of is in its code.
+    // The last used entry is the best example. Its error gets its own code.
     const auto why = m_store->header({key(function, device), all->front().digest});
     if (!why) return within(function, why.error());
     if (*why != nullptr)
@@ -243,10 +243,10 @@ Result<void> Cache::check_graph(const cachefmt::Entry& entry, const guards::Decl
 
 Result<void> Cache::load_code(const cachefmt::Entry& entry, const Device& device)
 {
-    std::unique_ptr<store::LoadMark> mark; // drivers die of some code: the next process finds it then
+    std::unique_ptr<store::LoadMark> mark; // drivers crash on some code; the next process finds this mark
     const replay::ImageSource source = images();
     for (const cachefmt::ImageRef& image : entry.graph.images) {
-        // A variable that holds the address of a constant is known when that constant has one: at the first launch.
+        // A variable with a constant's address can be written only when the constant has memory, at the first launch.
         const bool has_slots =
             std::ranges::any_of(image.variables, [](const auto& variable) { return !variable.slots.empty(); });
         const auto bytes = [&]() -> Result<Bytes> {

@@ -1,4 +1,4 @@
-// A cache folder as a process sees it that only replays.
+// A cache folder in a process that only replays.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@
 
 namespace warmgraph::replayer {
 
-/// An open device with a stream of its own, for backends that take no stream of others.
+/// An open device with its own stream, for backends that do not take the caller's streams.
 struct Device {
     std::shared_ptr<backends::Device> device;
     std::shared_ptr<backends::Stream> own_stream;
-    std::mutex own_stream_mutex; ///< a stream is one thread's at a time, and this one is everybody's
-    store::LoadTarget target;    ///< whom code is given to
+    std::mutex own_stream_mutex; ///< one thread at a time may use the stream, which all share
+    store::LoadTarget target;    ///< the target that code is loaded for
 
     [[nodiscard]] static Result<std::shared_ptr<Device>> open(std::string_view id);
     [[nodiscard]] bool takes_streams() const noexcept { return device->limits().flat_addresses; }
@@ -44,18 +44,18 @@ struct CacheSettings {
     std::uint64_t max_constant_bytes = 64ULL << 20;
 };
 
-/// What wgr_entries_list lists.
+/// One row of wgr_entries_list.
 struct ListedEntry {
     Digest digest;
     std::string recorded, code;
-    std::string misfit; ///< "": it fits
+    std::string misfit; ///< why it does not fit; "" if it fits
 };
 
 /// An entry that fits this process, verified, with its code loaded.
 struct LoadedEntry {
     cachefmt::Entry entry;
     guards::DeclaredInterface interface;
-    std::uint64_t function = 0; ///< a number of its own: replay::ModuleUser
+    std::uint64_t function = 0; ///< number in this process: replay::ModuleUser
 };
 
 /// Thread-safe.
@@ -64,19 +64,19 @@ public:
     [[nodiscard]] static Result<std::shared_ptr<Cache>> open(CacheSettings settings);
 
     [[nodiscard]] Result<std::vector<ListedEntry>> entries(const std::string& function, const Device& device) const;
-    /// `digest`: nullopt for the only one that fits.
+    /// `digest`: nullopt selects the only entry that fits.
     [[nodiscard]] Result<LoadedEntry> load(const std::string& function, const Device& device,
                                            std::optional<Digest> digest);
 
     [[nodiscard]] store::LocalStore& store() noexcept { return *m_store; }
     [[nodiscard]] replay::ModuleCache& modules() noexcept { return m_modules; }
-    /// Stored code and constants. Valid as long as the cache.
+    /// Returns stored code and constants. Valid as long as the cache.
     [[nodiscard]] replay::ImageSource images() const;
 
 private:
     explicit Cache(CacheSettings settings) : m_settings(std::move(settings)) {}
     [[nodiscard]] cachefmt::FunctionKey key(const std::string& function, const Device& device) const;
-    /// Whether the entry's facts hold here, and this library replays its kind at all: its declaration.
+    /// Checks that the entry's facts hold here and that this library can replay its kind. Returns its declaration.
     [[nodiscard]] Result<guards::DeclaredInterface> judge(const cachefmt::EntryHeader& header,
                                                           const Device& device) const;
     [[nodiscard]] Result<Digest> only_fitting(const std::string& function, const Device& device) const;
@@ -85,7 +85,7 @@ private:
     [[nodiscard]] Result<void> load_code(const cachefmt::Entry& entry, const Device& device);
 
     CacheSettings m_settings;
-    std::string m_rank; ///< the folder's name
+    std::string m_rank; ///< name of the rank's folder
     std::unique_ptr<store::LocalStore> m_store;
     replay::ModuleCache m_modules;
 };

@@ -12,7 +12,7 @@ namespace warmgraph::replayer {
 
 namespace {
 
-/// CU_STREAM_PER_THREAD (cuda.h): another stream in each thread, so that launches of several threads could not be put in order.
+/// CU_STREAM_PER_THREAD (cuda.h): a different stream in each thread, so several threads' launches could not be ordered.
 constexpr std::uintptr_t k_stream_per_thread = 2;
 
 void contiguous_strides(guards::TensorArg& tensor) noexcept
@@ -24,7 +24,7 @@ void contiguous_strides(guards::TensorArg& tensor) noexcept
     }
 }
 
-/// The device outlives the event that it made.
+/// An event and its device, which must outlive it.
 struct Behind {
     std::shared_ptr<Device> device;
     std::shared_ptr<backends::Event> event;
@@ -43,7 +43,7 @@ Function::Function(std::shared_ptr<Cache> cache, std::shared_ptr<Device> device,
       m_guard(m_header.guards.tensors, m_header.guards.values, m_device->device->ordinal()),
       m_exposures(m_device->device->exposures())
 {
-    for (const NumberDecl& scalar : m_interface.scalars) m_ranges.push_back(range_of(scalar).value()); // judged before
+    for (const NumberDecl& scalar : m_interface.scalars) m_ranges.push_back(range_of(scalar).value()); // always valid
     const auto of_device = m_device->device->facts();
     for (const auto& fact : m_header.guards.facts) {
         if (!fact.name.starts_with(cachefmt::fact::k_environment)) continue;
@@ -136,7 +136,7 @@ Result<void> Function::read(const Call& call)
     return {};
 }
 
-/// Of the call that was read, which the guard does not accept.
+/// The mismatch between the guards and the call that was read.
 Error Function::mismatch() const
 {
     std::vector<std::string> names;
@@ -144,7 +144,7 @@ Error Function::mismatch() const
     cachefmt::Guards now{{}, guards::describe(m_args, names, m_device->device->backend() + ":"), values()};
     for (std::size_t i = 0; i < now.tensors.size(); ++i)
         if (tensors()[i].device == guards::k_host_memory)
-            now.tensors[i].device = guards::k_host_memory; // asked for later
+            now.tensors[i].device = guards::k_host_memory; // judge() checks it later
     for (std::size_t i = 0; i < now.values.size(); ++i) now.values[i].bits = m_values[i];
     guards::guard_distances(now.tensors, m_args);
     const auto misfits = guards::evaluate({{}, tensors(), values()}, now);
@@ -153,7 +153,7 @@ Error Function::mismatch() const
                                           m_header.key.function.function, what)};
 }
 
-/// What may change while the function is loaded.
+/// Checks guards that may change while the function is loaded.
 Result<void> Function::judge_surroundings()
 {
     for (const auto& [name, recorded] : m_environment) {
@@ -169,7 +169,7 @@ Result<void> Function::judge_surroundings()
     return known;
 }
 
-/// Of the call that was read.
+/// Checks the call that was read.
 Result<void> Function::judge()
 {
     if (auto same = judge_surroundings(); !same) return same;
@@ -190,7 +190,7 @@ Result<void> Function::judge()
 
 // --- launching
 
-/// Drivers die of some code, and of some first launches. What that was is known afterwards by the mark that stayed.
+/// Drivers crash on some code, and on some first launches. A mark that remains shows later which entry it was.
 Result<void> Function::begin_load()
 {
     auto begun = m_cache->store().begin_load(m_header.key, m_device->target);
@@ -199,7 +199,7 @@ Result<void> Function::begin_load()
     return {};
 }
 
-/// With the call's addresses, so that nothing has to be changed afterwards.
+/// Restores with the call's addresses, so that nothing must be rebound afterwards.
 Result<void> Function::restore()
 {
     if (m_executable) return {};
@@ -233,11 +233,11 @@ Result<std::shared_ptr<backends::Stream>> Function::stream_of(void* native)
     return std::shared_ptr<backends::Stream>(std::move(*view));
 }
 
-/// Launches share the executable's scratch.
+/// Orders this launch after the last one, because both use the executable's scratch.
 Result<void> Function::order_after_last(const std::shared_ptr<backends::Stream>& stream)
 {
     if (!m_last || m_last == stream) return {};
-    if (m_last->is_capturing()) // an event of it would draw this launch into that capture
+    if (m_last->is_capturing()) // an event from it would draw this launch into that capture
         return fail(ErrorCode::not_recordable,
                     "the stream of its last launch is being captured: launch it after the capture");
     const auto event = m_last->record_event();
@@ -245,7 +245,7 @@ Result<void> Function::order_after_last(const std::shared_ptr<backends::Stream>&
     return ordered ? ordered : m_last->synchronize(); // the host waits instead
 }
 
-/// The work is enqueued, whatever happens here.
+/// Must not fail, because the work is already enqueued.
 void Function::note_launch(backends::Stream& stream) noexcept
 try {
     m_cache->store().settle_loads();
@@ -254,10 +254,10 @@ try {
     if (event)
         m_cache->store().end_load_behind(std::exchange(m_mark, nullptr), Behind{m_device, std::move(*event)});
     else if (event.error().code == ErrorCode::unsupported)
-        m_mark->succeed(); // as far as anybody will know
+        m_mark->succeed(); // no event can show more
     m_mark.reset();
 } catch (const std::bad_alloc&) {
-    m_mark.reset(); // and nothing is learnt
+    m_mark.reset(); // and notes nothing
 }
 
 Result<void> Function::launch(void* native, const Call& call)
@@ -274,7 +274,7 @@ Result<void> Function::launch(void* native, const Call& call)
                     m_header.key.function.function);
     if (auto ordered = order_after_last(*stream); !ordered) return ordered;
     if (auto restored = restore(); !restored) return restored;
-    if (!m_has_launched && !m_mark) // it was prepared
+    if (!m_has_launched && !m_mark) // prepare() restored it
         if (auto begun = begin_load(); !begun) return begun;
     auto launched = m_executable->launch(**stream, m_bindings, replay::AskedCapture::yes);
     if (!launched && launched.error().code != ErrorCode::partly_launched) {
@@ -294,7 +294,7 @@ Result<void> Function::prepare(const Call& call)
     if (auto done = read(call); !done) return done;
     if (auto fits = judge(); !fits) return fits;
     if (auto restored = restore(); !restored) return restored;
-    m_mark.reset(); // its first launch may never come
+    m_mark.reset(); // there may never be a launch
     return m_executable->upload();
 }
 

@@ -1,4 +1,4 @@
-// A loaded entry, launched again and again.
+// A loaded entry that is launched repeatedly.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ namespace warmgraph::replayer {
 
 struct Tensor {
     MemoryRef memory;
-    bool is_as_recorded = true; ///< the rest says nothing
+    bool is_as_recorded = true; ///< the members below are then ignored
     DType dtype = DType::u8;
-    std::span<const std::int64_t> sizes{}, strides{}; ///< no strides: contiguous
+    std::span<const std::int64_t> sizes{}, strides{}; ///< empty strides: contiguous
 };
 
 struct Number {
@@ -28,7 +28,7 @@ struct Number {
     std::uint64_t bits = 0;
 };
 
-/// What a call gives.
+/// The arguments of a call.
 struct Call {
     std::span<const Tensor> tensors;
     std::span<const Number> numbers; ///< scalars, then values
@@ -46,12 +46,12 @@ public:
     [[nodiscard]] const std::vector<cachefmt::ValueSpec>& values() const noexcept { return m_header.guards.values; }
     [[nodiscard]] const std::vector<ScalarRange>& ranges() const noexcept { return m_ranges; }
     [[nodiscard]] const Device& device() const noexcept { return *m_device; }
-    /// The regions of the graph that calls give, as many as tensors().
+    /// The graph's regions that calls provide, as many as tensors().
     [[nodiscard]] std::span<const cachefmt::Region> regions() const noexcept;
 
-    /// Nothing was enqueued where it fails, but for partly_launched.
+    /// After an error nothing was enqueued, except for partly_launched.
     [[nodiscard]] Result<void> launch(void* stream, const Call& call);
-    /// All of the first launch but the launch.
+    /// Does everything of the first launch except launching.
     [[nodiscard]] Result<void> prepare(const Call& call);
 
 private:
@@ -75,24 +75,24 @@ private:
     std::shared_ptr<Device> m_device;
     cachefmt::EntryHeader m_header;
     guards::DeclaredInterface m_interface;
-    std::vector<ScalarRange> m_ranges; ///< of scalars
+    std::vector<ScalarRange> m_ranges; ///< one for each scalar
     std::vector<std::pair<std::string, std::string>>
-        m_environment; ///< variables that were guards, and what they must be
+        m_environment; ///< variables that are guards, and their recorded values
     std::uint64_t m_number;
 
-    std::mutex m_mutex;                               ///< guards what follows
-    cachefmt::Graph m_graph;                          ///< until it is restored
-    std::unique_ptr<replay::Executable> m_executable; ///< null: not yet
+    std::mutex m_mutex;                               ///< guards the following members
+    cachefmt::Graph m_graph;                          ///< empty after restore()
+    std::unique_ptr<replay::Executable> m_executable; ///< null before restore()
     guards::CallGuard m_guard;
-    bool m_has_spaces = false; ///< the memory of the last call was of the recorded kinds
+    bool m_has_spaces = false; ///< whether the last call's memory was in the recorded spaces
     std::uint64_t m_exposures;
-    std::vector<guards::TensorArg> m_args; ///< of the call, as the next
+    std::vector<guards::TensorArg> m_args; ///< of the current call
     std::vector<std::uint64_t> m_values;
     replay::Bindings m_bindings;
     void* m_last_native = nullptr;
-    std::shared_ptr<backends::Stream> m_last; ///< of the last launch
+    std::shared_ptr<backends::Stream> m_last; ///< stream of the last launch
     bool m_has_launched = false;
-    std::unique_ptr<store::LoadMark> m_mark; ///< the load goes on to the first launch; null: none is noted
+    std::unique_ptr<store::LoadMark> m_mark; ///< the load's mark until the first launch; null: no mark
 };
 
 } // namespace warmgraph::replayer

@@ -28,7 +28,7 @@ struct wgr_cache {
 struct wgr_entries {
     std::vector<replayer::ListedEntry> all;
     std::vector<std::string> digests;
-    std::vector<wgr_entry> shown; ///< of the texts above
+    std::vector<wgr_entry> shown; ///< points to the texts above
 };
 
 struct wgr_function {
@@ -85,12 +85,12 @@ wgr_status remember(ErrorCode code, const char* text) noexcept
     try {
         t_failure = text;
     } catch (const std::bad_alloc&) {
-        t_failure = "out of memory"; // fits into the string itself
+        t_failure = "out of memory"; // short enough to need no allocation
     }
     return static_cast<wgr_status>(code);
 }
 
-/// Runs f, which gives a Result<void>.
+/// Runs f, which returns a Result<void>.
 template <class F>
 wgr_status guarded(F&& f) noexcept
 {
@@ -104,7 +104,7 @@ wgr_status guarded(F&& f) noexcept
     }
 }
 
-/// Refuses the first that is null.
+/// Refuses the first null pointer.
 Result<void> need(std::initializer_list<std::pair<const void*, const char*>> pointers)
 {
     for (const auto& [pointer, name] : pointers)
@@ -183,7 +183,7 @@ Result<replayer::CacheSettings> settings_of(const wgr_cache_options& given)
     return settings;
 }
 
-/// Reads a call's arguments for `use`, which gives a Result<void>.
+/// Reads a call's arguments and passes them to `use`, which returns a Result<void>.
 template <class Use>
 Result<void> with_call(wgr_function* function, const replayer::Device& device, const wgr_tensor* tensors,
                        std::uint64_t tensor_count, const wgr_number* numbers, std::uint64_t number_count, Use use)
