@@ -14,11 +14,11 @@ namespace warmgraph {
 
 namespace {
 
-/// The memory that placeholders may take of a device, for a call that may never come.
+/// The most memory per device for placeholders, which may never be used.
 constexpr std::uint64_t k_most_placeholder_bytes = 256ULL << 20U;
 
-/// Where nothing lies (far_addresses.hpp), and nothing ever runs: addresses are bytes to the driver that a kernel is given.
-/// Regions get distinct ones, as nothing that overlaps may be copied into itself.
+/// Addresses without memory (far_addresses.hpp), where nothing ever runs: kernel parameters are only bytes to the
+/// driver. Each region gets its own address, because copies must not overlap.
 constexpr std::uint64_t k_nowhere = 1ULL << 46U;
 
 std::uint64_t rounded(std::uint64_t bytes) noexcept
@@ -27,13 +27,13 @@ std::uint64_t rounded(std::uint64_t bytes) noexcept
     return (std::max<std::uint64_t>(bytes, 1) + k_step - 1) / k_step * k_step;
 }
 
-/// The calls' own memory, of which the entry has none.
+/// Whether calls provide the region's memory.
 bool is_callers(const cachefmt::Region& region) noexcept
 {
     return region.kind != cachefmt::RegionKind::arena && region.kind != cachefmt::RegionKind::constant;
 }
 
-/// Whether the entry alone says all that its graph needs. Events, semaphores and host functions are the function's.
+/// Whether every function could use the graph. Events, semaphores and host functions belong to one function.
 bool is_for_everybody(const cachefmt::Graph& graph) noexcept
 {
     if (!graph.events.empty() || !graph.semaphores.empty()) return false;
@@ -42,24 +42,24 @@ bool is_for_everybody(const cachefmt::Graph& graph) noexcept
     return std::ranges::none_of(graph.nodes, calls_host) && std::ranges::all_of(graph.regions, is_on_device);
 }
 
-/// An image with addresses in its variables is another module wherever those point to.
+/// An image with addresses in its variables is a different module at each address.
 bool is_same_everywhere(const cachefmt::ImageRef& image)
 {
     return std::ranges::all_of(image.variables, [](const auto& variable) { return variable.slots.empty(); });
 }
 
-/// Bindings for a graph whose calls are not known.
+/// Guessed bindings for a graph whose calls are not known.
 struct Guess {
     replay::Bindings bindings;
     std::shared_ptr<const Placeholder> placeholder;
-    bool may_be_seen = true; ///< by the driver: there is memory wherever it looks
+    bool may_be_seen = true; ///< whether the driver may inspect them: there is memory
 };
 
-/// Where the region was in another function's call, if it may be there in this one's.
+/// The region's memory in another function's last call, if it may be the same in this function's calls.
 std::optional<MemoryRef> last_memory(const backends::Device& device, const cachefmt::Region& region, bool is_looked_at,
                                      const LastAddresses& addresses)
 {
-    if (region.kind == cachefmt::RegionKind::output) return std::nullopt; // each has its own
+    if (region.kind == cachefmt::RegionKind::output) return std::nullopt; // each call has its own
     const auto last = addresses.find(device, region.name);
     if (!last || last->is_null() || last->offset % region.alignment != 0) return std::nullopt;
     const auto is_there = [&](std::uint64_t offset) { return device.space_of(*last + offset) == region.space; };
@@ -114,11 +114,11 @@ Result<Guess> guess(const std::shared_ptr<backends::Device>& device, const cache
 
 } // namespace
 
-/// Tells the next process that this entry's code was being loaded, as long as this lives.
+/// While it lives, a mark on disk shows later processes that this entry's code was being loaded.
 class EntryPreloader::Mark {
 public:
     Mark(store::LocalStore& store, const Request& request) : m_store(store), m_request(request) {}
-    /// Once. An error: processes died of it.
+    /// Begins the mark once. Error: processes died during this load.
     Result<void> begin()
     {
         if (m_is_begun) return {};
@@ -133,7 +133,7 @@ private:
     store::LocalStore& m_store;
     const Request& m_request;
     bool m_is_begun = false;
-    std::unique_ptr<store::LoadMark> m_mark; ///< null where the store keeps none
+    std::unique_ptr<store::LoadMark> m_mark; ///< null if the store keeps no marks
 };
 
 EntryPreloader::EntryPreloader(PreloadState& state, std::shared_ptr<store::LocalStore> store,
@@ -142,7 +142,7 @@ EntryPreloader::EntryPreloader(PreloadState& state, std::shared_ptr<store::Local
 {
 }
 
-/// For a graph that is for everybody. False: some of it keeps state, so each function has code of its own.
+/// Loads the code of a graph that every function may use. False: some of it keeps state, so functions need their own.
 Result<bool> EntryPreloader::load_code(const Request& request, const cachefmt::Graph& graph, Mark& mark,
                                        const std::stop_token& stop) const
 {
@@ -199,7 +199,7 @@ try {
     if (const PreloadFor* function = request.function) {
         if (auto usable = function->check((**entry).header, graph); !usable) return std::unexpected(usable.error());
         turn = m_state.graphs.turn_for(function->user, request.key, *request.device);
-        if (!turn) return {}; // it is there already
+        if (!turn) return {}; // it is already there
     } else if (is_for_everybody(graph)) {
         turn = m_state.graphs.turn(request.key, own_bytes(graph), *request.device, request.end, stop);
     }

@@ -15,7 +15,7 @@ namespace warmgraph {
 
 namespace {
 
-/// The driver builds graphs hardly faster from more threads (measured: 2.4 us a node from one, 1.6 from eight).
+/// More threads hardly help (measured: 2.4 us a node with one thread, 1.6 with eight).
 constexpr std::size_t k_most_threads = 8;
 
 } // namespace
@@ -49,7 +49,7 @@ void PreloadRequest::report(const std::string& function, const std::function<voi
 try {
     const auto stop = stop_token();
     std::unique_lock lock{m_mutex};
-    // The caller's function may be what exits the process, and waits for this thread.
+    // Stopping ends this wait: the progress function may exit the process, which waits for this thread.
     const bool is_told = m_changed.wait(lock, stop, [this] { return !m_is_reporting; });
     count(m_state);
     m_state.elapsed_ms = Milliseconds{system_clock().steady() - m_started}.count();
@@ -68,7 +68,7 @@ try {
     lock.lock();
     m_is_reporting = false;
     m_changed.notify_all();
-} catch (const std::exception& thrown) { // memory: a copy of the name
+} catch (const std::exception& thrown) { // out of memory: a copy of the name
     log().warn("preload: '{}' is not reported: {}", function, thrown.what());
 }
 
@@ -84,7 +84,7 @@ struct PreloadQueue::State {
     {
         while (auto item = next()) run(std::move(*item));
     }
-    /// Nullopt where nothing is left for this thread, which is no longer counted then.
+    /// Returns nullopt if no item is left for this thread; the thread is then no longer counted.
     [[nodiscard]] std::optional<Item> next()
     {
         const std::scoped_lock lock{mutex};
@@ -100,7 +100,7 @@ struct PreloadQueue::State {
         const auto item = std::ranges::find(items, request, &Item::request);
         return item != items.end() ? take(item) : std::nullopt;
     }
-    /// With the mutex. Nullopt where as many of its request run as may.
+    /// REQUIRES: the mutex is held. Returns nullopt if the request already runs as many tasks as it may.
     [[nodiscard]] std::optional<Item> take(std::list<Item>::iterator item)
     {
         const std::scoped_lock lock{item->request->m_mutex};
@@ -115,7 +115,7 @@ struct PreloadQueue::State {
         PreloadRequest& request = *item.request;
         try {
             if (const auto stop = request.stop_token(); !stop.stop_requested()) item.task(stop);
-        } catch (const std::exception& thrown) { // memory: the call restores its entry itself
+        } catch (const std::exception& thrown) { // out of memory: the call restores its entry itself
             log().debug("an entry is not preloaded: {}", thrown.what());
         }
         item.task = nullptr;
@@ -124,7 +124,7 @@ struct PreloadQueue::State {
         --request.m_left;
         request.m_changed.notify_all();
     }
-    /// With the mutex. So many more, if the system has them.
+    /// REQUIRES: the mutex is held. Starts `count` more threads, if the system allows.
     void start(const std::shared_ptr<State>& self, std::size_t count)
     {
         try {
@@ -166,7 +166,7 @@ struct PreloadQueue::State {
     std::list<std::jthread> ended;   ///< to be joined
     std::vector<std::weak_ptr<PreloadRequest>> requests;
     bool has_ended = false;
-    pid_t process = ::getpid(); ///< that has the threads: a forked child has none of them
+    pid_t process = ::getpid(); ///< the process with these threads: a forked child has none of them
 };
 
 PreloadQueue::PreloadQueue() : m_state(std::make_shared<State>()) {}
@@ -200,7 +200,7 @@ void PreloadQueue::add(const Request& request, std::vector<Task> tasks, bool is_
         has_threads = !m_state->threads.empty();
     }
     if (has_threads) return;
-    if (!is_needed) request->m_stop.request_stop(); // its tasks end without doing anything
+    if (!is_needed) request->m_stop.request_stop(); // its tasks end at once
     while (auto item = m_state->next_of(request)) State::run(std::move(*item));
 }
 

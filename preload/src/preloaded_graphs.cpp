@@ -7,7 +7,7 @@ namespace warmgraph {
 
 namespace {
 
-/// A table of 32 decode steps has half a gigabyte. Graphs that find no room are restored beside the calls.
+/// A table of 32 decode steps needs half a gigabyte. Graphs without room are restored by their calls.
 std::uint64_t shared_room(const backends::Device& device) noexcept
 {
     constexpr std::uint64_t k_least = 256ULL << 20U, k_part = 100;
@@ -20,7 +20,7 @@ constexpr std::chrono::milliseconds k_longest_rest{100};
 
 std::uint64_t own_bytes(const cachefmt::Graph& graph) noexcept
 {
-    std::uint64_t bytes = 0; // the decoder has bounded their number and sizes
+    std::uint64_t bytes = 0; // the decoder limits number and sizes
     for (const auto& region : graph.regions)
         if (region.kind == cachefmt::RegionKind::arena || region.kind == cachefmt::RegionKind::constant)
             bytes += region.size;
@@ -144,7 +144,7 @@ std::optional<PreloadedGraph> PreloadedGraphs::take(User user, const cachefmt::E
     });
     auto found = extract(fits);
     lock.unlock();
-    m_changed.notify_all(); // there is room
+    m_changed.notify_all(); // waiters may now have room
     for (Slot& slot : found)
         if (slot.graph->registrations == device.registrations()) return std::move(slot.graph);
     return std::nullopt;
@@ -156,7 +156,7 @@ void PreloadedGraphs::forget_if(const Fits& fits)
     std::list<Slot> forgotten; // destroyed without the lock
     const std::scoped_lock lock{m_mutex};
     forgotten = extract(fits);
-    std::erase_if(m_slots, fits); // those under way find no slot when they are done
+    std::erase_if(m_slots, fits); // a restore under way then finds no slot at its end
     m_changed.notify_all();
 }
 

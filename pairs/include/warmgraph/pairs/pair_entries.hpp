@@ -1,4 +1,4 @@
-// The stored entries of a pair: one for forward, one for each backward of it, all with forward's recording id.
+// The stored entries of a pair: one for forward and one for each of its backwards, all with forward's recording id.
 #pragma once
 
 #include <memory>
@@ -12,22 +12,22 @@
 
 namespace warmgraph {
 
-/// Thread-safe. Nothing is asked of it where caching is off.
+/// Thread-safe. Not used if caching is off.
 class PairEntries {
 public:
-    /// `touched` outlives it. `most`: so many forwards are kept.
+    /// `touched` must outlive this object. `most`: how many forwards are kept.
     PairEntries(std::shared_ptr<store::LocalStore> store, store::Touched& touched, std::size_t most)
         : m_store(std::move(store)), m_touched(touched), m_most(most)
     {
     }
 
-    /// Backward is published before the forward that it belongs to, which is kept here until then: false. So where a
-    /// forward is found, its backward is there. not_found: neither kept nor stored is that forward.
+    /// Publishes an entry. A forward is kept here until its backward is published, and false is returned; so a stored
+    /// forward always has a backward. not_found: the backward's forward is neither kept nor stored.
     [[nodiscard]] Result<bool> publish(const cachefmt::Entry& entry);
-    /// What one of them is refused for is true of all of its recording.
+    /// Publishes the tombstone for all entries of the recording, because the refusal applies to all.
     [[nodiscard]] Result<void> publish_tombstone(const cachefmt::Entry& tombstone);
 
-    /// Whether a call of the `part` may use the entry: a forward not without a backward `beside` it.
+    /// Whether a call of `part` may use the entry. A forward needs a backward among `beside`.
     [[nodiscard]] static bool is_usable(const cachefmt::EntryHeader& header, cachefmt::Part part,
                                         std::span<const store::Variant> beside);
 

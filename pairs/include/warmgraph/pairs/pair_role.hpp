@@ -1,5 +1,5 @@
-// What makes a function one of a pair's two (pair_impl.hpp): under which name its entries are stored, whose launches are in
-// one order, and which forward a backward is for.
+// The part of a pair (pair_impl.hpp) that one function is: the name of its entries, the order of launches that both
+// halves share, and the forward that a backward belongs to.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ namespace warmgraph {
 
 struct LastStream;
 
-/// The forward that a call was answered by, or recorded as.
+/// The forward that answered a call or was recorded from it.
 struct ServedForward {
     cachefmt::RecordingId recording;
     bool waits = false; ///< its backward is not recorded yet
@@ -25,32 +25,32 @@ struct ServedForward {
 
 struct PairRole {
     cachefmt::Part part = cachefmt::Part::forward;
-    std::string pair;                  ///< its name: the folder of its entries
-    std::string interface;             ///< of both functions, a guard
-    std::vector<cachefmt::Fact> facts; ///< beside those that every function has
+    std::string pair;                  ///< the pair's name and the folder of its entries
+    std::string interface;             ///< text of both functions' interfaces, a guard
+    std::vector<cachefmt::Fact> facts; ///< in addition to the facts of all functions
     std::shared_ptr<PairEntries> entries;
     std::shared_ptr<LastStream> last;
-    std::shared_ptr<ScratchPool> saved; ///< the arena of both
-    /// Of each call's arguments, before anything is done with them.
+    std::shared_ptr<ScratchPool> saved; ///< the arena that both halves share
+    /// Checks each call's arguments before they are used.
     std::function<Result<void>(const Frame&)> check{};
-    /// Memory of the other function, for messages. May be null.
+    /// Returns the other function's memory, for messages. May be null.
     std::function<std::vector<NamedMemory>()> others{};
 
-    /// Of the forward that the next call of backward is for; none: that ran as it is, and so does this.
+    /// The forward of the next call of backward. nullopt: that forward ran without a graph, and so does backward.
     std::optional<ServedForward> of{};
 
     [[nodiscard]] bool is_forward() const noexcept { return part == cachefmt::Part::forward; }
     [[nodiscard]] bool runs_as_it_is() const noexcept { return !is_forward() && !of; }
     [[nodiscard]] bool counts_miss() const noexcept { return is_forward() || !of || !of->waits; }
-    // A pair is recorded when its backward is, and hit when its forward is.
+    // A pair counts as recorded when its backward is recorded, and as hit when its forward is hit.
     [[nodiscard]] bool counts_recording() const noexcept { return !is_forward(); }
     [[nodiscard]] bool counts_hit() const noexcept { return is_forward(); }
 };
 
-/// Of what is recorded under these guards: a new recording for forward, forward's own for backward.
+/// Returns the part for a recording under these guards: a new recording for forward, forward's recording for backward.
 [[nodiscard]] cachefmt::RecordingPart recording_of(cachefmt::Part part, const cachefmt::Guards& guards);
 
-/// The values by which backward is given its forward's recording id, and which guard it.
+/// The values that pass forward's recording id to backward, and guard it.
 inline constexpr const char* k_recording_values[] = {"pair.recording.high", "pair.recording.low"};
 
 } // namespace warmgraph

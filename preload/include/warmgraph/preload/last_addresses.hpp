@@ -1,4 +1,4 @@
-// Where the calls of a cache have their memory: graphs that are preloaded are bound to it.
+// The last addresses of a cache's calls. Preloaded graphs are bound to them.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@
 
 namespace warmgraph {
 
-/// By a device and a region's name: the address in the last first call of a function that has it. The functions of a table (a
-/// decode step by batch size) have weights, caches and buffers of one name at one address. A guess: each launch binds what its
-/// call gives. Thread-safe.
+/// For each device and region name the address in the last first call with such a region. The functions of a table (a
+/// decode step by batch size) have weights, caches and buffers with the same names and addresses. The address is a
+/// guess; each launch binds its call's memory. Thread-safe.
 class LastAddresses {
 public:
     void note(const backends::Device& device, std::span<const std::string> names, std::span<const MemoryRef> memory)
@@ -40,7 +40,7 @@ public:
     }
 
 private:
-    static constexpr std::size_t k_most = 16384; ///< names of a device
+    static constexpr std::size_t k_most = 16384; ///< names per device
     using Addresses = std::map<std::string, Address, std::less<>>;
     mutable std::mutex m_mutex; // guards the rest
     std::map<const backends::Device*, Addresses> m_addresses;

@@ -1,4 +1,4 @@
-// Addresses to restore a graph with while those of its inputs and outputs are not known.
+// Addresses for restoring a graph while the addresses of its inputs and outputs are not known.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace warmgraph {
 
-/// Nothing ever runs on it: the first launch rebinds. So one serves all graphs of a device.
+/// Nothing ever runs on it, because the first launch rebinds. So all graphs of a device can share one.
 class Placeholder {
 public:
-    /// A range that graphs can be instantiated with. Memory where it is cheap: OpenCL refuses shadows in an
-    /// instantiated graph (it names memory by objects), and CUDA's driver does not let an exec move a copy from a
-    /// shadow to memory, so that the first call would instantiate again.
+    /// Returns a range that graphs can be instantiated with; real memory if it is small. OpenCL does not accept shadows
+    /// in a graph (it names memory by objects). CUDA's driver cannot update a copy from a shadow to memory, so the
+    /// first call would instantiate again.
     [[nodiscard]] static Result<std::shared_ptr<const Placeholder>> reserve(std::shared_ptr<backends::Device> device,
                                                                             std::uint64_t bytes)
     {
@@ -42,7 +42,7 @@ private:
     MemoryRef m_memory;
 };
 
-/// The placeholders of one cache: the largest that is in use of each device. Thread-safe.
+/// The placeholders of one cache: the largest one in use for each device. Thread-safe.
 class Placeholders {
 public:
     [[nodiscard]] Result<std::shared_ptr<const Placeholder>> at_least(const std::shared_ptr<backends::Device>& device,

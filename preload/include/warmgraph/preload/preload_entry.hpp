@@ -18,41 +18,41 @@
 
 namespace warmgraph {
 
-/// A cache's graphs that are restored before their calls, and what is known for that.
+/// A cache's preloaded graphs, and the facts that preloading needs.
 struct PreloadState {
     PreloadedGraphs graphs;
     LastAddresses addresses;
     Placeholders placeholders;
 };
 
-/// A function that is wrapped already.
+/// A function that is already wrapped.
 struct PreloadFor {
     PreloadedGraphs::User user = PreloadedGraphs::k_everybody;
     DeclaredHandles handles{};
-    std::vector<MemoryRef> memory{}; ///< by region: of states, where they are declared; null where a call tells it
+    std::vector<MemoryRef> memory{}; ///< by region: declared states; null if a call provides it
     /// Whether the function may use the entry.
     std::function<Result<void>(const cachefmt::EntryHeader& header, const cachefmt::Graph& graph)> check{};
 };
 
-/// Thread-safe; concurrent calls restore one graph once.
+/// Thread-safe; concurrent calls restore a graph only once.
 class EntryPreloader {
 public:
-    /// `state` outlives it, and so does `modules`.
+    /// `state` and `modules` must outlive this object.
     EntryPreloader(PreloadState& state, std::shared_ptr<store::LocalStore> store, replay::ModuleCache& modules,
                    replay::ImageSource images);
 
     struct Request {
         cachefmt::EntryKey key;
         std::shared_ptr<backends::Device> device;
-        store::LoadTarget target;                    ///< of the device
+        store::LoadTarget target;                    ///< the device's
         const PreloadFor* function = nullptr;        ///< null: for the first function that calls it
-        std::chrono::steady_clock::time_point end{}; ///< of the wait for room
+        std::chrono::steady_clock::time_point end{}; ///< end of the wait for room
         replay::Instantiation instantiation = replay::Instantiation::at_restore;
     };
-    /// Loads the entry's device code, restores its graph, and takes from its first launch what can be done before: under a mark,
-    /// as drivers die of some code, and the next process must know of which. A graph that found no room, or that for everybody
-    /// cannot be (events, semaphores, host functions, code that keeps state), has its code loaded alone. Rests while first calls
-    /// are under way.
+    /// Loads the entry's device code, restores its graph, and does in advance what its first launch allows. Leaves a
+    /// mark meanwhile: drivers crash on some code, and the next process must know on which. If there is no room for the
+    /// graph, or not every function could use it (events, semaphores, host functions, code with state), loads only its
+    /// code. Pauses during first calls.
     [[nodiscard]] Result<void> preload(const Request& request, const std::stop_token& stop) const;
 
 private:

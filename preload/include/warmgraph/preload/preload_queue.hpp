@@ -1,4 +1,4 @@
-// The threads of a cache that restore entries before their calls.
+// A cache's threads that restore entries before their calls.
 #pragma once
 
 #include <chrono>
@@ -22,16 +22,16 @@
 
 namespace warmgraph {
 
-/// One call of Cache::preload: how far it is, and who is told. Thread-safe.
+/// One call of Cache::preload: its progress, and the caller's progress function. Thread-safe.
 class PreloadRequest {
 public:
     using Progress = std::function<void(const PreloadProgress&)>;
-    /// `threads`: as many of its tasks run at once.
+    /// `threads`: how many of its tasks may run at once.
     PreloadRequest(Progress progress, std::size_t threads);
 
     [[nodiscard]] PreloadProgress progress() const;
     void add_to_total(std::size_t entries);
-    /// Counts an entry, and tells the caller of it when the earlier reports were told; nobody waits for that once it is stopped.
+    /// Counts an entry and calls the progress function, after earlier reports; stopping ends the wait for these.
     void report(const std::string& function, const std::function<void(PreloadProgress&)>& count) noexcept;
     [[nodiscard]] std::stop_token stop_token() const noexcept { return m_stop.get_token(); }
     /// Blocks until all tasks ended.
@@ -43,15 +43,15 @@ private:
     const std::size_t m_threads;
     const std::chrono::steady_clock::time_point m_started;
     std::stop_source m_stop;
-    mutable std::mutex m_mutex; // guards the rest; taken after a queue's
+    mutable std::mutex m_mutex; // guards the rest; locked after a queue's mutex
     std::condition_variable_any m_changed;
     PreloadProgress m_state;
-    bool m_is_reporting = false; ///< the caller's function runs
-    std::size_t m_left = 0;      ///< tasks that did not end
+    bool m_is_reporting = false; ///< whether the caller's progress function runs
+    std::size_t m_left = 0;      ///< tasks that have not ended
     std::vector<std::thread::id> m_running{};
 };
 
-/// Ends before its cache does, and before the process exits. Thread-safe.
+/// Must end before its cache and before the process exits. Thread-safe.
 class PreloadQueue {
 public:
     using Request = std::shared_ptr<PreloadRequest>;
@@ -62,14 +62,14 @@ public:
     PreloadQueue& operator=(const PreloadQueue&) = delete;
     ~PreloadQueue();
 
-    /// They begin in this order. Where the system gives no thread at all they run here, or are dropped with `is_needed` false.
+    /// Begins the tasks in this order. If no thread can start: runs them here, or drops them if `is_needed` is false.
     void add(const Request& request, std::vector<Task> tasks, bool is_needed);
-    /// The request's tasks that did not begin are dropped; returns when the others ended, but for one that calls this.
+    /// Drops the request's tasks that did not begin. Waits for the others, except a task that calls this itself.
     static void stop(PreloadRequest& request);
 
 private:
     struct State;
-    std::shared_ptr<State> m_state; ///< a thread may be what destroys the cache
+    std::shared_ptr<State> m_state; ///< shared, because one of the threads may destroy the cache
     std::optional<ExitHook> m_at_exit;
 };
 

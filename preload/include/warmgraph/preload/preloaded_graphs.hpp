@@ -17,29 +17,29 @@
 
 namespace warmgraph {
 
-/// A restored graph whose regions are where they are likely to be, or at placeholder addresses: its first launch rebinds those
+/// A restored graph with guessed addresses for its regions, or placeholder addresses. Its first launch rebinds regions
 /// that are elsewhere.
 struct PreloadedGraph {
     cachefmt::EntryHeader header;
     std::unique_ptr<replay::Executable> executable;
-    std::shared_ptr<const Placeholder> placeholder; ///< null where none of its regions needs memory
-    std::uint64_t registrations = 0;                ///< of the device, before it was restored
-    store::Stamp stamp{};                           ///< of the file that it was read from
-    /// It was restored for a function that is wrapped, as if that had loaded it: it stands whatever becomes of the file.
+    std::shared_ptr<const Placeholder> placeholder; ///< null if no region needs memory
+    std::uint64_t registrations = 0;                ///< the device's count of registrations before the restore
+    store::Stamp stamp{};                           ///< stamp of the file that it was read from
+    /// Restored for a wrapped function, as if that function had loaded it: later changes of the file do not matter.
     bool is_loaded = false;
 };
 
-/// What the graph takes of the device besides its callers' memory.
+/// Bytes of device memory that the graph needs besides its callers' memory.
 [[nodiscard]] std::uint64_t own_bytes(const cachefmt::Graph& graph) noexcept;
 
-/// The preloaded graphs of one cache; each goes to the first call that needs it. Thread-safe.
+/// The preloaded graphs of one cache; the first call that needs a graph takes it. Thread-safe.
 class PreloadedGraphs {
 public:
-    /// Who may take a graph: everybody, or one function (replay::ModuleUser).
+    /// The user that may take a graph: every function, or one function (replay::ModuleUser).
     using User = std::uint64_t;
     static constexpr User k_everybody = replay::k_nobody.function;
 
-    /// A graph that is being restored until the object goes: a call that needs it waits meanwhile.
+    /// A graph that is being restored while this object lives. A call that needs it waits meanwhile.
     class Turn {
     public:
         Turn(const Turn&) = delete;
@@ -54,8 +54,8 @@ public:
         const std::uint64_t m_number;
     };
 
-    /// A call that has nothing to replay yet: preloading rests meanwhile, as both are slower beside each other. Not for long,
-    /// as the call may in turn wait for the outside.
+    /// A first call. Preloading pauses meanwhile, because both would be slower together. The pause is short, because
+    /// the call may wait for something outside.
     class FirstCall {
     public:
         explicit FirstCall(PreloadedGraphs& graphs);
@@ -66,32 +66,32 @@ public:
     private:
         PreloadedGraphs& m_graphs;
     };
-    /// Returns when no first call is under way, one waits for this entry's graph, or 0.1 s have passed.
+    /// Returns when no first call runs, a call waits for this entry's graph, or 0.1 s have passed.
     void let_first_calls_pass(const cachefmt::EntryKey& key, const std::stop_token& stop);
 
-    /// Whether so much memory may be taken for a graph that nobody may ever call: all of them together take at most a hundredth
-    /// of the device's memory, or 256 MiB.
+    /// Whether this much memory may be used for graphs that may never be called: all together at most a hundredth of
+    /// the device's memory, or 256 MiB if that is more.
     [[nodiscard]] static bool may_hold(std::uint64_t bytes, const backends::Device& device) noexcept;
-    /// A graph of `bytes` for everybody. Waits until there is room, as calls take what is there, but not beyond `end`. Null: there
-    /// was no room, or the graph is here already.
+    /// Begins a graph of `bytes` for every function. Waits for room, which calls free by taking graphs, at most until
+    /// `end`. Null: no room, or the graph is already here.
     [[nodiscard]] std::unique_ptr<Turn> turn(const cachefmt::EntryKey& key, std::uint64_t bytes,
                                              const backends::Device& device, std::chrono::steady_clock::time_point end,
                                              const std::stop_token& stop);
-    /// A graph for one function that wants it: there is always room. Null: it is here already.
+    /// Begins a graph for one function; room is not limited. Null: the graph is already here.
     [[nodiscard]] std::unique_ptr<Turn> turn_for(User user, const cachefmt::EntryKey& key,
                                                  const backends::Device& device);
-    /// Whether this user finds the entry's graph here, or under way.
+    /// Whether the entry's graph for this user is here or being restored.
     [[nodiscard]] bool has(User user, const cachefmt::EntryKey& key, const backends::Device& device) const;
-    /// The header of a graph that is loaded (PreloadedGraph::is_loaded); null: it is not here.
+    /// Returns the header of a loaded graph (PreloadedGraph::is_loaded); null if it is not here.
     [[nodiscard]] std::shared_ptr<const cachefmt::EntryHeader> loaded_header(User user, const cachefmt::EntryKey& key,
                                                                              const backends::Device& device) const;
-    /// The graph of this entry, as the device's modules are; waits for one that is under way. Whether the entry is still the
-    /// one on disk is the caller's to see.
+    /// Takes the entry's graph if it fits the device's registered modules; waits for a graph that is being restored.
+    /// The caller must check that the entry on disk is still the same.
     [[nodiscard]] std::optional<PreloadedGraph> take(User user, const cachefmt::EntryKey& key,
                                                      const backends::Device& device);
-    /// The graphs of this function that are for everybody go away, and those under way when they are done.
+    /// Removes the function's graphs that every function may take, including graphs that are being restored.
     void forget(const cachefmt::FunctionKey& function, const backends::Device& device);
-    /// The graphs of a user that went.
+    /// Removes the graphs of a destroyed user.
     void forget(User user);
 
 private:
@@ -100,9 +100,9 @@ private:
         User user = k_everybody;
         cachefmt::EntryKey key;
         const backends::Device* device = nullptr;
-        std::uint64_t bytes = 0; ///< of the room that all share
+        std::uint64_t bytes = 0; ///< bytes of the shared room
         bool is_awaited = false;
-        std::optional<PreloadedGraph> graph{}; ///< none while it is under way
+        std::optional<PreloadedGraph> graph{}; ///< nullopt while it is being restored
         [[nodiscard]] bool is_for(User who, const cachefmt::EntryKey& whose,
                                   const backends::Device& where) const noexcept
         {
@@ -111,7 +111,7 @@ private:
     };
     [[nodiscard]] std::unique_ptr<Turn> add(User user, const cachefmt::EntryKey& key, std::uint64_t bytes,
                                             const backends::Device& device); // with m_mutex
-    /// The slots that are done and fit leave the list, so that they are destroyed without the lock.
+    /// Removes finished slots that fit from the list, so that they are destroyed without the lock.
     template <class Fits>
     [[nodiscard]] std::list<Slot> extract(const Fits& fits); // with m_mutex
     template <class Fits>
