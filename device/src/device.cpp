@@ -21,8 +21,8 @@ namespace warmgraph {
 
 namespace {
 
-/// OpenSSL's first digest takes 1.3 ms (it reads its configuration), which a first call would pay; drivers take longer
-/// to open.
+/// OpenSSL's first digest takes 1.3 ms (it reads its configuration). A thread computes it while the driver opens, which
+/// takes longer, so that no first call waits for it.
 std::jthread first_digest()
 try {
     static std::atomic_flag done;
@@ -30,14 +30,14 @@ try {
     return std::jthread{[] {
         try {
             static_cast<void>(sha256({}));
-        } catch (const std::exception&) { // whoever needs a digest will hear of it
+        } catch (const std::exception&) { // the next digest will report the error
         }
     }};
-} catch (const std::system_error&) { // no thread: the first call pays
+} catch (const std::system_error&) { // no thread: the first call takes the time
     return {};
 }
 
-/// One Impl for each opened device, so that all of its Device objects share the default stream.
+/// Keeps one Impl per opened device, so that all its Device objects share the default stream.
 std::shared_ptr<Device::Impl> shared_device(std::shared_ptr<backends::Device> device);
 
 } // namespace
@@ -203,7 +203,7 @@ Stream Device::default_stream() const { return StreamAccess::make(m_impl->device
 void Device::synchronize() const
 {
     value_or_raise(refuse_while_capturing("Device::synchronize", "synchronise after the call instead"));
-    // Inside a function that runs, its call holds this mutex already, or who holds it waits for that call.
+    // Inside a running function its call already holds this mutex, or another thread holds it and waits for that call.
     std::unique_lock lock{m_impl->default_stream_mutex, std::defer_lock};
     if (current_run() == nullptr) lock.lock();
     value_or_raise(m_impl->default_stream->synchronize());

@@ -17,7 +17,7 @@ constexpr std::size_t k_most_reasons = 64;
 
 thread_local const ProgramUse* t_programs = nullptr;
 
-/// nullopt: nothing is looked for, and nothing kept.
+/// Returns nullopt if programs are neither loaded nor stored.
 std::optional<precompile::ProgramPolicy> program_policy(Policy policy) noexcept
 {
     using precompile::ProgramPolicy;
@@ -25,7 +25,7 @@ std::optional<precompile::ProgramPolicy> program_policy(Policy policy) noexcept
     case Policy::read_write: return ProgramPolicy::use_and_keep;
     case Policy::refresh: return ProgramPolicy::renew;
     case Policy::no_compile: return ProgramPolicy::use_only;
-    // A call that misses throws before it compiles; what runs outside of calls, or beside a verified hit, may compile.
+    // A missing call throws before it compiles. Code outside of calls, or beside a verified hit, may compile.
     case Policy::require_hit:
     case Policy::read_only: return ProgramPolicy::use;
     case Policy::off: break;
@@ -131,11 +131,11 @@ double Programs::pay(const Digest& program, double ms)
     return contained;
 }
 
-/// Did it, in launches of which nobody took the share yet?
+/// Whether it compiled at launches since the last share.
 bool Programs::compiles_at_launch(Known& known)
 {
     const auto device = known.device.lock();
-    const auto module = known.module.lock(); // which goes before its device
+    const auto module = known.module.lock(); // must be destroyed before its device
     if (!device || !module || !device->device->compiler().compiles_at_launch()) return false;
     const auto compiled = device->device->compiler().compiled(*module);
     if (!compiled) return known.ready.empty();
@@ -174,7 +174,7 @@ double Programs::count_within(const std::vector<cachefmt::CompiledWithin>& progr
     double counted = 0;
     for (const auto& [program, ms, at_launch] : programs) {
         Account& account = m_accounts[program];
-        if (!std::isfinite(account.saved + ms)) continue; // a stranger's figures
+        if (!std::isfinite(account.saved + ms)) continue; // figures from outside may be invalid
         double overlap = ms;
         if (!account.is_loaded) {
             overlap = at_launch ? 0 : std::min(account.begun, ms);
@@ -198,12 +198,12 @@ void Programs::fault_locked(const Error& error)
 void Programs::store_locked(Known& known)
 {
     const auto device = known.device.lock();
-    const auto module = known.module.lock(); // which goes before its device
+    const auto module = known.module.lock(); // must be destroyed before its device
     if (!device || !module) return;
     const auto stored = m_cache->keep(device->device->compiler(), *module, *known.origin);
     if (stored && *stored) m_touched.insert(name_of(known.origin->ingredients));
     if (stored) return;
-    known.is_kept = false; // it is not tried again at each recording
+    known.is_kept = false; // not tried again at each recording
     fault_locked(
         within(fmt::format("program '{}' is not kept", known.origin->ingredients.program), stored.error()).error());
 }
@@ -220,7 +220,7 @@ try {
 void Programs::keep(const Program::Impl& program) noexcept
 try {
     if (!m_may_keep || !program.module) return;
-    if (const auto image = program.module->image(); !image) // PoCL's is made now
+    if (const auto image = program.module->image(); !image) // PoCL makes the image now
         return log().debug("program '{}' is not kept: {}", program.name, image.error().message);
     const std::scoped_lock lock{m_mutex};
     for (Known& known : m_known) {

@@ -33,7 +33,7 @@ struct Recorder::Impl {
         Stream stream;
         bool joined = false;
     };
-    std::deque<Fork> forks; // a deque: references stay valid while it grows
+    std::deque<Fork> forks; // a deque: references stay valid when it grows
 
     [[nodiscard]] std::size_t region(std::string_view name) const
     {
@@ -130,11 +130,11 @@ void run(const Runnable& runnable, const RunInputs& inputs, ScratchPool& scratch
             if (!fork.joined) impl.join(fork);
     };
     try {
-        // cuBLASLt and others use the thread's context, whatever the stream's.
+        // cuBLASLt and others use the thread's context instead of the stream's.
         const auto current = runnable.device->enter();
         runnable.callable(recorder);
     } catch (...) {
-        // What was forked before may still use the scratch: later work in the stream comes after it all the same.
+        // Earlier forked work may still use the scratch; joining orders later work in the stream after it.
         try {
             join_forks();
         } catch (const std::exception& failed) {

@@ -1,4 +1,4 @@
-// What is enqueued in a stream, by the caller or by a wrapped callable.
+// The work that a caller or a wrapped callable enqueues in a stream.
 #include "warmgraph/stream.hpp"
 
 #include <algorithm>
@@ -33,8 +33,8 @@ backends::RawParam to_param(const KernelArg& arg)
     return param;
 }
 
-/// In a run of a wrapped callable: what goes to a stream that is neither the recorder's nor forked from it would be in
-/// no capture. While one is captured it would even run, at addresses where nothing is.
+/// During a run of a wrapped callable, work in a stream that is neither the recorder's nor forked from it would be
+/// missing from captures. During a capture it would even run, at addresses without memory.
 void note_work(const backends::Stream& stream, std::string_view what)
 {
     RunContext* const run = current_run();
@@ -53,7 +53,7 @@ backends::RawAttribute attribute(std::uint32_t id, const T& value)
     return {id, {bytes.begin(), bytes.end()}};
 }
 
-/// By id, as RawKernel wants them.
+/// Sorted by id, as RawKernel needs them.
 std::vector<backends::RawAttribute> launch_attributes(const Launch& launch)
 {
     using namespace backends::launch_attribute;
@@ -109,7 +109,7 @@ void Stream::zero(Address to, std::uint64_t bytes)
 Event Stream::record()
 {
     struct Kept {
-        std::shared_ptr<backends::Device> device; // it may be the last that is left of it; destroyed after the event
+        std::shared_ptr<backends::Device> device; // perhaps the last reference; destroyed after the event
         std::shared_ptr<backends::Event> event;
     };
     auto kept = std::make_shared<Kept>(m_impl->device, value_or_raise(m_impl->stream->record_event()));
@@ -124,7 +124,7 @@ void Stream::wait(const Event& event)
     if (!event)
         raise({ErrorCode::invalid_argument, "stream cannot wait: the event is null, expected one from Stream::record"});
     value_or_raise(m_impl->stream->wait(event));
-    // By the rule of stream capture: who waits for an event of a member is one.
+    // By the rule of stream capture, a stream that waits for an event of a member becomes a member.
     if (RunContext* const run = current_run();
         run != nullptr && std::ranges::find(run->events, event.get()) != run->events.end())
         run->streams.push_back(m_impl->stream.get());

@@ -13,29 +13,28 @@ namespace warmgraph {
 
 class Programs;
 
-/// Whose programs are made, and under which policy.
+/// The cache whose programs are made, and its policy.
 struct ProgramUse {
-    std::shared_ptr<Programs> programs; ///< null: of no cache
+    std::shared_ptr<Programs> programs; ///< null: no cache
     Policy policy = Policy::read_write;
 };
 
 struct Device::Impl {
     std::shared_ptr<backends::Device> device;
     std::shared_ptr<backends::Stream> default_stream;
-    std::mutex default_stream_mutex; ///< a stream is one thread's at a time, and this one is everybody's
+    std::mutex default_stream_mutex; ///< one thread at a time may use the stream, which all share
 
-    /// Whom its code is given to. Thread-safe; asks the driver once.
+    /// The target that code is loaded for. Thread-safe; asks the driver once.
     [[nodiscard]] const store::LoadTarget& load_target();
 
-    // Programs that are run outside of wrapped callables are those of the cache that the device was last given to.
-    // Thread-safe.
+    // Programs outside wrapped callables belong to the cache that was last used with this device. Thread-safe.
     void use_programs(const ProgramUse& use);
-    [[nodiscard]] ProgramUse programs() const; ///< null where that cache is gone
+    [[nodiscard]] ProgramUse programs() const; ///< null if that cache was destroyed
 
 private:
     std::once_flag m_target_asked;
     store::LoadTarget m_target;
-    mutable std::mutex m_programs_mutex; ///< guards what follows
+    mutable std::mutex m_programs_mutex; ///< guards the following members
     std::weak_ptr<Programs> m_programs;
     Policy m_programs_policy = Policy::read_write;
 };
@@ -43,13 +42,13 @@ private:
 struct Program::Impl {
     std::shared_ptr<Device::Impl> device;
     std::string name, source, options;
-    Digest digest;    // of source and options
-    std::mutex mutex; // guards module: the first launch compiles, others wait for it
+    Digest digest;    // digest of source and options
+    std::mutex mutex; // guards `module`: the first launch compiles, others wait
     std::shared_ptr<backends::Module> module;
 
-    /// From a cache's compiled programs, else compiled, once.
+    /// Loads the module from a cache's compiled programs or compiles it, once.
     [[nodiscard]] Result<std::shared_ptr<backends::Module>> compiled();
-    /// Without a cache.
+    /// Compiles without a cache.
     [[nodiscard]] Result<std::shared_ptr<backends::Module>> compile() const;
 };
 
@@ -57,7 +56,7 @@ struct DeviceAccess {
     static const std::shared_ptr<Device::Impl>& impl(const Device& device) noexcept { return device.m_impl; }
 };
 struct ProgramAccess {
-    /// Of source and options, whatever its name.
+    /// Digest of source and options, without the name.
     static const Digest& source_digest(const Program& program) noexcept { return program.m_impl->digest; }
     static Program::Impl& impl(const Program& program) noexcept { return *program.m_impl; }
 };

@@ -1,4 +1,4 @@
-// A wrapped callable and what it is run with.
+// A wrapped callable and the objects that its runs use.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace warmgraph {
 
-/// Streams for Recorder::fork, kept from run to run.
+/// Streams for Recorder::fork, reused from run to run.
 class StreamPool {
 public:
     explicit StreamPool(std::shared_ptr<backends::Device> device) : m_device(std::move(device)) {}
@@ -24,23 +24,23 @@ private:
     std::vector<std::shared_ptr<backends::Stream>> m_streams;
 };
 
-/// A callable, by reference to what its owner keeps.
+/// A callable, by reference to its owner's members.
 struct Runnable {
     const std::string& name;
     const Interface& interface;
     const Callable& callable;
     const std::shared_ptr<backends::Device>& device;
     StreamPool& streams;
-    const ProgramUse* programs = nullptr; ///< null: those of the device's cache
+    const ProgramUse* programs = nullptr; ///< null: programs of the device's cache
 };
 
-/// Calls the callable on `stream`. Throws what it throws; forks that it left open are joined unless it is captured
-/// (then end_capture refuses them).
+/// Calls the callable on `stream`. Throws the callable's exceptions. Joins forks that it left open, except in a capture
+/// (end_capture refuses them).
 void run(const Runnable& runnable, const RunInputs& inputs, ScratchPool& scratch,
          const std::shared_ptr<backends::Stream>& stream, RunContext& context);
 
-/// The same for recording and verifying: whatever the callable throws becomes an Error (not_recordable unless it is an
-/// Exception). The owner of what `runnable` names outlives the result.
+/// The same for recording and verifying: an exception becomes an Error (not_recordable unless it is an Exception). The
+/// objects that `runnable` refers to must outlive the result.
 [[nodiscard]] RunOnce run_once(const Runnable& runnable);
 
 } // namespace warmgraph
