@@ -92,13 +92,13 @@ Spec without_outputs(Spec spec)
 
 std::string& interface_fact(std::vector<cachefmt::Fact>& facts)
 {
-    return std::ranges::find(facts, k_interface_fact, &cachefmt::Fact::name)->value; // gather_facts gives it
+    return std::ranges::find(facts, k_interface_fact, &cachefmt::Fact::name)->value; // gather_facts() adds it
 }
 
-/// Its inputs and states look as declared.
+/// Whether the recorded inputs and states match the declaration.
 bool has_regions(const cachefmt::Guards& recorded, const Interface& wanted)
 {
-    auto after = recorded.tensors.begin(); // mostly they are in one order, but for outputs
+    auto after = recorded.tensors.begin(); // usually in the same order, except outputs
     return std::ranges::all_of(wanted.regions, [&](const RegionDecl& region) {
         auto tensor =
             std::find_if(after, recorded.tensors.end(), [&](const auto& one) { return one.name == region.name; });
@@ -137,8 +137,8 @@ std::optional<std::string> Cache::find(const std::string& name, const Device& de
         const cachefmt::Guards& recorded = variant.header->guards;
         const auto outputs = std::ranges::find(recorded.facts, k_interface_fact, &cachefmt::Fact::name);
         if (outputs == recorded.facts.end()) continue;
-        interface_fact(facts) = outputs->value; // it covers the outputs, which are not known yet
-        // Tensors and values are every call's own.
+        interface_fact(facts) = outputs->value; // it includes the outputs, which are not known yet
+        // Tensors and values belong to each call.
         if (!has_regions(recorded, interface) ||
             !guards::evaluate_facts(recorded.facts, facts, m_impl->settings.relaxation).empty())
             continue;
@@ -181,7 +181,7 @@ std::string Cache::disabled_reason() const { return m_impl->settings.disabled_re
 
 namespace {
 
-/// The functions of this model, configuration and rank on disk, whatever the backend.
+/// The functions of this model, configuration and rank on disk, for all backends.
 std::vector<cachefmt::FunctionKey> functions_of(const Cache::Impl& impl, std::string_view function)
 {
     std::vector<cachefmt::FunctionKey> result;
@@ -207,7 +207,7 @@ std::string Cache::readable(std::string_view function) const
             const auto cannot = [&](const Error& error) {
                 text += fmt::format("{} cannot be used: {}\n", short_hex(variant.guards_digest), error.message);
             };
-            // Asked for by its key, a newer warmgraph's file would be taken for a damaged one.
+            // entry() would report a newer warmgraph's file as damaged, so this uses the header's error.
             if (!variant.header) {
                 cannot(variant.header.error());
                 continue;
@@ -225,7 +225,7 @@ std::uint64_t Cache::clear(std::string_view function)
 {
     std::uint64_t removed = 0;
     if (!m_impl->store) return removed;
-    // Each request looks through the whole folder for images: one is enough for all functions.
+    // Each request searches the whole folder for images, so one request clears all functions.
     store::ClearRequest request{.rank = cachefmt::folder_name(m_impl->settings.rank)};
     if (!function.empty()) request.function = function;
     for (const std::string& model : cachefmt::model_infos(m_impl->settings.options.model, m_impl->settings.shape_mode(),

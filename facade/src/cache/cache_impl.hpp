@@ -1,4 +1,4 @@
-// Private parts of Cache: what its functions share.
+// Private parts of Cache: the objects that its functions share.
 #pragma once
 
 #include <cstdint>
@@ -37,12 +37,12 @@ namespace warmgraph {
 /// Entries that are restored before their calls.
 struct Preloading {
     PreloadState state;
-    PreloadQueue queue; ///< last: it uses the state
+    PreloadQueue queue; ///< last, because it uses the state
 };
 
 struct Cache::Impl {
     CacheSettings settings;
-    std::shared_ptr<store::LocalStore> store; ///< null when caching is off
+    std::shared_ptr<store::LocalStore> store; ///< null if caching is off
     std::shared_ptr<Programs> programs;       ///< uses the store
     replay::ModuleCache modules;
     Counters counters;
@@ -53,30 +53,30 @@ struct Cache::Impl {
     FitLog fit;
     std::unique_ptr<ProfileKeeper>
         profiles;       ///< null: no profiles are kept. After the store and the counters, which it uses
-    Preloading preload; ///< last: it uses the others
+    Preloading preload; ///< last, because it uses the others
 
-    /// Everything that Cache's constructor does, with the file seam open.
+    /// Implements Cache's constructor, with `files` as the file system.
     [[nodiscard]] static std::shared_ptr<Impl> open(const CacheOptions& options, FileSystem& files);
-    /// Whether an entry may be looked for.
+    /// Whether entries may be looked for.
     [[nodiscard]] bool looks_for_entries(Policy by) const noexcept { return store && settings.looks_for_entries(by); }
     [[nodiscard]] Statistics statistics() const;
     [[nodiscard]] std::string summary() const;
-    /// What stands in the way of Cache::pause_recording in this cache; empty: nothing (pausing.cpp).
+    /// Why Cache::pause_recording is impossible in this cache now; empty if it is possible (pausing.cpp).
     [[nodiscard]] std::string why_not_paused();
-    /// A call was replayed; pauses when many were, in a row.
+    /// Call this after each replay; pauses recording after many replays in a row.
     void note_replay() noexcept;
-    /// Stored code and constants by digest. It keeps the store.
+    /// Returns stored code and constants by digest. The result keeps the store.
     [[nodiscard]] replay::ImageSource image_source() const;
-    /// `self`: this, which the tuner keeps.
+    /// `self`: a pointer to this, which the tuner keeps.
     [[nodiscard]] TunerSources tuner_sources(std::shared_ptr<Impl> self);
-    /// CacheOptions::bundles as layers of the store; how many could be opened.
+    /// Adds CacheOptions::bundles as layers of the store. Returns how many could be opened.
     std::size_t open_bundles(const std::vector<std::uint32_t>& owners);
 };
 
-/// Cache::pause_recording_of (pausing.cpp).
+/// Implements Cache::pause_recording_of (pausing.cpp).
 [[nodiscard]] std::string pause_recording_of_all(std::span<Cache::Impl* const> caches);
 
-/// For tests: a cache on another file system, and what is in it.
+/// For tests: opens a cache on another file system and gives access to its parts.
 struct CacheAccess {
     static Cache open(const CacheOptions& options, FileSystem& files)
     {
@@ -87,13 +87,13 @@ struct CacheAccess {
 
 using guards::k_interface_fact;
 
-/// Where an entry keeps Spec::metadata.
+/// The fact in which an entry stores Spec::metadata.
 inline constexpr const char* k_metadata_fact = "caller.metadata";
 
-/// Facts by which the code of a function is known: Spec::recorded_code.
+/// Whether the fact identifies a function's code: Spec::recorded_code.
 [[nodiscard]] bool is_code_fact(std::string_view name) noexcept;
 
-/// The facts of a function here and now, canonical. `interface` is Interface::text().
+/// Returns the facts of a function here and now, canonical. `interface` is Interface::text().
 [[nodiscard]] std::vector<cachefmt::Fact> gather_facts(const Cache::Impl& cache, const std::string& function,
                                                        const Spec& spec, const backends::Device& device,
                                                        const std::string& interface, const void* code);

@@ -1,4 +1,4 @@
-// How a cache is opened: what the program says, else the environment, and the folder.
+// Opens a cache: settings from the program or else from the environment, and the folder.
 #include <charconv>
 
 #include <unistd.h>
@@ -37,7 +37,7 @@ Policy resolve_policy(const CacheOptions& options)
     return text && !text->empty() ? parse_policy(*text) : Policy::read_write;
 }
 
-/// WARMGRAPH_VERIFY, which says more than the program does.
+/// WARMGRAPH_VERIFY overrides the program's setting.
 void resolve_verification(Cache::Impl& impl)
 {
     impl.settings.verifies_first = impl.settings.options.verify_on_load;
@@ -55,7 +55,7 @@ void resolve_verification(Cache::Impl& impl)
     if (error != std::errc{} || stop != end || impl.settings.verify_every == 0) wrong();
 }
 
-/// What the program says, else WARMGRAPH_PROFILE.
+/// The program's setting, or else WARMGRAPH_PROFILE.
 bool resolve_profile(const CacheOptions& options)
 {
     if (options.profile) return *options.profile;
@@ -66,7 +66,7 @@ bool resolve_profile(const CacheOptions& options)
     return true;
 }
 
-/// What the program says, else WARMGRAPH_KINDS.
+/// The program's setting, or else WARMGRAPH_KINDS.
 store::KindSet resolve_kinds(const CacheOptions& options)
 {
     constexpr const char* k_variable = "WARMGRAPH_KINDS";
@@ -75,7 +75,7 @@ store::KindSet resolve_kinds(const CacheOptions& options)
                                              is_given ? options.kinds : environment(k_variable).value_or("")));
 }
 
-/// Once the store is open.
+/// Call this when the store is open.
 void open_profiles(Cache::Impl& impl)
 {
     if (!resolve_profile(impl.settings.options) || !impl.settings.kinds.contains(store::ArtifactKind::profiles) ||
@@ -112,7 +112,7 @@ std::vector<std::uint32_t> resolve_owners(const CacheOptions& options)
     return owners;
 }
 
-/// What the program says, else the environment: bytes of all, bytes of each kind, and files by themselves.
+/// The program's limits, or else the environment's: total bytes, bytes of each kind, and, separately, files.
 store::Budget resolve_budget(const CacheOptions& options)
 {
     constexpr const char *k_bytes = "WARMGRAPH_CACHE_BYTES", *k_files = "WARMGRAPH_CACHE_FILES";
@@ -163,7 +163,7 @@ void open_store(Cache::Impl& impl, FileSystem& files)
         impl.store.reset();
     }
     if (!store) {
-        // A cache that cannot be used costs its benefit, never the caller's start.
+        // An unusable cache only loses its benefit; it must not stop the caller's start.
         impl.settings.disabled_reason = store.error().message;
         log().warn("caching is off: {}", impl.settings.disabled_reason);
         impl.counters.cache_fault();
@@ -185,7 +185,7 @@ std::shared_ptr<Cache::Impl> Cache::Impl::open(const CacheOptions& options, File
     value_or_raise(cachefmt::check_name("model name", options.model));
     if (options.max_variants == 0)
         raise({ErrorCode::invalid_argument, "max_variants is 0, expected at least 1: use policy off to cache nothing"});
-    // A forked child has none of its threads, and would wait for ever for those that wait in its parent: there it is released.
+    // Does not destroy the cache in a forked child: the child has none of its threads and would wait for them for ever.
     std::shared_ptr<Impl> impl(new Impl, [process = ::getpid()](Impl* held) {
         if (::getpid() == process) delete held;
     });

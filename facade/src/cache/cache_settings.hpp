@@ -1,4 +1,4 @@
-// What a cache was opened with: fixed from then on, so that it is read without a lock.
+// A cache's settings. They are fixed when it is opened, so they are read without a lock.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +18,25 @@
 namespace warmgraph {
 
 struct CacheSettings {
-    CacheOptions options; ///< without the keys, which `trust` has
+    CacheOptions options; ///< without the keys, which are in `trust`
     cachefmt::Trust trust;
     cachefmt::Rank rank;
     Policy policy = Policy::read_write;
-    store::KindSet kinds; ///< that are switched on
+    store::KindSet kinds; ///< kinds that are switched on
     guards::Relaxation relaxation;
-    bool verifies_first = false;    ///< the first use of each restored graph
-    std::uint64_t verify_every = 0; ///< each Nth call that is replayed; 0: none
+    bool verifies_first = false;    ///< whether the first use of each restored graph is verified
+    std::uint64_t verify_every = 0; ///< each Nth replayed call is verified; 0: none
     std::string directory;
-    std::string disabled_reason; ///< why caching is off; empty where it works
+    std::string disabled_reason; ///< why caching is off; empty if it works
 
-    /// False where nobody who asks for signatures, as it does itself, would use what it publishes.
+    /// False if signatures are required and the cache has no key to sign with: its entries would be useless.
     [[nodiscard]] bool may_publish() const noexcept { return !trust.require || trust.sign_with; }
-    /// Whether an entry may be looked for, where there is a store.
+    /// Whether entries may be looked for if there is a store.
     [[nodiscard]] bool looks_for_entries(Policy by) const noexcept
     {
         return kinds.contains(store::ArtifactKind::entries) && by != Policy::off && by != Policy::refresh;
     }
-    /// The folder of this model on a backend. Thread-safe: computed once for each, as every function asks.
+    /// The folder of this model on a backend. Thread-safe; computed once per backend, because each function needs it.
     [[nodiscard]] std::string model_info(std::string_view backend) const;
     [[nodiscard]] std::string_view shape_mode() const noexcept;
     [[nodiscard]] cachefmt::FunctionKey key(const std::string& function, const backends::Device& device) const;

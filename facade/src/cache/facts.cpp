@@ -21,11 +21,11 @@ Fact code_identity(const Spec& spec, const void* code)
     return {std::string(cachefmt::fact::k_build_id), build_id_of(code).value_or(cachefmt::k_unknown), Role::must_match};
 }
 
-/// Unknown where a header may change that nobody sees here, unless the caller answers for the code with a version.
+/// Returns unknown if a header may change unnoticed, unless the caller gives the code a version.
 std::string program_digest(const Program& program, bool has_version)
 {
     std::string source = to_hex(ProgramAccess::source_digest(program));
-    // Where headers lie is no guard, only what they hold: an installation may move.
+    // The headers' contents are guards, not their folders: an installation may move.
     const auto options = precompile::parse_options(program.options());
     if (!options.folders.empty() || !options.files.empty()) {
         Sha256 hash;
@@ -39,7 +39,7 @@ std::string program_digest(const Program& program, bool has_version)
                                   : to_hex(Sha256{}.update_field(source).update_field(headers.digest).finish());
 }
 
-/// One fact for each name: of several programs called the same, each counts, in their order.
+/// Adds one fact per name. Several programs with one name all count, in their order.
 void add_programs(std::vector<Fact>& facts, const Spec& spec)
 {
     std::map<std::string, std::vector<std::string>> by_name;
@@ -57,8 +57,8 @@ void add_programs(std::vector<Fact>& facts, const Spec& spec)
     }
 }
 
-/// A device's facts `env.NAME` are flags that its compiler takes from the environment. Those that name files are unknown: the
-/// files may change. A variable that the function names itself is a guard already.
+/// A device's facts `env.NAME` are flags that its compiler reads from the environment. Flags that name files become
+/// unknown, because the files may change. A variable that the function names is already a guard.
 void check_compiler_flags(std::vector<Fact>& facts, const Spec& spec)
 {
     std::erase_if(facts, [&](const Fact& fact) {
@@ -74,7 +74,7 @@ void check_compiler_flags(std::vector<Fact>& facts, const Spec& spec)
     }
 }
 
-/// Part of the code's identity: the program's options say the same, and this says which kernel's.
+/// Part of the code's identity. The programs' options contain the same values; this also names the kernel.
 void add_tuned(std::vector<Fact>& facts, const std::vector<Tuned>& tuned)
 {
     std::map<std::string, std::string> by_kernel;

@@ -1,4 +1,4 @@
-// The line at start: which stored entries fit this machine, and why others do not.
+// The log line at start: how many stored entries fit this machine, and why others do not.
 #pragma once
 
 #include <mutex>
@@ -12,13 +12,13 @@ namespace warmgraph {
 /// Thread-safe.
 class FitLog {
 public:
-    /// One line in the log, at info, once for each device: how many stored entries fit it, and why others do not. `store`: null
-    /// where caching is off.
+    /// Logs one line per device at level info: how many stored entries fit it, and why others do not. `store`: null if
+    /// caching is off.
     void tell(const CacheSettings& settings, store::LocalStore* store, const backends::Device& device);
 
 private:
     std::mutex m_mutex;
-    std::set<std::string> m_told; ///< ids of devices
+    std::set<std::string> m_told; ///< ids of devices that were reported
 };
 
 } // namespace warmgraph

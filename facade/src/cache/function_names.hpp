@@ -13,10 +13,10 @@
 
 namespace warmgraph {
 
-/// Thread-safe. Keeps no function alive.
+/// Thread-safe. Does not keep functions alive.
 class FunctionNames {
 public:
-    /// Throws invalid_argument where the name is taken.
+    /// Throws invalid_argument if the name is taken.
     void claim(const std::string& name)
     {
         const std::scoped_lock lock{m_mutex};
@@ -24,7 +24,7 @@ public:
             raise({ErrorCode::invalid_argument,
                    fmt::format("'{}' is wrapped already in this cache: give each function its own name", name)});
     }
-    /// Who has the name, that was claimed.
+    /// Sets the function for a claimed name.
     void set(const std::string& name, std::shared_ptr<const WrappedFunction> function)
     {
         const std::scoped_lock lock{m_mutex};
@@ -35,13 +35,13 @@ public:
         const std::scoped_lock lock{m_mutex};
         m_functions.erase(name);
     }
-    /// Whether one of this name is wrapped or loaded.
+    /// Whether a function with this name is wrapped or loaded.
     [[nodiscard]] bool has(const std::string& name) const
     {
         const std::scoped_lock lock{m_mutex};
         return m_functions.contains(name);
     }
-    /// Those that exist now.
+    /// The functions that exist now.
     [[nodiscard]] std::vector<std::shared_ptr<const WrappedFunction>> living() const
     {
         std::vector<std::shared_ptr<const WrappedFunction>> result;
@@ -50,7 +50,7 @@ public:
             if (function && function->exists()) result.push_back(function);
         return result;
     }
-    /// Null where none of this name exists.
+    /// Returns null if no function with this name exists.
     [[nodiscard]] std::shared_ptr<const WrappedFunction> find(const std::string& name) const
     {
         const std::scoped_lock lock{m_mutex};
@@ -60,7 +60,7 @@ public:
 
 private:
     mutable std::mutex m_mutex;
-    std::map<std::string, std::shared_ptr<const WrappedFunction>> m_functions; ///< null while one is being made
+    std::map<std::string, std::shared_ptr<const WrappedFunction>> m_functions; ///< null while it is made
 };
 
 } // namespace warmgraph

@@ -1,4 +1,4 @@
-// Functions are made here: what the parts of a function need of a cache is taken out of it. No other file knows both.
+// Makes functions: takes from a cache what a function's parts need. Only this file knows both.
 #include "cache/making.hpp"
 
 #include <atomic>
@@ -32,8 +32,8 @@ std::uint64_t next_number() noexcept
     return ++s_last;
 }
 
-/// In a folder that could only be opened to be read, or without a key that signs what must be signed. Who asks for a
-/// refresh wants nothing that is stored: the function runs.
+/// Policies that record need a writable folder, and a key if signatures are required. Without these, `refresh` becomes
+/// off, because the caller does not want stored graphs.
 Policy possible_policy(const Cache::Impl& cache, Policy wanted, bool has_callable)
 {
     if (!cache.store || (cache.store->why_read_only().empty() && cache.settings.may_publish())) return wanted;
@@ -107,11 +107,11 @@ std::shared_ptr<Function::Impl> make_function(const std::shared_ptr<Cache::Impl>
     auto its = std::make_shared<Declaration>();
     const Policy wanted = spec.policy.value_or(cache->settings.policy);
     const Policy possible = possible_policy(*cache, wanted, static_cast<bool>(callable));
-    // Graphs alone may be off: the function runs then as it is, and its programs are kept.
+    // Graphs alone may be off: the function then runs without a graph, and its programs are still stored.
     its->policy = cache->settings.kinds.contains(store::ArtifactKind::entries) ? possible : Policy::off;
     its->publishes = cache->store && (its->policy == Policy::read_write || its->policy == Policy::refresh ||
                                       its->policy == Policy::no_compile);
-    // Also where nothing can be recorded, nothing may be compiled.
+    // The policy no_compile holds even if nothing can be recorded.
     its->programs = {cache->programs, wanted == Policy::no_compile ? wanted : possible};
     its->key = cache->settings.key(role ? role->pair : name, *device->device);
     its->label = fmt::format("{}/{}", cache->settings.options.model, its->key.function);
@@ -131,8 +131,8 @@ std::shared_ptr<Function::Impl> make_function(const std::shared_ptr<Cache::Impl>
 
 namespace {
 
-/// Not held when it was stopped. Who holds the mutex may be a call whose callable exits the process, which then waits for
-/// this very thread.
+/// Returns an unlocked lock if it was stopped. The mutex may be held by a call whose callable exits the process, which
+/// waits for this thread.
 std::unique_lock<std::mutex> lock_unless(std::mutex& mutex, const std::stop_token& stop)
 {
     std::unique_lock lock{mutex, std::try_to_lock};
@@ -206,7 +206,7 @@ Function::Impl::Impl(std::shared_ptr<Cache::Impl> its_cache, std::shared_ptr<con
       lookup(declaration, lookup_sources(*cache, role.get())),
       jobs(declaration, Publisher{declaration, publisher_sinks(*cache, role.get())}, cache->programs, cache->modules,
            cache->counters, record_settings(cache->settings.options)),
-      shapes(declaration, role ? nullptr : cache->profiles.get()), // a pair records nothing before demand
+      shapes(declaration, role ? nullptr : cache->profiles.get()), // pairs record nothing in advance
       outcomes(declaration, outcome_sinks(*cache))
 {
 }
@@ -222,7 +222,7 @@ void require_version(std::string_view doing, const std::string& name, const Spec
 
 namespace {
 
-/// Who has the code, or a graph of it, says himself what it is.
+/// A function that is recorded here must identify its code itself.
 void refuse_recorded_code(const std::string& name, const Spec& spec)
 {
     if (!spec.recorded_code.empty())
@@ -289,7 +289,7 @@ void check_adoption(const std::string& name, const Device& device, const Spec& s
     value_or_raise(cachefmt::check_name("function name", name));
     require_version("adopted", name, spec);
     refuse_recorded_code(name, spec);
-    // What only a semaphore's value can follow, and two captures must show.
+    // Only a semaphore's value can follow a scalar, and only two captures can show it.
     const bool has_second = adoption.second || !adoption.captures.empty();
     if (adoption.second && !adoption.captures.empty())
         raise({ErrorCode::invalid_argument,

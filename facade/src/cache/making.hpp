@@ -1,4 +1,4 @@
-// Makes functions, for Cache::wrap and its like, and for pairs.
+// Makes functions for Cache::wrap and similar calls, and for pairs.
 #pragma once
 
 #include <memory>
@@ -11,19 +11,19 @@
 
 namespace warmgraph {
 
-/// `role`: null for a function by itself.
+/// `role`: null for a single function.
 [[nodiscard]] std::shared_ptr<Function::Impl> make_function(const std::shared_ptr<Cache::Impl>& cache, std::string name,
                                                             const std::shared_ptr<Device::Impl>& device, Spec spec,
                                                             Interface interface, Callable callable, const void* code,
                                                             std::unique_ptr<PairRole> role);
 
-/// For FunctionNames.
+/// Makes the function's object for FunctionNames.
 [[nodiscard]] std::shared_ptr<const WrappedFunction> as_wrapped(const std::shared_ptr<Function::Impl>& function);
 
-/// Gives the name free: the function's handle is gone, whoever still works on it. The callable is not run again.
+/// Releases the name when the function's handle is destroyed, even during its use. Its callable does not run again.
 void retire(Function::Impl& function) noexcept;
 
-/// Throws where nothing says which code a function without a callable was recorded from.
+/// Throws if a function without a callable has no version to show which code it was recorded from.
 void require_version(std::string_view doing, const std::string& name, const Spec& spec);
 
 } // namespace warmgraph

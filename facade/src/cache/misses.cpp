@@ -1,4 +1,4 @@
-// Misses as they are kept: those of calls (call_outcomes.hpp), and those that callers refuse by themselves.
+// The misses of calls (call_outcomes.hpp), and recordings that callers refused.
 #include <algorithm>
 #include <atomic>
 
@@ -26,7 +26,7 @@ std::string_view name_of(Policy policy) noexcept
     return "unknown";
 }
 
-/// Of this process: a second end of the same miss (recorded after it ran as it is) takes the place of the first.
+/// An id in this process. A second end of one miss (recorded after it ran without a graph) replaces the first.
 std::string new_miss_id()
 {
     static const std::string k_process = random_uuid();
@@ -34,7 +34,7 @@ std::string new_miss_id()
     return fmt::format("{}-{}", k_process, ++s_count);
 }
 
-/// With milliseconds: starts follow each other within a second, and the newest of several functions is asked for.
+/// With milliseconds: several starts may follow within a second, and the newest miss of several functions is needed.
 std::string now_text()
 {
     const auto now = system_clock().wall();

@@ -1,4 +1,4 @@
-// When a cache stops to keep device code.
+// Decides when a cache stops keeping device code.
 #include <algorithm>
 #include <array>
 #include <exception>
@@ -11,7 +11,7 @@ namespace warmgraph {
 
 namespace {
 
-/// By the variables that a profiler sets which was started with the process; it would lose its records.
+/// Whether a profiler started with the process, from the variables that it sets. A pause would lose its records.
 bool is_profiled()
 {
     return std::ranges::any_of(std::array{"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "WARMGRAPH_TRACK_IMAGES"},
@@ -61,7 +61,7 @@ try {
     Impl* const self = this;
     if (const auto why = pause_recording_of_all({&self, 1}); !why.empty())
         log().debug("device code goes on being kept: {}", why);
-} catch (const std::exception&) { // NOLINT(bugprone-empty-catch): memory; it is tried again
+} catch (const std::exception&) { // NOLINT(bugprone-empty-catch): out of memory: a later replay tries again
 }
 
 } // namespace warmgraph

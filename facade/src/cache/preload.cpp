@@ -1,4 +1,4 @@
-// Cache::preload: which entries, in which order, in which threads.
+// Cache::preload: chooses the entries, their order, and the threads.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -21,17 +21,17 @@ namespace {
 
 /// Engines have fewer than a hundred functions in a table.
 constexpr std::size_t k_most_functions = 256;
-/// For all first calls of a table together: they take graphs, so that others find room.
+/// The wait for all first calls of a table together: each call takes a graph and makes room for another.
 constexpr std::chrono::seconds k_table_patience{10};
-/// For functions by name, which are preloaded beside a program that reads its model (measured: a fourth gains nothing).
+/// For functions by name, preloaded while the program reads its model (measured: a fourth thread gains nothing).
 constexpr std::size_t k_threads_by_name = 3;
 
-/// A name that ends so stands for all that begin as it does: no function's name may have it.
+/// A name with this ending means all names that begin so; no function's name may contain it.
 constexpr char k_all = '*';
 
 bool is_beginning(std::string_view name) noexcept { return name.ends_with(k_all); }
 
-/// Without that. Throws invalid_argument where it is no name.
+/// The name without the ending. Throws invalid_argument if it is not a valid name.
 std::string plain_name(const std::string& name)
 {
     std::string plain = is_beginning(name) ? name.substr(0, name.size() - 1) : name;
@@ -41,16 +41,16 @@ std::string plain_name(const std::string& name)
 
 struct PlannedEntry {
     cachefmt::EntryKey key;
-    std::string name; ///< of the function
+    std::string name; ///< the function's name
     std::shared_ptr<Device::Impl> device;
-    /// Null where the function was not wrapped when this was planned.
+    /// Null if the function was not wrapped at planning time.
     std::shared_ptr<const WrappedFunction> function{};
     std::vector<TensorDecl> inputs{};
     std::chrono::system_clock::time_point last_used{};
     std::optional<Error> damage{};
     int urgency = 0;
     bool is_of_table = false;
-    std::chrono::steady_clock::time_point end{}; ///< of the wait for room
+    std::chrono::steady_clock::time_point end{}; ///< end of the wait for room
     replay::Instantiation instantiation = replay::Instantiation::at_restore;
 };
 
@@ -71,8 +71,8 @@ Plan plan_of(const std::shared_ptr<const WrappedFunction>& function)
     return result;
 }
 
-/// The last used entry of the function that this device fits. Nobody has wrapped the function: its inputs are all that the
-/// entry names.
+/// Returns the function's last used entry that fits this device. The function is not wrapped, so all its inputs come
+/// from the entry.
 std::optional<PlannedEntry> last_used_of(Cache::Impl& cache, const cachefmt::FunctionKey& function,
                                          const std::shared_ptr<Device::Impl>& device)
 {
@@ -97,7 +97,7 @@ std::optional<PlannedEntry> last_used_of(Cache::Impl& cache, const cachefmt::Fun
     return planned;
 }
 
-/// The functions of this model and rank whose names begin so.
+/// The functions of this model and rank whose names begin with `beginning`.
 std::vector<cachefmt::FunctionKey> functions_from(const Cache::Impl& cache, std::string_view beginning,
                                                   const backends::Device& device)
 {
@@ -126,7 +126,7 @@ Plan plan_of(Cache::Impl& cache, const std::string& name, const std::shared_ptr<
     }
     bool is_called = false;
     for (const auto& function : functions_from(cache, plain_name(name), *device->device)) {
-        // One that is wrapped is being called: its call restores it.
+        // A wrapped function is probably being called; its call restores the entry.
         if (cache.functions.has(function.function))
             is_called = true;
         else if (auto last = last_used_of(cache, function, device))
@@ -135,7 +135,7 @@ Plan plan_of(Cache::Impl& cache, const std::string& name, const std::shared_ptr<
     const auto now = std::chrono::steady_clock::now();
     for (PlannedEntry& entry : result) {
         entry.is_of_table = true;
-        // Nobody waits long for room where none is called: the program may read its weights for minutes.
+        // If no function is called yet, does not wait for room: the program may read its weights for minutes.
         entry.end = is_called ? now + k_table_patience : now;
     }
     return result;
@@ -150,7 +150,7 @@ struct Preload::Impl {
 
 namespace {
 
-/// One call of Cache::preload. The cache outlives its tasks.
+/// One call of Cache::preload. The cache must outlive its tasks.
 class Preloader : public std::enable_shared_from_this<Preloader> {
 public:
     Preloader(Cache::Impl& cache, const PreloadOptions& options, std::shared_ptr<Device::Impl> device)
@@ -208,7 +208,7 @@ private:
         return result;
     }
 
-    /// The last used entry of PreloadOptions::first alone, where it has one that fits.
+    /// Plans only the last used entry of PreloadOptions::first, if one fits.
     [[nodiscard]] std::optional<PlannedEntry> plan_first() const
     {
         if (m_options.first.empty()) return std::nullopt;
@@ -221,7 +221,7 @@ private:
         return std::move(*last);
     }
 
-    /// Plans all but this entry, which was preloaded, in a thread of the cache.
+    /// Plans all entries except `but`, which was already preloaded, in a thread of the cache.
     void plan_later(const std::optional<cachefmt::EntryKey>& but)
     {
         auto task = [self = shared_from_this(), but](const std::stop_token&) {
@@ -239,7 +239,7 @@ private:
     [[nodiscard]] Plan plan_or_all_equal() const
     try {
         return plan(m_options.urgency);
-    } catch (const std::exception& thrown) { // the caller's urgency, or memory
+    } catch (const std::exception& thrown) { // the urgency callback, or out of memory
         log().warn("preload: the urgency callback throws: {}", thrown.what());
         return plan({});
     } catch (...) {
@@ -295,7 +295,7 @@ private:
 
     Cache::Impl& m_cache;
     const PreloadOptions m_options;
-    const std::shared_ptr<Device::Impl> m_device; ///< of functions by name
+    const std::shared_ptr<Device::Impl> m_device; ///< for functions by name
     const EntryPreloader m_preloader;
     const std::shared_ptr<PreloadRequest> m_request;
 };
@@ -304,7 +304,7 @@ private:
 
 Preload Cache::preload(const PreloadOptions& options)
 {
-    // Its function's lock is held by the very call that would wait for it here.
+    // A callable's own call holds the lock that this call would wait for.
     if (const RunContext* running = current_run())
         raise({ErrorCode::invalid_argument,
                fmt::format("preload is called inside '{}': call it before the first call", running->function)});

@@ -1,4 +1,4 @@
-// What a cache asks of its functions.
+// The questions that a cache asks its functions.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace warmgraph {
 
-/// Thread-safe. It keeps the function alive no longer than one of these calls, and does nothing once that is gone.
+/// Thread-safe. Keeps the function alive only during one of these calls, and does nothing after its destruction.
 class WrappedFunction {
 public:
     explicit WrappedFunction(std::shared_ptr<const Declaration> declaration) : m_declaration(std::move(declaration)) {}
@@ -24,16 +24,16 @@ public:
 
     [[nodiscard]] const Declaration& declaration() const noexcept { return *m_declaration; }
     [[nodiscard]] virtual bool exists() const = 0;
-    /// Whether a call of it was answered.
+    /// Whether a call of the function was answered.
     [[nodiscard]] virtual bool is_settled() const = 0;
     /// As Function::Impl::record_pending().
     virtual std::size_t record_pending() const = 0;
-    /// Its entries on disk whose facts hold here; none under the policies off and refresh.
+    /// The function's entries on disk whose facts hold here; none under the policies off and refresh.
     [[nodiscard]] virtual std::vector<PreloadCandidate> preload_candidates() const = 0;
-    /// nullopt: it is gone, has this entry loaded already, or `stop` came first. Waits for a call of it.
+    /// Returns nullopt if the function is destroyed, has this entry already, or `stop` comes first. Waits for its calls.
     [[nodiscard]] virtual std::optional<PreloadFor> preload_for(const Digest& entry,
                                                                 const std::stop_token& stop) const = 0;
-    /// Counted and logged.
+    /// Counts and logs the failure.
     virtual void note_preload_failure(const Error& error) const = 0;
 
 private:

@@ -17,7 +17,7 @@ using cachefmt::Part;
 
 // --- the declaration
 
-/// What both depend on may be said in either Spec.
+/// A text that both halves need may be given in either Spec.
 void share_text(std::string& one, std::string& other, std::string_view what, std::string_view pair)
 {
     if (one.empty()) one = other;
@@ -93,7 +93,7 @@ std::string shape_text(const guards::TensorArg& tensor)
     return shape_text(tensor.dtype, std::span{tensor.sizes}.first(tensor.rank));
 }
 
-/// What is saved as guards say it: "h f32 [4, 8]; mask u8 [4]".
+/// The saved memory as a guard's text: "h f32 [4, 8]; mask u8 [4]".
 std::string saved_text(const std::vector<TensorDecl>& saved)
 {
     std::string text;
@@ -127,7 +127,7 @@ SameShape same_shape(const Interface& forward, const Interface& backward, const 
     return result;
 }
 
-/// Tensors that both halves name, and gradients with what they are the gradients of.
+/// Tensors that both halves name, and gradients with their tensors.
 std::vector<SameShape> same_shapes(const PairSpec& spec, const Interface& forward, const Interface& backward,
                                    std::string_view pair)
 {
@@ -154,7 +154,7 @@ std::uint64_t bytes_of(const TensorDecl& decl)
     return bytes;
 }
 
-/// The arena: zeros at first.
+/// Allocates the arena, with zeros.
 std::vector<NamedMemory> allocate_saved(ScratchPool& arena, const std::vector<TensorDecl>& saved, std::string_view pair)
 {
     std::vector<NamedMemory> result;
@@ -175,7 +175,7 @@ void place_saved(Interface& interface, const std::vector<NamedMemory>& saved)
     for (const auto& [name, memory] : saved) interface.regions[*interface.region(name)].memory = memory;
 }
 
-/// Beside the facts of functions. The facts name forward's binary; backward's may be another.
+/// Facts in addition to the functions' own. Those name forward's binary; backward's may be another.
 std::vector<cachefmt::Fact> facts_of(const PairSpec& spec, const void* backward_code)
 {
     std::vector<cachefmt::Fact> facts{{cachefmt::k_saved_fact, saved_text(spec.saved), cachefmt::Role::must_match}};
@@ -197,7 +197,7 @@ bool overlap(const MemoryRef& one, const MemoryRef& other) noexcept
            other.address.offset < one.address.offset + one.size;
 }
 
-/// The names of a pair and its halves in the cache, given back unless all was made.
+/// Claims the names of a pair and its halves in the cache. Releases them unless everything was made.
 class NameClaim {
 public:
     NameClaim(FunctionNames& functions, std::string_view pair) : m_functions(functions)
@@ -275,12 +275,12 @@ std::shared_ptr<Pair::Impl> Pair::Impl::make(const PairSources& cache, std::stri
 
 Pair::Impl::~Impl()
 {
-    if (m_names != nullptr) retire(); // else it was not finished
+    if (m_names != nullptr) retire(); // null: it was not finished
 }
 
 void Pair::Impl::retire() noexcept
 {
-    if (m_is_retired.exchange(true)) return; // the names may be another's by now
+    if (m_is_retired.exchange(true)) return; // the names may belong to another pair now
     warmgraph::retire(*m_forward);
     warmgraph::retire(*m_backward);
     m_names->release(m_name);
@@ -309,7 +309,7 @@ void Pair::Impl::refuse_saved(std::span<const Arg> args) const
                    fmt::format("'{}' is saved memory of '{}' and lies in its arena: leave it out", arg.name, m_name)});
 }
 
-/// What is saved is the pair's alone: no argument may lie there.
+/// No argument may overlap the saved memory, which belongs to the pair.
 Result<void> Pair::Impl::check_apart(const Interface& interface, const Frame& frame) const
 {
     for (std::size_t i = 0; i < frame.memory.size(); ++i)
@@ -321,7 +321,7 @@ Result<void> Pair::Impl::check_apart(const Interface& interface, const Frame& fr
     return {};
 }
 
-/// From here on the call writes what it saves.
+/// After this check the call overwrites the saved memory.
 Result<void> Pair::Impl::check_forward(const Frame& frame)
 {
     if (auto apart = check_apart(m_forward->declaration->interface, frame); !apart) return apart;
@@ -348,7 +348,7 @@ Result<void> Pair::Impl::check_backward(const Frame& frame) const
     return {};
 }
 
-/// Of the last call, with forward's scratch: what backward must not reach but through its declaration.
+/// Memory of forward's last call and its scratch, which backward may use only as far as it declares it.
 std::vector<NamedMemory> Pair::Impl::forward_memory() const
 {
     std::vector<NamedMemory> result;
@@ -404,7 +404,7 @@ Outcome Pair::Impl::backward(const ForwardCall& of, Stream* stream, std::span<co
     return outcome;
 }
 
-/// What backward's outcome means for forward. A first refusal may pass (what the call set up is there afterwards).
+/// Applies backward's outcome to forward. A first refusal may pass, because its call may have done one-time work.
 void Pair::Impl::follow(Outcome outcome)
 {
     if (!m_served) return;
@@ -461,7 +461,7 @@ Pair::~Pair()
     if (m_impl) m_impl->retire();
 }
 
-// A callable may destroy the pair: it stays until the call ends.
+// A callable may destroy the pair; the pair stays until the call ends.
 
 ForwardCall Pair::forward(std::span<const Arg> args)
 {

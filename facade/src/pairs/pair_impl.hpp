@@ -1,4 +1,4 @@
-// Private parts of Pair: two functions over one arena, whose calls belong together.
+// Private parts of Pair: two functions that share an arena and whose calls belong together.
 #pragma once
 
 #include <atomic>
@@ -15,27 +15,27 @@
 
 namespace warmgraph {
 
-/// Two tensors that have one shape in every call.
+/// Two tensors that must have the same shape in every call.
 struct SameShape {
     std::string forward, backward;               ///< names
     std::size_t in_forward = 0, in_backward = 0; ///< regions
-    bool same_type = false;                      ///< it is one tensor; a gradient may have another type
+    bool same_type = false;                      ///< they are one tensor; a gradient may have another type
 };
 
 /// The parts of a cache that its pairs use.
 struct PairSources {
-    /// As making.hpp's, in this cache and on this device.
+    /// As make_function() in making.hpp, for this cache and device.
     using MakeFunction = std::function<std::shared_ptr<Function::Impl>(std::string name, Spec spec, Interface interface,
                                                                        Callable callable, const void* code,
                                                                        std::unique_ptr<PairRole> role)>;
-    FunctionNames& names; ///< as long as a function that was made
+    FunctionNames& names; ///< must outlive each function that was made
     std::shared_ptr<PairEntries> entries;
     std::shared_ptr<Device::Impl> device;
     MakeFunction make_function;
 };
 
 struct Pair::Impl {
-    /// Throws what Cache::wrap_pair says.
+    /// Throws the errors of Cache::wrap_pair.
     static std::shared_ptr<Impl> make(const PairSources& cache, std::string name, PairSpec spec, Callable forward,
                                       Callable backward, const void* forward_code, const void* backward_code);
     Impl() = default;
@@ -43,12 +43,12 @@ struct Pair::Impl {
     Impl& operator=(const Impl&) = delete;
     ~Impl();
 
-    /// `stream`: null for the device's default stream.
+    /// `stream`: null means the device's default stream.
     [[nodiscard]] ForwardCall forward(Stream* stream, std::span<const Arg> args);
     [[nodiscard]] Outcome backward(const ForwardCall& of, Stream* stream, std::span<const Arg> args);
     void bind(std::string_view state, const MemoryRef& memory);
     [[nodiscard]] const Function::Impl& function(PairHalf half) const;
-    /// As Function's.
+    /// As retire() in making.hpp.
     void retire() noexcept;
 
 private:
@@ -60,20 +60,20 @@ private:
     [[nodiscard]] std::vector<NamedMemory> forward_memory() const;
     void follow(Outcome outcome);
 
-    FunctionNames* m_names = nullptr; ///< null: it was not finished
+    FunctionNames* m_names = nullptr; ///< null: the pair is not finished
     std::string m_name;
     std::vector<SameShape> m_same_shapes;
     std::vector<NamedMemory> m_saved;
     std::shared_ptr<Function::Impl> m_forward, m_backward;
 
     std::atomic<bool> m_is_retired = false;
-    std::mutex m_mutex;                              // one call at a time: both share what is saved
-    std::uint64_t m_generation = 0;                  // of what is saved; 0: of no whole call
-    std::optional<ServedForward> m_served;           // by the forward call of that generation
-    std::vector<guards::TensorArg> m_shapes;         // of its tensors in m_same_shapes
-    std::vector<MemoryRef> m_memory;                 // its regions
-    std::map<cachefmt::RecordingId, int> m_refusals; // of backward, by forward
-    std::vector<Arg> m_args;                         // of a call of backward
+    std::mutex m_mutex;                              // one call at a time, because both halves share the saved memory
+    std::uint64_t m_generation = 0;                  // of the saved memory; 0: not from a complete call
+    std::optional<ServedForward> m_served;           // the forward of that generation's call
+    std::vector<guards::TensorArg> m_shapes;         // that call's tensors in m_same_shapes
+    std::vector<MemoryRef> m_memory;                 // that call's regions
+    std::map<cachefmt::RecordingId, int> m_refusals; // refusals of backward, by forward
+    std::vector<Arg> m_args;                         // arguments of a call of backward
 };
 
 } // namespace warmgraph
