@@ -96,8 +96,8 @@ Outcome Function::Impl::call_read(const Stream& stream, NextJob& job)
     for (auto variant = loaded.begin(); variant != loaded.end(); ++variant) {
         if (!variant->guard.matches(frame.tensors, frame.values, others)) continue;
         if (variant->use == LoadedVariant::Use::waits) {
-            // A replayed forward would not save the values that it keeps in its own scratch. Replays begin only when
-            // backward is known not to use them.
+            // Forward may pass values to backward in its own scratch, which a replay would not fill. So forward is
+            // replayed only when backward is known to use no such values.
             const Digest digest = variant->guards_digest;
             loaded.note_served(*variant);
             return run_as_it_is(stream, "its backward is not recorded yet", &digest);

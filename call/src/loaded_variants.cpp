@@ -120,10 +120,10 @@ try {
     if (event.error().code == ErrorCode::unsupported) variant.mark->succeed(); // no event can show more
     variant.mark.reset();
 } catch (const std::bad_alloc&) {
-    variant.mark.reset(); // and notes nothing
+    variant.mark.reset(); // nothing is noted
 }
 
-/// Ends the load behind the launch. A graph that is not instantiated yet is not done.
+/// Ends the load when the launch is done. Does nothing before a launch, or before the graph is instantiated.
 void LoadedVariants::end_load(LoadedVariant& variant) const noexcept
 {
     if (!variant.mark || !variant.launched || !variant.executable->is_complete()) return;

@@ -15,7 +15,7 @@ namespace {
 namespace fact = cachefmt::fact;
 
 struct Cure {
-    std::string_view prefix; ///< of the fact's name
+    std::string_view prefix; ///< beginning of the fact's name
     std::string_view text;
 };
 

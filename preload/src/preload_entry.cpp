@@ -199,7 +199,7 @@ try {
     if (const PreloadFor* function = request.function) {
         if (auto usable = function->check((**entry).header, graph); !usable) return std::unexpected(usable.error());
         turn = m_state.graphs.turn_for(function->user, request.key, *request.device);
-        if (!turn) return {}; // it is already there
+        if (!turn) return {}; // the graph is already there
     } else if (is_for_everybody(graph)) {
         turn = m_state.graphs.turn(request.key, own_bytes(graph), *request.device, request.end, stop);
     }

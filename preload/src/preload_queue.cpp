@@ -162,8 +162,8 @@ struct PreloadQueue::State {
 
     std::mutex mutex; // guards the rest
     std::list<Item> items;
-    std::list<std::jthread> threads; ///< that work
-    std::list<std::jthread> ended;   ///< to be joined
+    std::list<std::jthread> threads; ///< working threads
+    std::list<std::jthread> ended;   ///< threads to join
     std::vector<std::weak_ptr<PreloadRequest>> requests;
     bool has_ended = false;
     pid_t process = ::getpid(); ///< the process with these threads: a forked child has none of them
@@ -200,7 +200,7 @@ void PreloadQueue::add(const Request& request, std::vector<Task> tasks, bool is_
         has_threads = !m_state->threads.empty();
     }
     if (has_threads) return;
-    if (!is_needed) request->m_stop.request_stop(); // its tasks end at once
+    if (!is_needed) request->m_stop.request_stop(); // makes its tasks end at once
     while (auto item = m_state->next_of(request)) State::run(std::move(*item));
 }
 

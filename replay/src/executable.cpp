@@ -85,7 +85,7 @@ struct Executable::Impl {
     MemoryRef arena;
     std::vector<std::shared_ptr<const ConstantMemory>> constants; // by region; null for other regions
     PatchTable patches;
-    std::vector<std::uint8_t> asks_space;      // by region: regions_of_one_space
+    std::vector<std::uint8_t> asks_space;      // by region: see regions_of_one_space()
     std::vector<std::size_t> given;            // regions that calls provide
     backends::RawGraph raw;                    // the exec's present contents
     Bindings bound;                            // the bindings of `raw`

@@ -40,7 +40,7 @@ private:
     std::condition_variable m_changed;
     std::deque<Read> m_read;   // in order
     std::uint64_t m_bytes = 0; // size of m_read
-    bool m_stopped = false;    // by either thread
+    bool m_stopped = false;    // set by either thread
     std::thread m_thread;
 };
 

@@ -257,7 +257,7 @@ try {
         m_mark->succeed(); // no event can show more
     m_mark.reset();
 } catch (const std::bad_alloc&) {
-    m_mark.reset(); // and notes nothing
+    m_mark.reset(); // nothing is noted
 }
 
 Result<void> Function::launch(void* native, const Call& call)

@@ -86,7 +86,7 @@ private:
     guards::CallGuard m_guard;
     bool m_has_spaces = false; ///< whether the last call's memory was in the recorded spaces
     std::uint64_t m_exposures;
-    std::vector<guards::TensorArg> m_args; ///< of the current call
+    std::vector<guards::TensorArg> m_args; ///< arguments of the current call
     std::vector<std::uint64_t> m_values;
     replay::Bindings m_bindings;
     void* m_last_native = nullptr;

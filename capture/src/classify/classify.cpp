@@ -123,8 +123,8 @@ bool holds(const MemoryRef& memory, const Address& address, Pointee pointee) noe
     return offset < memory.size || (offset == memory.size && pointee == Pointee::unknown);
 }
 
-/// Of overlapping regions, returns the one that reaches farthest behind the address: the node's work may run past the
-/// end of the others.
+/// Returns the region at the address. If several overlap there, returns the one that reaches farthest: the node's work
+/// may run past the end of the others.
 std::optional<Located> locate(const CapturedGraph& capture, std::span<const NamedMemory> constants,
                               const Address& address, Pointee pointee)
 {

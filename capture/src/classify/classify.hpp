@@ -82,7 +82,7 @@ struct Captures {
 /// A word of a by-value parameter whose differing bytes became zero (UnusedWords::tried).
 struct UnusedWord {
     std::size_t node = 0, param = 0;
-    std::size_t offset = 0;         ///< of the word's first byte in the parameter
+    std::size_t offset = 0;         ///< offset of the word's first byte in the parameter
     std::vector<std::size_t> bytes; ///< offsets in the parameter of the bytes that became zero
     Bytes first;                    ///< contents of these bytes in the first capture
     std::string place;              ///< "kernel rope (node 3) takes at parameter 2 byte 16"

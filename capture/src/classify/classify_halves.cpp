@@ -58,8 +58,8 @@ bool FlatWords::is_suspect(const WordPlace& place, std::size_t upper) const
     });
 }
 
-/// A pointer may be passed in two halves with something between them. Its upper half resembles the regions' upper halves,
-/// because drivers give addresses near each other. With any lower half it must not lie in a live allocation.
+/// A pointer may be passed in two halves with something between them. Its upper half resembles the regions' upper
+/// halves, because drivers give addresses near each other. With any lower half it must not lie in a live allocation.
 Result<void> FlatWords::check_halves(const WordPlace& place, ByteView value, std::span<const Slot> found,
                                      std::span<const std::size_t> without)
 {

@@ -112,14 +112,14 @@ FlatWords::Candidates FlatWords::movers(const WordPlace& place, const Word& word
         if (holds(region, word.first, place.pointee))
             inside.push_back(i);
         else if (m_captures.foreign || is_near(region, word.first))
-            outside.push_back(i); // with two processes: see beside()
+            outside.push_back(i); // two processes: see beside()
     }
     if (reach == Reach::inside) return inside;
     const bool plausible = may_be_pointer(word.first) && may_be_pointer(word.moved);
     return inside.empty() && plausible ? outside : Candidates{};
 }
 
-/// Of several regions that explain the word, returns the one that it follows.
+/// Returns the region that the word follows, out of several that explain it.
 Result<FlatWords::Choice> FlatWords::choose(const WordPlace& place, std::size_t offset, std::uint64_t value,
                                             Candidates candidates)
 {

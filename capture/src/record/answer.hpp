@@ -29,8 +29,8 @@ public:
     [[nodiscard]] bool waits_outside() const noexcept { return m_waits_outside; }
     [[nodiscard]] Result<bool> is_done();
     [[nodiscard]] Result<void> wait();
-    /// Call this before destruction. True: the answer's work is done (after at most 1 s) or never began. False: its memory
-    /// is leaked, because freeing it would wait for the work, and the work may wait for this thread.
+    /// Call this before destruction. True: the answer's work is done (after at most 1 s) or never began. False: its
+    /// memory is leaked, because freeing it would wait for the work, and the work may wait for this thread.
     [[nodiscard]] bool settle() noexcept;
     /// From the call until the work was found done: the longest time it can have taken. Call this after it was done.
     [[nodiscard]] std::chrono::nanoseconds took_at_most() const noexcept { return m_took; }

@@ -236,8 +236,8 @@ Result<Captures> Look::without_stack_remains(Captures captures)
 }
 
 /// The second capture may contain a library's one-time work, so captures it again. Bits beside a bit-field may hold
-/// paint; captures with the other paint show which. Padding of unknown shape varies with the stack's depth. If it is
-/// constant at one depth, it is no reason to refuse; check_captures() refuses a difference that remains.
+/// paint; captures with the other paint show which. Padding of unknown shape varies with the stack's depth. Padding
+/// that is constant at one depth is accepted; check_captures() refuses the differences that remain.
 Result<Captures> Look::over_one_paint(Captures captures)
 {
     std::vector<CapturedGraph> repeated;

@@ -19,7 +19,7 @@ namespace warmgraph {
 
 namespace {
 
-constexpr std::size_t k_own_runs = 2; // in addition to the answer; more if results differ
+constexpr std::size_t k_own_runs = 2; // runs in addition to the answer; more if results differ
 constexpr std::size_t k_patience = 10;
 constexpr std::chrono::seconds k_more_patience{1};
 
@@ -277,8 +277,8 @@ Result<void> RecordingSession::Impl::verify_at(replay::Executable& executable, s
     return trials->accept_at(placement, executable, frame.scalars, own, outputs);
 }
 
-/// Another value for each scalar with a declared range; nullopt if no scalar can change. Without a declared range, other
-/// values may be invalid. A number next to a live handle is not a handle; a kernel that used it would crash.
+/// Another value for each scalar with a declared range; nullopt if no scalar can change. Without a declared range,
+/// other values may be invalid. A number next to a live handle is not a handle; a kernel that used it would crash.
 std::optional<std::vector<std::uint64_t>> RecordingSession::Impl::other_scalars() const
 {
     auto scalars = frame.scalars;

@@ -40,7 +40,7 @@ private:
     [[nodiscard]] Result<void> reserve(Range& range) const;
 
     backends::Device& m_device;
-    std::map<std::uint32_t, Range> m_ranges; ///< by the suspects' upper halves
+    std::map<std::uint32_t, Range> m_ranges; ///< keyed by the suspects' upper halves
 };
 
 /// Returns the suspect's four bytes.

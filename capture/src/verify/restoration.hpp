@@ -18,7 +18,7 @@ struct RestorationRequest {
     std::shared_ptr<backends::Device> device;
     cachefmt::EntryHeader header;           ///< without counts
     cachefmt::Graph graph;                  ///< without images
-    std::vector<backends::Module*> modules; ///< by nodes' image indices
+    std::vector<backends::Module*> modules; ///< in the order of the nodes' image indices
     std::vector<std::string> labels;        ///< the modules' names, for messages
     ModuleState state;                      ///< the modules' variables
     std::vector<MemoryRef> regions;         ///< declared regions, to restore with

@@ -3,7 +3,7 @@
 // Results stay on the device; each distinct outcome of a region is stored once. Integers, booleans and untyped states
 // have no tolerance. A floating-point result may leave the envelope of the function's own runs no more often and no
 // farther than one of those runs leaves the envelope of the others; one rounding of its type is tolerated. One of nine
-// equal runs is always the farthest by chance, so a good replay may fail narrowly (Trials::accept_at).
+// similar runs is always the farthest. If this is the replay, it fails narrowly (Trials::accept_at).
 #pragma once
 
 #include <memory>
@@ -39,7 +39,7 @@ public:
     [[nodiscard]] Result<void> measure();
     /// verification_failed: the results at `replay` are not within the spread. Names region, element and distance.
     [[nodiscard]] Result<void> accept(const std::vector<MemoryRef>& replay) const;
-    /// Whether the results leave the spread at most twice as often and as far as an own run. One run in nine does.
+    /// Whether the results leave the spread at most twice as often and as far as an own run (one in nine runs does).
     [[nodiscard]] bool is_near(const std::vector<MemoryRef>& replay) const;
     /// accept() for the answer. From then on it counts as a run in text().
     [[nodiscard]] Result<void> accept_answer(const std::vector<MemoryRef>& answer);

@@ -28,9 +28,8 @@ class TrialMemory {
 public:
     /// Allocates the copies and takes the snapshot (blocking; work that writes the memory must be done). `most`: bytes
     /// of device memory; nullopt: half of the free memory. not_recordable names a region that does not fit. Neighbours
-    /// in `apart` lie in one allocation, in their order, a multiple of the first one's size from each other. Work that
-    /// uses the second one's start as the first one's end then reads canaries, not unmapped memory. not_recordable:
-    /// they cannot lie so.
+    /// in `apart` get one allocation, in their order, a multiple of the first one's size apart, or not_recordable. Work
+    /// that uses the second one's start as the first one's end then reads canaries, not unmapped memory.
     [[nodiscard]] static Result<std::unique_ptr<TrialMemory>> create(std::shared_ptr<backends::Device> device,
                                                                      const Interface& interface, const Frame& frame,
                                                                      std::optional<std::uint64_t> most = std::nullopt,
@@ -86,7 +85,7 @@ private:
         MemoryRef snapshot;           ///< null if in place
         MemoryRef memory;             ///< fence, slack, contents, fence; null if in place
         backends::Fingerprint before; ///< for memory in place
-        std::uint64_t start = 0;      ///< of the contents in `memory`, for the present placement
+        std::uint64_t start = 0;      ///< start of the contents in `memory`, for the present placement
         bool on_host = false;
         bool is_in_block = false; ///< whether `memory` is a part of one of m_blocks
         std::vector<std::size_t> members;

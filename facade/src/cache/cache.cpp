@@ -137,7 +137,7 @@ std::optional<std::string> Cache::find(const std::string& name, const Device& de
         const cachefmt::Guards& recorded = variant.header->guards;
         const auto outputs = std::ranges::find(recorded.facts, k_interface_fact, &cachefmt::Fact::name);
         if (outputs == recorded.facts.end()) continue;
-        interface_fact(facts) = outputs->value; // it includes the outputs, which are not known yet
+        interface_fact(facts) = outputs->value; // contains the outputs, which are not known yet
         // Tensors and values belong to each call.
         if (!has_regions(recorded, interface) ||
             !guards::evaluate_facts(recorded.facts, facts, m_impl->settings.relaxation).empty())

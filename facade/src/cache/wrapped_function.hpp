@@ -30,7 +30,7 @@ public:
     virtual std::size_t record_pending() const = 0;
     /// The function's entries on disk whose facts hold here; none under the policies off and refresh.
     [[nodiscard]] virtual std::vector<PreloadCandidate> preload_candidates() const = 0;
-    /// Returns nullopt if the function is destroyed, has this entry already, or `stop` comes first. Waits for its calls.
+    /// nullopt: the function is destroyed, has this entry already, or `stop` comes first. Waits for its calls.
     [[nodiscard]] virtual std::optional<PreloadFor> preload_for(const Digest& entry,
                                                                 const std::stop_token& stop) const = 0;
     /// Counts and logs the failure.

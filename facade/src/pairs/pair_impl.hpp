@@ -68,7 +68,7 @@ private:
 
     std::atomic<bool> m_is_retired = false;
     std::mutex m_mutex;                              // one call at a time, because both halves share the saved memory
-    std::uint64_t m_generation = 0;                  // of the saved memory; 0: not from a complete call
+    std::uint64_t m_generation = 0;                  // generation of the saved memory; 0: no complete call
     std::optional<ServedForward> m_served;           // the forward of that generation's call
     std::vector<guards::TensorArg> m_shapes;         // that call's tensors in m_same_shapes
     std::vector<MemoryRef> m_memory;                 // that call's regions

@@ -29,7 +29,7 @@ public:
     struct Sinks {
         std::shared_ptr<store::LocalStore> store; ///< null where caching is off
         std::shared_ptr<Programs> programs;
-        // They outlive this object.
+        // The members below must outlive this object.
         Counters& counters;
         RecordingPause& pause;
         store::Touched& touched;

@@ -55,7 +55,7 @@ private:
     std::vector<std::size_t> m_regions;          ///< inputs and outputs
     std::shared_ptr<FunctionProfile> m_profile;  ///< null before the first profile()
     ShapeCounter m_counter;                      ///< counts that are not yet in the profile
-    ShapeCounter::Key m_shape, m_declared_shape; ///< of this call; of the declaration
+    ShapeCounter::Key m_shape, m_declared_shape; ///< shape of this call; declared shape
     std::unique_ptr<Padding> m_padding;          ///< null: no padding
     bool m_knows_buckets = false;                ///< whether they were looked for
 };

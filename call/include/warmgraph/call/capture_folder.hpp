@@ -1,4 +1,4 @@
-// The folder in which processes leave captures for each other, one per file. Readers check the contents, not only names.
+// The folder in which processes leave captures for each other. Readers check a file's contents, not only its name.
 #pragma once
 
 #include <string>

@@ -41,7 +41,7 @@ struct Job {
     std::vector<std::string> environment{}; ///< values at the call of the variables that the Spec names
     std::shared_ptr<RecordingSession> session;
     std::vector<std::shared_ptr<backends::Module>> launched{}; ///< program modules that the call launched
-    std::unique_ptr<FileLock> lock{};                          ///< of the entry that is recorded
+    std::unique_ptr<FileLock> lock{};                          ///< lock of the entry that is recorded
     std::optional<LoadedVariant> verified{};                   ///< the entry that is compared with the answer
     bool records = true;                                       ///< whether a missing or wrong entry is recorded
     std::optional<Error> refusal{};                            ///< why the recording cannot go on

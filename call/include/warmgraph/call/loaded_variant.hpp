@@ -18,8 +18,8 @@ struct Unused {
     std::shared_ptr<const Placeholder>
         placeholder; ///< addresses of a preloaded graph's inputs and outputs until then; may be null
     double load_ms = 0, answer_ms = 0;
-    store::PhaseTimes times{};                        ///< of the load
-    std::vector<cachefmt::CompiledWithin> compiled{}; ///< within answer_ms
+    store::PhaseTimes times{};                        ///< phase times of the load
+    std::vector<cachefmt::CompiledWithin> compiled{}; ///< programs compiled within answer_ms
 };
 
 struct LoadedVariant {

@@ -30,7 +30,7 @@ public:
     [[nodiscard]] Iterator end() noexcept { return m_variants.end(); }
     [[nodiscard]] Iterator find(const Digest& digest);
 
-    /// Adds the variant as the most recently used one. Unless it was preloaded, removes another one if there are too many.
+    /// Adds the variant as the most recently used one. Makes room for it, unless it was preloaded.
     Iterator keep(LoadedVariant variant);
     /// Call this when the variant answered a call.
     void use(Iterator variant);

@@ -55,7 +55,7 @@ public:
         guards::Relaxation relaxation;
         replay::ImageSource images;
         std::optional<cachefmt::Part> part; ///< which half of a pair; nullopt for a single function
-        // They outlive this object.
+        // The members below must outlive this object.
         Counters& counters;
         PreloadState& preload;
         replay::ModuleCache& modules;

@@ -45,7 +45,7 @@ public:
     [[nodiscard]] std::vector<Group>& groups() noexcept { return m_groups; }
     [[nodiscard]] const std::vector<Group>& groups() const noexcept { return m_groups; }
     [[nodiscard]] bool learns() const noexcept;
-    /// Call this if there is no profile: sizes for learnt buckets are then not padded.
+    /// Call this if there is no profile: sizes for learnt buckets are then only rounded up to the multiple.
     void learn_nothing() noexcept;
 
     /// invalid_argument: the call's tensor lacks a dimension, sizes in one group differ, or a size is impossible.
@@ -83,7 +83,7 @@ private:
     std::map<std::size_t, Bytes> m_values;     ///< by region: the value of one padding element
     std::map<std::size_t, MemoryRef> m_memory; ///< by region: memory in use
     std::vector<MemoryRef> m_outgrown;         ///< smaller memory that earlier calls may still use
-    std::vector<Saved> m_saved;                ///< of the current call
+    std::vector<Saved> m_saved;                ///< padded arguments of the current call
 };
 
 } // namespace warmgraph

@@ -35,7 +35,7 @@ public:
         std::optional<cachefmt::Part> part;       ///< which half of the pair
         std::string why_off;
         std::shared_ptr<Programs> programs;
-        // They outlive this object.
+        // The members below must outlive this object.
         store::Touched& touched;
         Counters& counters;
     };

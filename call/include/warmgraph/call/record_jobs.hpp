@@ -48,8 +48,8 @@ public:
                                                CallableRunner& runner) const;
     /// Keeps device code until the job ends. An error refuses the job.
     void hold_code(Job& job) const;
-    /// Runs the function for the call's answer and watches it. If preparing fails, refuses the job and runs the
-    /// function all the same. An exception of the callable ends the job.
+    /// Runs the function for the call's answer and watches it. If preparing fails, refuses the job and still runs the
+    /// function. An exception of the callable ends the job.
     void answer(std::unique_ptr<Job>& job, const std::shared_ptr<backends::Stream>& stream,
                 CallableRunner& runner) const;
     /// The answer is given and complete() follows. No other job begins before finish().
@@ -60,8 +60,8 @@ public:
     /// Whether a job waits or is under way.
     [[nodiscard]] bool has_pending() const noexcept { return m_pending != nullptr || m_is_under_way; }
     [[nodiscard]] bool is_on_demand() const noexcept { return m_settings.when == RecordWhen::on_demand; }
-    /// Takes and begins the waiting job if its answer is done, for a call in this stream; waits a moment for the stream.
-    /// Null: no job.
+    /// Takes and begins the waiting job if its answer is done, for a call in this stream; waits a moment for the
+    /// stream. Null: no job.
     [[nodiscard]] std::unique_ptr<Job> take_pending(backends::Stream& stream);
     /// The same when the caller asks for it.
     [[nodiscard]] std::unique_ptr<Job> take_answered();

@@ -26,7 +26,7 @@ struct AdoptOptions {
     Proof proof = Proof::required;
     UnusedWords unused = UnusedWords::tried;
     std::vector<std::string> frozen_variables{};      ///< as RecordOptions::frozen_variables
-    std::uint64_t most_constant_bytes = 64ULL << 20U; ///< of all constants together
+    std::uint64_t most_constant_bytes = 64ULL << 20U; ///< bytes of all constants together
     /// Stores as constants the allocations that the graph only reads and that are not declared, if an entry can carry
     /// them.
     bool keeps_undeclared = false;

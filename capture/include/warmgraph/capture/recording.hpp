@@ -43,7 +43,7 @@ struct RecordOptions {
     /// Module variables by name that the caller promises not to change; "*" means all. A variable that is not listed
     /// must equal its initial value in the image.
     std::vector<std::string> frozen_variables{};
-    std::uint64_t most_constant_bytes = 64ULL << 20U; ///< of all constants together
+    std::uint64_t most_constant_bytes = 64ULL << 20U; ///< bytes of all constants together
     /// Stores as constants the allocations that the work only reads and that are not declared, if an entry can carry
     /// them.
     bool keeps_undeclared = false;

@@ -35,19 +35,19 @@ public:
     [[nodiscard]] Result<std::shared_ptr<backends::Module>> module(const Program::Impl& program, Policy policy);
     /// Stores programs that can be stored now: PoCL's images are available when a recording is done. Best effort.
     void keep_ready() noexcept;
-    /// Also stores a program that was compiled without being stored. Best effort; nothing if the folder is read-only. On
-    /// PoCL it waits for the device, which makes an image (0.1 to 0.5 s).
+    /// Also stores a program that was compiled without being stored. Best effort; nothing if the folder is read-only.
+    /// On PoCL it waits for the device, which makes an image (0.1 to 0.5 s).
     void keep(const Program::Impl& program) noexcept;
 
     // --- savings, each counted once. A program may be compiled within another stored artifact (a first call, a
     // search). If both are used from the cache, only the larger saving counts.
     using Time = std::chrono::steady_clock::time_point;
-    /// Returns the launched programs' compile times in a call that began at `began`. `spent_ms`: the call's time minus its
-    /// work's time on a warm device. The rest of it, after the compiler's own times, is compiling at launches (PoCL); it
-    /// is divided among the programs that were not launched in this way before.
+    /// Returns the launched programs' compile times in a call that began at `began`. `spent_ms`: the call's time minus
+    /// its work's time on a warm device. The rest of it, after the compiler's own times, is compiling at launches
+    /// (PoCL); it is divided among the programs that were not launched in this way before.
     std::vector<cachefmt::CompiledWithin> share_out(const std::vector<std::shared_ptr<backends::Module>>& launched,
                                                     Time began, double spent_ms);
-    /// An artifact is used in which these were compiled. Returns the part already counted, or compiled all the same.
+    /// `programs` were compiled within an artifact that is used now. Returns their time that is already counted.
     [[nodiscard]] double count_within(const std::vector<cachefmt::CompiledWithin>& programs);
     [[nodiscard]] ProgramCounts counts() const;
     /// The store's names of the loaded or stored programs.
@@ -58,7 +58,7 @@ private:
         std::weak_ptr<Device::Impl> device;
         std::weak_ptr<backends::Module> module;
         std::unique_ptr<precompile::Origin> origin;
-        bool is_kept = false;             ///< by keep_ready()
+        bool is_kept = false;             ///< keep_ready() stores it
         std::optional<Time> compiled{};   ///< begin of its compilation; nullopt: it was loaded
         std::vector<std::string> ready{}; ///< targets that were ready at the last share
     };

@@ -33,7 +33,7 @@ struct TensorArg {
 /// Tensors of extent 0 overlap nothing.
 [[nodiscard]] std::vector<std::uint32_t> alias_groups(std::span<const TensorArg> tensors);
 
-/// Returns the specs of a call, for a recording or for evaluate(). `names`: one for each tensor. `device_prefix`: "opencl:".
+/// Returns the specs of a call, for a recording or evaluate(). `names`: one per tensor. `device_prefix`: "opencl:".
 [[nodiscard]] std::vector<TensorSpec> describe(std::span<const TensorArg> tensors, std::span<const std::string> names,
                                                const std::string& device_prefix);
 
@@ -58,7 +58,7 @@ public:
     /// `device`: the ordinal that tensors must be on if a recorded spec's device ("opencl:0") names none.
     CallGuard(std::span<const TensorSpec> recorded, std::span<const ValueSpec> values, std::uint16_t device);
 
-    /// `values`: bits in declaration order. Skips tensors that according to `others` did not change since the last call.
+    /// `values`: bits in declaration order. `others` shows which tensors did not change; these are skipped.
     [[nodiscard]] bool matches(std::span<const TensorArg> tensors, std::span<const std::uint64_t> values,
                                const Others& others = {}) noexcept;
 

@@ -110,10 +110,10 @@ private:
         }
     };
     [[nodiscard]] std::unique_ptr<Turn> add(User user, const cachefmt::EntryKey& key, std::uint64_t bytes,
-                                            const backends::Device& device); // with m_mutex
+                                            const backends::Device& device); // m_mutex is held
     /// Removes finished slots that fit from the list, so that they are destroyed without the lock.
     template <class Fits>
-    [[nodiscard]] std::list<Slot> extract(const Fits& fits); // with m_mutex
+    [[nodiscard]] std::list<Slot> extract(const Fits& fits); // m_mutex is held
     template <class Fits>
     void forget_if(const Fits& fits);
 

@@ -15,7 +15,7 @@ struct DeclaredRegion {
     cachefmt::RegionKind kind = cachefmt::RegionKind::input;
 };
 
-/// corrupt: the declared regions do not come first, in their order (calls bind by position), before the entry's own ones.
+/// corrupt: the declared regions are not the first ones, in their order. Calls bind regions by position.
 [[nodiscard]] Result<void> check_regions(std::span<const DeclaredRegion> declared, const cachefmt::Graph& graph);
 
 /// unsupported: the graph has more than `most` bytes of constants, the limit for recordings too.
