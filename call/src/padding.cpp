@@ -11,8 +11,8 @@
 namespace warmgraph {
 namespace {
 
-constexpr std::size_t k_most_of_an_argument = 2; ///< padded dimensions of one argument
-constexpr std::uint64_t k_most_pieces = 4096; ///< copies for one argument: one per row if an inner dimension is padded
+constexpr std::size_t k_most_of_an_argument = 2; ///< most padded dimensions of one argument
+constexpr std::uint64_t k_most_pieces = 4096; ///< most copies for one argument: one per row of a padded inner dimension
 
 template <class T>
 Bytes bytes_of(const T& value)

@@ -20,7 +20,7 @@ constexpr std::chrono::milliseconds k_longest_rest{100};
 
 std::uint64_t own_bytes(const cachefmt::Graph& graph) noexcept
 {
-    std::uint64_t bytes = 0; // the decoder limits number and sizes
+    std::uint64_t bytes = 0; // cannot overflow: the decoder limits number and sizes
     for (const auto& region : graph.regions)
         if (region.kind == cachefmt::RegionKind::arena || region.kind == cachefmt::RegionKind::constant)
             bytes += region.size;

@@ -34,7 +34,7 @@ bool serves(const backends::Module& module, const ModuleUser& first, const Modul
 }
 
 struct ImageKey {
-    const backends::Device* device = nullptr; ///< destroyed after its modules: its address is never reused in a row
+    const backends::Device* device = nullptr; ///< outlives the row's modules, so its address is not reused
     Digest image;
     Digest variables;
     std::optional<ModuleUser> user{}; ///< set if the shared module keeps another user's state

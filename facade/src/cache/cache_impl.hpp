@@ -52,7 +52,7 @@ struct Cache::Impl {
     store::Touched touched;
     FitLog fit;
     std::unique_ptr<ProfileKeeper>
-        profiles;       ///< null: no profiles are kept. After the store and the counters, which it uses
+        profiles;       ///< null: no profiles are kept. Declared after the store and counters, which it uses
     Preloading preload; ///< last, because it uses the others
 
     /// Implements Cache's constructor, with `files` as the file system.

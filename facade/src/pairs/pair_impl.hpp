@@ -19,7 +19,7 @@ namespace warmgraph {
 struct SameShape {
     std::string forward, backward;               ///< names
     std::size_t in_forward = 0, in_backward = 0; ///< regions
-    bool same_type = false;                      ///< they are one tensor; a gradient may have another type
+    bool same_type = false;                      ///< true: both are one tensor; false: a gradient, of any type
 };
 
 /// The parts of a cache that its pairs use.

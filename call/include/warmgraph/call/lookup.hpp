@@ -92,7 +92,7 @@ public:
     void note_failure(std::string_view doing, const Error& error) const { m_faults.note(doing, error); }
     /// Notes the addresses of a replayed call; preloaded graphs are bound to them.
     void note_addresses(const Frame& frame) const;
-    /// Counts and logs a failure.
+    /// Removes the entry. Counts and logs a failure.
     void remove(const Digest& digest) const;
 
     /// Returns the entries whose facts hold here; none under the policies off and refresh.
