@@ -25,7 +25,7 @@ std::optional<precompile::ProgramPolicy> program_policy(Policy policy) noexcept
     case Policy::read_write: return ProgramPolicy::use_and_keep;
     case Policy::refresh: return ProgramPolicy::renew;
     case Policy::no_compile: return ProgramPolicy::use_only;
-    // A missing call throws before it compiles. Code outside of calls, or beside a verified hit, may compile.
+    // A call without an entry throws before it compiles. Code outside of calls, or beside a verified hit, may compile.
     case Policy::require_hit:
     case Policy::read_only: return ProgramPolicy::use;
     case Policy::off: break;

@@ -81,7 +81,7 @@ private:
     std::uint64_t m_number;
 
     std::mutex m_mutex;                               ///< guards the following members
-    cachefmt::Graph m_graph;                          ///< empty after restore()
+    cachefmt::Graph m_graph;                          ///< used before restore()
     std::unique_ptr<replay::Executable> m_executable; ///< null before restore()
     guards::CallGuard m_guard;
     bool m_has_spaces = false; ///< whether the last call's memory was in the recorded spaces

@@ -30,7 +30,7 @@ try {
     if (!m_stream || m_took.count() != 0) return true;
     if (!m_event) { // the callable threw, or its results could not be copied
         auto event = m_stream->record_event();
-        if (!event) return true; // without events the driver does not wait when it frees memory
+        if (!event) return true; // without events this stays unknown; the memory is freed
         m_event = std::move(*event);
     }
     const auto done = backends::wait_for(*m_event, k_settling);

@@ -222,7 +222,7 @@ void require_version(std::string_view doing, const std::string& name, const Spec
 
 namespace {
 
-/// A function that is recorded here must identify its code itself.
+/// A function that is recorded or adopted here must not take its code's identity from an entry.
 void refuse_recorded_code(const std::string& name, const Spec& spec)
 {
     if (!spec.recorded_code.empty())

@@ -28,7 +28,7 @@ struct PairSources {
     using MakeFunction = std::function<std::shared_ptr<Function::Impl>(std::string name, Spec spec, Interface interface,
                                                                        Callable callable, const void* code,
                                                                        std::unique_ptr<PairRole> role)>;
-    FunctionNames& names; ///< must outlive each function that was made
+    FunctionNames& names; ///< lives as long as each function that was made
     std::shared_ptr<PairEntries> entries;
     std::shared_ptr<Device::Impl> device;
     MakeFunction make_function;

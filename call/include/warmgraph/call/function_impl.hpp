@@ -44,7 +44,7 @@ struct Function::Impl {
     [[nodiscard]] std::string write_capture(const Adoption& adoption);
 
     mutable std::mutex mutex; ///< one call at a time: an exec's parameters and the scratch are shared by all calls
-    const std::shared_ptr<Cache::Impl> cache; ///< the parts of the cache that are used outlive this object's parts
+    const std::shared_ptr<Cache::Impl> cache; ///< keeps the cache alive, which the parts use
     const std::shared_ptr<const Declaration> declaration;
     const std::unique_ptr<PairRole> role; ///< null unless the function is half of a pair
     // The parts, used under the mutex unless they say otherwise.
