@@ -10,7 +10,7 @@ include_guard(GLOBAL)
 set(WARMGRAPH_CUDA AUTO CACHE STRING "where CUDA's headers come from: AUTO, ON, PYPI, OFF (cmake/CudaHeaders.cmake)")
 set_property(CACHE WARMGRAPH_CUDA PROPERTY STRINGS AUTO ON PYPI OFF)
 if(PROJECT_IS_TOP_LEVEL)
-  set(folder ${PROJECT_SOURCE_DIR}/build/cuda-headers) # all presets share it
+  set(folder ${PROJECT_SOURCE_DIR}/build/cuda-headers) # shared by all presets
 else()
   set(folder ${PROJECT_BINARY_DIR}/cuda-headers)
 endif()
@@ -67,7 +67,7 @@ if(WARMGRAPH_CUDA STREQUAL "PYPI" OR (WARMGRAPH_CUDA STREQUAL "ON" AND NOT found
   warmgraph_fetch_cuda_headers(${packages} ${WARMGRAPH_CUDA_HEADERS_FOLDER})
   file(SHA256 ${packages} fetched)
   foreach(kind CUDA NVRTC CUPTI)
-    # Not in the cache: a later configuration with AUTO or ON looks on the machine again.
+    # Remove it from the CMake cache, so that a later configuration with AUTO or ON searches the machine again.
     unset(WARMGRAPH_${kind}_INCLUDE CACHE)
     set(WARMGRAPH_${kind}_INCLUDE ${WARMGRAPH_CUDA_HEADERS_FOLDER}/${fetched}/nvidia/cu13/include)
   endforeach()

@@ -7,7 +7,7 @@ find_program(WARMGRAPH_FLATC NAMES flatc DOC "the flatbuffers compiler")
 find_path(WARMGRAPH_FLATBUFFERS_INCLUDE flatbuffers/flatbuffers.h DOC "folder of the flatbuffers headers")
 mark_as_advanced(WARMGRAPH_FLATC WARMGRAPH_FLATBUFFERS_INCLUDE)
 if(NOT WARMGRAPH_FLATC OR NOT WARMGRAPH_FLATBUFFERS_INCLUDE)
-  # An installation outside the usual folders says where it is through its CMake package (two spellings of its name).
+  # An installation outside the usual folders is found through its CMake package, whose name has two spellings.
   find_package(FlatBuffers CONFIG QUIET NAMES FlatBuffers Flatbuffers flatbuffers)
   if(TARGET flatbuffers::flatc AND TARGET flatbuffers::flatbuffers)
     set(WARMGRAPH_FLATC $<TARGET_FILE:flatbuffers::flatc>)
@@ -29,6 +29,6 @@ function(warmgraph_flatc target schema)
     COMMENT "flatc ${stem}.fbs"
     VERBATIM)
   target_sources(${target} PRIVATE ${header})
-  # SYSTEM: our warnings are not for generated code.
+  # SYSTEM turns our warnings off for generated code.
   target_include_directories(${target} SYSTEM PRIVATE ${folder} ${WARMGRAPH_FLATBUFFERS_INCLUDE})
 endfunction()

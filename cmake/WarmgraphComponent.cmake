@@ -1,8 +1,8 @@
 # One folder, one component: warmgraph_component(store SOURCES ... LINKS cachefmt LIBRARIES OpenSSL::Crypto)
 #   target warmgraph_<name>: a static library with C++23 and the folder's include/ as its public face.
-# APART keeps a component out of libwarmgraph: a library of its own (replayer), a fake backend of tests.
+# APART keeps a component out of libwarmgraph, e.g. the replayer (a library of its own) and the tests' fake backend.
 include_guard(GLOBAL)
-# A folder finds what only it needs; the library links it too.
+# Packages that one folder finds are visible to all, because the library links them too.
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 if(WARMGRAPH_RELOCATABLE)
   include(WarmgraphRelocatable)
@@ -22,7 +22,7 @@ if(WARMGRAPH_RELOCATABLE)
   set(WARMGRAPH_ZSTD ${WARMGRAPH_ZSTD_ARCHIVE})
 endif()
 
-# The same objects go into the archive and into the shared library.
+# Needed because the same objects go into the archive and into the shared library.
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
@@ -32,7 +32,7 @@ endif()
 add_library(warmgraph_options INTERFACE)
 target_compile_options(warmgraph_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
 if(WARMGRAPH_WERROR)
-  # Not those that follow values through inlined library code: gcc 12 and 13 raise them falsely (its bugs 105329, 105651).
+  # Except warnings that follow values through inlined library code: false ones in gcc 12 and 13 (gcc bugs 105329, 105651).
   target_compile_options(warmgraph_options INTERFACE -Werror -Wno-error=restrict -Wno-error=stringop-overflow
                          -Wno-error=stringop-overread -Wno-error=array-bounds -Wno-error=maybe-uninitialized)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
@@ -48,7 +48,7 @@ if(WARMGRAPH_LLD)
   endif()
 endif()
 
-# A sanitizer must see every object of a process, so these flags are global.
+# Every object of a process needs the sanitizer's flags, so they are global.
 if(WARMGRAPH_SANITIZE STREQUAL "address")
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)
@@ -66,16 +66,16 @@ if(WARMGRAPH_FUZZ)
   if(NOT WARMGRAPH_SANITIZE STREQUAL "address" OR NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     message(FATAL_ERROR "WARMGRAPH_FUZZ wants WARMGRAPH_SANITIZE=address and clang, whose libFuzzer it uses")
   endif()
-  add_compile_options(-fsanitize=fuzzer-no-link) # libFuzzer sees which branches an input takes
+  add_compile_options(-fsanitize=fuzzer-no-link) # lets libFuzzer see which branches an input takes
 endif()
 
-# Of shared libraries. clang links a sanitizer's functions into the program alone.
+# For shared libraries. clang links a sanitizer's functions only into programs: a library cannot resolve them.
 set(WARMGRAPH_NO_UNDEFINED LINKER:--no-undefined)
 if(WARMGRAPH_SANITIZE AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   set(WARMGRAPH_NO_UNDEFINED "")
 endif()
 
-# gcc's own names of what a source is compiled for, by which a test knows what a sanitizer changes.
+# Define gcc's macros for sanitizers with clang too: tests check them.
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   if(WARMGRAPH_SANITIZE STREQUAL "thread")
     add_compile_definitions(__SANITIZE_THREAD__=1)
@@ -85,14 +85,14 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
 endif()
 
 if(WARMGRAPH_UNITY)
-  # In a batch every source looks like a header, where an unnamed namespace would be wrong.
+  # In a unity batch gcc treats every source as a header, and warns about unnamed namespaces.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(warmgraph_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
   endif()
 endif()
 
-# The standard library's and fmt's headers are a tenth of the time of compiling a component. A source still includes what it uses:
-# the preset tidy compiles without.
+# Parsing the headers of the standard library and fmt is a tenth of a component's compile time. Each source still
+# includes all headers that it uses: the preset tidy compiles without precompiled headers.
 add_library(warmgraph_headers OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/precompiled.cpp)
 target_compile_features(warmgraph_headers PUBLIC cxx_std_23)
 target_link_libraries(warmgraph_headers PRIVATE warmgraph_options OpenSSL::Crypto ${WARMGRAPH_SPDLOG} ${WARMGRAPH_FMT} Threads::Threads)
@@ -104,13 +104,13 @@ target_precompile_headers(warmgraph_headers PRIVATE
 set_property(GLOBAL PROPERTY WARMGRAPH_COMPONENTS "")
 set_property(GLOBAL PROPERTY WARMGRAPH_LIBRARIES "")
 
-# They look at memory word by word, or at thousands of shapes: without optimisation their tests take most of a sanitizer's time.
+# Components that read memory word by word, or try thousands of shapes: without -O1 their tests are too slow here.
 set(WARMGRAPH_OPTIMISED_UNDER_SANITIZERS backend_api profile)
 
 function(warmgraph_component name)
   cmake_parse_arguments(arg "APART" "" "SOURCES;LINKS;LIBRARIES" ${ARGN})
   set(target warmgraph_${name})
-  if(NOT arg_SOURCES) # headers alone
+  if(NOT arg_SOURCES) # headers only
     add_library(${target} INTERFACE)
     list(TRANSFORM arg_LINKS PREPEND warmgraph_)
     target_link_libraries(${target} INTERFACE ${arg_LINKS})
@@ -125,7 +125,7 @@ function(warmgraph_component name)
   target_link_libraries(${target} PUBLIC ${arg_LINKS} ${arg_LIBRARIES} PRIVATE warmgraph_options)
   set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   if(WARMGRAPH_SANITIZE AND name IN_LIST WARMGRAPH_OPTIMISED_UNDER_SANITIZERS)
-    target_compile_options(${target} PRIVATE -O1) # which the precompiled headers are not
+    target_compile_options(${target} PRIVATE -O1) # the precompiled headers have other flags
   else()
     target_precompile_headers(${target} REUSE_FROM warmgraph_headers)
   endif()

@@ -1,10 +1,10 @@
-# The library users link. Two kinds from the same objects: warmgraph_static and warmgraph_shared (built and installed
-# both); `warmgraph::warmgraph` is the kind that BUILD_SHARED_LIBS names.
+# The library that users link, in two kinds from the same objects: warmgraph_static and warmgraph_shared. Both are built
+# and installed; `warmgraph::warmgraph` is the kind that BUILD_SHARED_LIBS names.
 include_guard(GLOBAL)
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# What users may include, and nothing else, is installed.
+# Only headers that users may include are installed.
 set(WARMGRAPH_PUBLIC_INCLUDE_DIRS
     ${PROJECT_SOURCE_DIR}/base/include ${PROJECT_SOURCE_DIR}/backends/api/include ${PROJECT_SOURCE_DIR}/api/include
     ${PROJECT_SOURCE_DIR}/c/include ${PROJECT_SOURCE_DIR}/replayer/include)
@@ -37,7 +37,7 @@ set(WARMGRAPH_PUBLIC_HEADERS
 get_property(components GLOBAL PROPERTY WARMGRAPH_COMPONENTS)
 get_property(libraries GLOBAL PROPERTY WARMGRAPH_LIBRARIES)
 list(REMOVE_DUPLICATES libraries)
-# Headers only: it is in the objects already, and users need not have it.
+# It is header-only and compiled into the objects: users do not need it.
 list(REMOVE_ITEM libraries nlohmann_json::nlohmann_json)
 set(objects "")
 foreach(component IN LISTS components)
@@ -57,14 +57,14 @@ foreach(kind IN ITEMS static shared)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME warmgraph EXPORT_NAME ${kind} LINKER_LANGUAGE CXX)
   install(TARGETS ${target} EXPORT warmgraph-${kind} INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
           ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  if(NOT WARMGRAPH_RELOCATABLE) # which links archives of its own
+  if(NOT WARMGRAPH_RELOCATABLE) # a relocatable build links its own archives, which it does not install
     install(EXPORT warmgraph-${kind} NAMESPACE warmgraph:: FILE warmgraph-${kind}.cmake
             DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/warmgraph)
   endif()
 endforeach()
 
 target_compile_definitions(warmgraph_static INTERFACE WARMGRAPH_STATIC)
-# Templates of fmt, spdlog and flatbuffers carry default visibility: the map keeps them inside.
+# Templates of fmt, spdlog and flatbuffers have default visibility: the version script hides them.
 set(map ${CMAKE_CURRENT_LIST_DIR}/warmgraph.map)
 target_link_options(warmgraph_shared PRIVATE LINKER:--version-script=${map} ${WARMGRAPH_NO_UNDEFINED})
 set_target_properties(warmgraph_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0 LINK_DEPENDS ${map})
@@ -93,7 +93,7 @@ file(RELATIVE_PATH WARMGRAPH_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" WARMGRAPH_PC_TO_PREFIX "${WARMGRAPH_PC_TO_PREFIX}")
 configure_file(${CMAKE_CURRENT_LIST_DIR}/warmgraph.pc.in ${PROJECT_BINARY_DIR}/package/warmgraph.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/package/warmgraph.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-# As they lie in the repository, so that their links to each other hold.
+# Keeps the layout of the repository, so that links between these files still work.
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")

@@ -1,5 +1,5 @@
-# Programs that run on another machine of the same architecture with no package of ours installed: dependencies are linked
-# statically, all programs lie in one folder, and a copy of the OpenCL loader, which is opened at run time, beside them.
+# Builds programs that run on another machine of the same architecture without installed packages: dependencies are linked
+# statically, and all programs lie in one folder, with a copy of the OpenCL loader, which they open at run time.
 include_guard(GLOBAL)
 set(OPENSSL_USE_STATIC_LIBS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
@@ -8,8 +8,8 @@ set(CMAKE_INSTALL_RPATH $ORIGIN)
 add_link_options(-static-libstdc++ -static-libgcc LINKER:--gc-sections)
 add_compile_options(-ffunction-sections -fdata-sections)
 
-# Debian ships no archives of fmt and spdlog. Their header-only form compiles them into every object, 3 s each (where fmt is
-# not the release that our archive is written for, it is taken all the same).
+# Debian ships no archives of fmt and spdlog, and their header-only form costs 3 s for each object. So we build archives
+# of our own. relocatable/fmt.cpp fits fmt 9; other releases use the header-only form.
 macro(warmgraph_own_archives)
   if(fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10)
     get_target_property(folder fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)

@@ -1,4 +1,4 @@
-# libwarmgraph_replay, `warmgraph::replay`: what only replays, apart from libwarmgraph, with one C header (replayer/).
+# libwarmgraph_replay, `warmgraph::replay`: a separate library that only replays, with one C header (replayer/).
 include_guard(GLOBAL)
 
 set(WARMGRAPH_REPLAY_BACKENDS all CACHE STRING "backends of libwarmgraph_replay: all that are built, cuda, or opencl")
@@ -10,7 +10,7 @@ if(replay_backends STREQUAL "all")
   endif()
 endif()
 
-# warmgraph_replay_library(target BACKENDS cuda opencl): a shared library of these components, and no others.
+# warmgraph_replay_library(target BACKENDS cuda opencl): makes a shared library from the replay components and these backends.
 function(warmgraph_replay_library target)
   cmake_parse_arguments(arg "" "" "BACKENDS" ${ARGN})
   set(parts base cachefmt guards store backend_api ranks replay replayer)
@@ -51,7 +51,7 @@ endfunction()
 warmgraph_replay_library(warmgraph_replay_shared BACKENDS ${replay_backends})
 add_library(warmgraph::replay ALIAS warmgraph_replay_shared)
 set_target_properties(warmgraph_replay_shared PROPERTIES EXPORT_NAME replay)
-if(WARMGRAPH_RELOCATABLE) # beside the programs that use it
+if(WARMGRAPH_RELOCATABLE) # put it beside the programs that use it
   set_target_properties(warmgraph_replay_shared PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 endif()
 install(TARGETS warmgraph_replay_shared EXPORT warmgraph-replay INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}

@@ -1,1 +1,1 @@
-// Its target has the precompiled headers of all components (WarmgraphComponent.cmake).
+// A source for the target whose precompiled headers all components share (WarmgraphComponent.cmake).

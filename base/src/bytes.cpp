@@ -2,5 +2,5 @@
 
 #include <bit>
 
-// load() and append() copy fields as they lie in memory, and every format is little-endian.
+// load() and append() copy fields without swapping bytes, and every format is little-endian.
 static_assert(std::endian::native == std::endian::little, "warmgraph needs a little-endian host");

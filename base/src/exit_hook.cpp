@@ -17,7 +17,7 @@ struct ExitHook::Entry {
     std::function<void()> hook;
 };
 
-/// Those of the process.
+/// All hooks of the process.
 struct ExitHooks {
     using Entry = std::shared_ptr<ExitHook::Entry>;
 
@@ -26,7 +26,7 @@ struct ExitHooks {
 
     static ExitHooks& instance()
     {
-        static ExitHooks& hooks = *new ExitHooks; // never destroyed: it is used while static objects are
+        static ExitHooks& hooks = *new ExitHooks; // never destroyed: used until the process ends
         return hooks;
     }
     Entry take_last()
@@ -49,12 +49,12 @@ struct ExitHooks {
 ExitHook::ExitHook(std::function<void()> hook) : m_entry(std::make_shared<Entry>())
 {
     m_entry->hook = std::move(hook);
-    // OpenSSL registers its clean-up when it is first used: that has to come before this, to run after it.
+    // OpenSSL registers its clean-up at its first use. Use it before our atexit call, so that its clean-up runs later.
     static_cast<void>(sha256({}));
     ExitHooks& all = ExitHooks::instance();
     const std::scoped_lock lock(all.mutex);
     all.list.push_back(m_entry);
-    // Anew for every hook: what a thread needs may have been loaded, and registered its own, since the last one.
+    // Once for every hook: a library that was loaded since the last one may have registered a clean-up.
     static_cast<void>(std::atexit(ExitHooks::run_all));
 }
 

@@ -14,7 +14,7 @@ namespace warmgraph {
 namespace {
 
 constexpr std::size_t k_longest = 120;
-constexpr std::size_t k_longest_mangled = 64UL << 10U; // libstdc++ itself refuses what is over 1 KiB
+constexpr std::size_t k_longest_mangled = 64UL << 10U; // libstdc++ itself refuses names over 1 KiB
 constexpr std::size_t k_longest_argument = 12;
 constexpr std::size_t k_most_arguments = 2;
 constexpr std::string_view k_anonymous = "(anonymous namespace)::";
@@ -22,11 +22,11 @@ constexpr std::string_view k_cut = "...";
 
 bool is_upper_or_digit(char c) noexcept { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z'); }
 
-/// At least how often the name says "S_", "S1A_", "T_" or "T0_": something that was said before.
+/// A lower bound for the back references ("S_", "S1A_", "T_", "T0_") in the name.
 std::size_t references(std::string_view mangled) noexcept
 {
     std::size_t count = 0;
-    bool is_open = false; // an S or T, and since then nothing but its number
+    bool is_open = false; // after an S or T that only its number has followed
     for (const char c : mangled) {
         if (c == '_' && is_open) ++count;
         is_open = c == 'S' || c == 'T' || (is_open && is_upper_or_digit(c));
@@ -34,7 +34,7 @@ std::size_t references(std::string_view mangled) noexcept
     return count;
 }
 
-/// At least how many packs of arguments it expands.
+/// A lower bound for the pack expansions in the name.
 std::size_t packs(std::string_view mangled) noexcept
 {
     std::size_t count = 0;
@@ -43,8 +43,8 @@ std::size_t packs(std::string_view mangled) noexcept
     return count;
 }
 
-/// Whether the demangled name is certain to be small. Each reference may double it, and the expansion of a pack repeats it
-/// hundreds of times: of 200 bytes that somebody made up for it would become a gigabyte.
+/// True if the demangled name is certain to be small. Each reference may double it, and a pack expansion repeats it
+/// hundreds of times: a crafted name of 200 bytes would become a gigabyte.
 bool is_safe(std::string_view mangled) noexcept
 {
     constexpr std::size_t k_most_references = 12, k_references_of_a_pack = 8;
@@ -61,14 +61,14 @@ std::optional<std::string> demangled(std::string_view mangled)
     return text ? std::optional<std::string>{text.get()} : std::nullopt;
 }
 
-/// Where the bracket is closed that is open at `open`; the end where it never is.
+/// Returns the position of the bracket that closes the one at `open`, or the end of the text.
 std::size_t close_of(std::string_view text, std::size_t open) noexcept
 {
     std::size_t depth = 0;
     for (std::size_t at = open; at < text.size(); ++at) {
         const char c = text[at];
         if (c == '<' || c == '(') ++depth;
-        const bool closes = c == ')' || (c == '>' && text[at - 1] != '-'); // not of "->"
+        const bool closes = c == ')' || (c == '>' && text[at - 1] != '-'); // the ">" of "->" is not a bracket
         if (closes && --depth == 0) return at;
     }
     return text.size();
@@ -81,7 +81,7 @@ bool is_short(std::string_view argument) noexcept
            });
 }
 
-/// "<128, 2, ...>", of what stands between the brackets.
+/// Returns "<128, 2, ...>" for the text between the brackets.
 std::string short_arguments(std::string_view inside)
 {
     std::string out = "<";
@@ -95,12 +95,12 @@ std::string short_arguments(std::string_view inside)
     return out + ">";
 }
 
-/// What the demangler says, without the result, the parameters and what is too long.
+/// Returns the demangled name without the result type, the parameters and long template arguments.
 std::string outline(std::string_view text)
 {
     if (text.starts_with("void ")) text.remove_prefix(std::string_view{"void "}.size());
     std::string out;
-    std::size_t parameters = std::string::npos; // where the last ones begin: those of the function itself
+    std::size_t parameters = std::string::npos; // start of the last "(...)", which holds the function's own parameters
     for (std::size_t at = 0; at < text.size();) {
         if (text.substr(at).starts_with(k_anonymous)) {
             at += k_anonymous.size();
@@ -116,7 +116,7 @@ std::string outline(std::string_view text)
     return out.substr(0, parameters);
 }
 
-/// Cut in the middle, never inside a character.
+/// Cuts the name in the middle, never inside a UTF-8 character.
 std::string cut(std::string name)
 {
     if (name.size() <= k_longest) return name;

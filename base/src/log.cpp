@@ -18,7 +18,7 @@
 namespace warmgraph {
 namespace {
 
-/// "%*": the level where it matters to the reader, so that info lines stay plain.
+/// "%*": the level, but nothing for info, so that info lines stay plain.
 class SeverityFlag final : public spdlog::custom_flag_formatter {
 public:
     void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override
@@ -31,7 +31,7 @@ public:
     std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<SeverityFlag>(); }
 };
 
-/// "%v": names, paths and drivers' words on their way to a terminal.
+/// "%v": the message with untrusted text made safe for a terminal.
 class SafeText final : public spdlog::custom_flag_formatter {
 public:
     void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override
@@ -54,7 +54,7 @@ std::optional<spdlog::level::level_enum> parse_level(std::string_view text)
     return std::nullopt;
 }
 
-/// Standard error, or the receiver where there is one.
+/// Writes to the receiver if one is set, else to standard error.
 class RoutingSink final : public spdlog::sinks::sink {
 public:
     static RoutingSink& instance()
@@ -91,14 +91,14 @@ public:
 
 private:
     spdlog::sinks::stderr_sink_mt m_standard_error;
-    std::shared_mutex m_mutex; ///< shared while a line is handed on
+    std::shared_mutex m_mutex; ///< shared while a line is written
     LogReceiver m_receiver;
     static thread_local bool s_is_receiving;
 };
 
 thread_local bool RoutingSink::s_is_receiving = false;
 
-std::atomic<spdlog::level::level_enum> g_unlimited = spdlog::level::warn; ///< set with a receiver
+std::atomic<spdlog::level::level_enum> g_unlimited = spdlog::level::warn; ///< the level without limit_log()
 
 std::optional<spdlog::level::level_enum> level_of_environment()
 {
@@ -108,7 +108,7 @@ std::optional<spdlog::level::level_enum> level_of_environment()
 
 spdlog::logger* make_logger()
 {
-    // Not in spdlog's registry: an application's own spdlog::shutdown() must not take it away.
+    // The logger is not in spdlog's registry: an application's own spdlog::shutdown() must not remove it.
     auto* logger =
         new spdlog::logger("warmgraph", std::shared_ptr<RoutingSink>(&RoutingSink::instance(),
                                                                      [](RoutingSink*) { /* never destroyed */ }));

@@ -10,7 +10,7 @@ namespace {
 struct Builtin {
     char letter;
     std::string_view name;
-    std::optional<std::string_view> suffix{}; ///< of a literal; nullopt where the demangler writes a cast
+    std::optional<std::string_view> suffix{}; ///< the suffix of a literal; nullopt: the demangler writes a cast instead
 };
 
 constexpr auto k_builtins = std::to_array<Builtin>({
@@ -37,11 +37,11 @@ public:
 private:
     [[nodiscard]] bool take(std::string_view token);
     [[nodiscard]] std::string_view digits();
-    /// A number of bytes, and those.
+    /// Reads a length and that many bytes.
     [[nodiscard]] std::optional<std::string_view> identifier();
     [[nodiscard]] bool component(std::string& out);
     [[nodiscard]] const Builtin* builtin();
-    /// A number or a builtin type; nullopt for anything else.
+    /// Reads a number or a builtin type; nullopt for anything else.
     [[nodiscard]] std::optional<std::string> argument();
     [[nodiscard]] std::string arguments();
 
@@ -73,13 +73,13 @@ std::optional<std::string_view> Reader::identifier()
     return found;
 }
 
-/// Appends a namespace or the name.
+/// Appends a namespace or the function's name.
 bool Reader::component(std::string& out)
 {
-    static_cast<void>(take("L")); // of internal linkage
+    static_cast<void>(take("L")); // marks internal linkage
     const auto found = identifier();
     if (!found) return false;
-    while (take("B")) // its ABI tags
+    while (take("B")) // ABI tags
         if (!identifier()) return false;
     if (found->starts_with("_GLOBAL__N")) return true; // an anonymous namespace
     if (!out.empty()) out += "::";

@@ -1,4 +1,4 @@
-// The beginning of a mangled name (Itanium C++ ABI), read without the demangler.
+// Reads the beginning of a mangled name (Itanium C++ ABI) without the demangler.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace warmgraph {
 
-/// "cutlass::device_kernel<...>": the namespaces, the name, and its first two template arguments as far as they are numbers
-/// and builtin types, spelled as the demangler spells them. nullopt for a name of another form. Linear in its length.
+/// Returns "cutlass::device_kernel<...>": the namespaces, the name, and its first two template arguments if they are
+/// numbers or builtin types, in the demangler's spelling. nullopt for names of another form. Takes linear time.
 [[nodiscard]] std::optional<std::string> beginning_of_mangled(std::string_view mangled);
 
 } // namespace warmgraph

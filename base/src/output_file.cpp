@@ -16,8 +16,8 @@ namespace warmgraph {
 namespace fs = std::filesystem;
 
 struct OutputFile::Impl {
-    std::string name;             ///< as the user gave it
-    fs::path target{}, temporary; ///< `temporary` empty: the target is no regular file, and the temporary has no name
+    std::string name;             ///< the path as the user wrote it
+    fs::path target{}, temporary; ///< `temporary` is empty: the target is not a regular file
     int file = -1;
     std::uint64_t size = 0;
 
@@ -44,7 +44,7 @@ std::unexpected<Error> cannot_write(const std::string& name, int error)
     return fail(code, "cannot write '{}': {}", name, std::strerror(error));
 }
 
-/// From its first byte, into something that cannot be renamed over.
+/// Copies a whole file into one that cannot be replaced by a rename.
 Result<void> copy(int from, int to, const std::string& name)
 {
     Bytes part(std::size_t{1} << 20);
@@ -59,7 +59,7 @@ Result<void> copy(int from, int to, const std::string& name)
     }
 }
 
-/// The file that a link means, else the path itself.
+/// Returns the target of a link, or the path itself if it is not a link.
 Result<fs::path> behind_links(const fs::path& path)
 {
     std::error_code failed;
@@ -139,7 +139,7 @@ Result<OutputFile> OutputFile::open(const fs::path& path, mode_t mode, Named nam
     }
     if (is_there) {
         if (mode == k_usual) static_cast<void>(::fchmod(impl->file, there.st_mode & 0777U));
-        // Root that writes a user's file over leaves it theirs. Nobody else may, and then it is the writer's.
+        // When root replaces a user's file, the new file belongs to that user. For other users fchown fails.
         static_cast<void>(::fchown(impl->file, there.st_uid, there.st_gid) == 0);
     }
     return OutputFile(std::move(impl));

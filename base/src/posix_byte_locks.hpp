@@ -1,4 +1,4 @@
-// Locks on bytes, by Linux's open file description locks.
+// Locks on byte ranges, made with Linux's open file description locks.
 #pragma once
 
 #include "posix_places.hpp"

@@ -11,7 +11,7 @@
 namespace warmgraph::posix {
 namespace {
 
-/// Keeps SIGXFSZ from this thread. The kernel sends it to the thread that writes; where that happened, it is taken back.
+/// Blocks SIGXFSZ, which the kernel sends to the thread that writes; the destructor removes a signal of our own.
 class NoFileSizeSignal {
 public:
     NoFileSizeSignal() noexcept
@@ -31,7 +31,7 @@ public:
         if (m_was_raised && !m_was_pending) retry([&] { return ::sigtimedwait(&m_signal, nullptr, &no_time); });
         ::pthread_sigmask(SIG_SETMASK, &m_before, nullptr);
     }
-    /// A write failed with EFBIG.
+    /// Call this when a write failed with EFBIG.
     void note_raised() noexcept { m_was_raised = true; }
 
 private:
@@ -69,7 +69,7 @@ ErrorCode code_of(int error) noexcept
     }
 }
 
-/// Is there a folder of this name? Where another was made first, or a link leads to one, this is for whoever opens it.
+/// Fails unless the name is a folder, or a link to one; the caller that opens it decides about links.
 Result<void> require_folder(int parent, const std::string& name, const Path& path)
 {
     struct stat status{};
@@ -83,7 +83,7 @@ Result<void> set_mode_of_new_folder(int parent, const std::string& name, std::ui
 {
     const Descriptor folder = open_folder_at(parent, name);
     struct stat status{};
-    if (!folder && errno == ENOENT) return failed("make folder", path, ENOENT); // removed since
+    if (!folder && errno == ENOENT) return failed("make folder", path, ENOENT); // somebody removed it meanwhile
     if (!folder || ::fstat(folder.number(), &status) != 0 || status.st_uid != ::geteuid())
         return fail(ErrorCode::permission_denied,
                     "cannot make folder {}: somebody put another one, or a link, in its place", path.string());

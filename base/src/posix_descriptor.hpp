@@ -1,4 +1,4 @@
-// Files by descriptor: opening, writing and looking at them relative to an open folder.
+// File operations through descriptors, relative to an open folder.
 #pragma once
 
 #include <cerrno>
@@ -19,7 +19,7 @@ using Path = FileSystem::Path;
 /// errno as an Error: "cannot read /x: No such file or directory".
 [[nodiscard]] std::unexpected<Error> failed(std::string_view doing, const Path& path, int error);
 
-/// One file descriptor, closed once; never one of a standard stream.
+/// A file descriptor that is closed exactly once. It is never 0, 1 or 2.
 class Descriptor {
 public:
     explicit Descriptor(int number) noexcept : m_number(above_standard_streams(number)) {}
@@ -31,7 +31,7 @@ public:
     }
     [[nodiscard]] explicit operator bool() const noexcept { return m_number >= 0; }
     [[nodiscard]] int number() const noexcept { return m_number; }
-    /// close() reports a late write failure on network file systems.
+    /// Check the result: on network file systems close() reports a late write failure.
     [[nodiscard]] int close() noexcept { return ::close(std::exchange(m_number, -1)); }
 
 private:
@@ -46,33 +46,33 @@ auto retry(Call call)
     return result;
 }
 
-/// Follows no link at the end of `name`. errno says why it failed.
+/// Opens `name` without following a link at its end. On failure errno is set.
 [[nodiscard]] Descriptor open_at(int folder, const std::string& name, int flags, mode_t mode = 0);
 
-/// A folder, opened to be gone through, listed and synced; no link. errno says why it failed.
+/// Opens a folder for lookups, listing and syncing, but not through a link. On failure errno is set.
 [[nodiscard]] Descriptor open_folder_at(int folder, const std::string& name);
 
 [[nodiscard]] FileInfo info_of(const struct stat& status);
 
-/// Makes names in a folder survive a power cut. Some file systems cannot sync a folder and say EINVAL.
+/// Makes new names in a folder survive a power cut. EINVAL is ignored: some file systems cannot sync a folder.
 [[nodiscard]] Result<void> sync_folder(int folder, const Path& path);
 
-/// Beyond the process's limit on a file's size (RLIMIT_FSIZE) it fails: the signal SIGXFSZ, which would end the process,
-/// does not get through.
+/// Beyond the process's limit on file size (RLIMIT_FSIZE) it returns an error: it blocks the signal SIGXFSZ, which
+/// would end the process.
 [[nodiscard]] Result<void> write_all(int file, const Path& path, ByteView bytes);
 
-/// Makes one folder; it has exactly this mode, whatever the umask, and is synced into its parent. It is touched only by
-/// descriptor, and only where it is this user's own: what somebody swapped in meanwhile is permission_denied and stays
-/// as it is. A folder that is there already keeps its mode.
+/// Makes one folder with exactly this mode, whatever the umask, and syncs its parent. Changes the folder only through
+/// its descriptor and only if this user owns it: a folder that another user put in its place gives permission_denied
+/// and is not touched. An existing folder keeps its mode.
 [[nodiscard]] Result<void> make_folder_at(int parent, const std::string& name, std::uint32_t mode, const Path& path);
 
-/// Sets the mode of an open file or folder where it is another: a share whose modes the mount decides refuses to set any.
+/// Sets the mode of an open file or folder if it differs: a share whose mount fixes the modes refuses every call.
 [[nodiscard]] Result<void> set_mode(int file, std::uint32_t mode, const Path& path);
 
-/// Whether the group may do anything with a file of this mode.
+/// True if the mode gives the group any permission.
 [[nodiscard]] constexpr bool is_for_group(std::uint32_t mode) noexcept { return (mode & 0070) != 0; }
 
-/// Gives a new file or folder that its group may use the group of its folder.
+/// Sets the group of a new file or folder to that of its folder, if the mode gives the group access.
 [[nodiscard]] Result<void> take_group_of(int folder, int file, std::uint32_t mode, const Path& path);
 
 } // namespace warmgraph::posix

@@ -7,7 +7,7 @@ using posix::Descriptor;
 using posix::failed;
 using posix::retry;
 
-/// Reached from the root of the file system, through links: what a user names.
+/// Resolves absolute paths, through links, for paths that a user gave.
 class PosixFileSystem final : public posix::FilesByDescriptor {
 public:
     Result<std::unique_ptr<FileSystem>> open_folder(const Path& path, Admission admits) override

@@ -113,7 +113,7 @@ Result<std::vector<DirectoryItem>> PosixFolder::list(const Path& path)
     if (!folder && is_missing(folder.error())) return std::vector<DirectoryItem>{};
     if (!folder) return std::unexpected(folder.error());
     Descriptor own = open_folder_at((*folder)->number(), ".");
-    if (!own && errno == ENOENT) return std::vector<DirectoryItem>{}; // removed
+    if (!own && errno == ENOENT) return std::vector<DirectoryItem>{}; // the folder was removed
     if (!own) return failed("list", m_path / path, errno);
     return items_of(own, m_path / path);
 }

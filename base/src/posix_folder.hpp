@@ -1,4 +1,4 @@
-// A folder that is open for good: everything below it is reached by descriptor, name by name, through no link.
+// A folder that stays open: files below are reached through descriptors, one path component at a time, through no link.
 #pragma once
 
 #include <mutex>
@@ -19,14 +19,14 @@ public:
     Result<std::optional<FileInfo>> info(const Path& path) override;
     Result<std::uint64_t> disk_bytes(const Path& folder) override;
 
-    /// Opens `path` for good, and asks whether it may be used.
+    /// Opens `path` and asks `admits` whether it may be used.
     static Result<SharedDescriptor> open_root(const Path& path, const Admission& admits);
 
 private:
     Result<Place> find(const Path& path) override;
-    /// The folder itself, each name opened from the one before.
+    /// Opens the folder at `path` itself, one path component at a time.
     Result<SharedDescriptor> walk(const Path& path);
-    /// Opens one folder; what is no folder, a link among them, is refused.
+    /// Opens one folder; refuses links and anything else that is not a folder.
     Result<SharedDescriptor> enter(const Descriptor& parent, const std::string& name, const Path& path) const;
     Result<void> make_root_again(std::uint32_t mode);
     SharedDescriptor root();

@@ -16,8 +16,8 @@ public:
     explicit PosixLock(Descriptor file) noexcept : m_file(std::move(file)), m_holder(::getpid()) {}
     ~PosixLock() override
     {
-        // A child forked meanwhile shares the lock: closing here would not release it, and the child must not
-        // release it for its parent.
+        // A child that was forked meanwhile shares the lock. Closing the file here would not release the lock, so it is
+        // released explicitly; but only by the process that took it, not by the child.
         if (::getpid() == m_holder) ::flock(m_file.number(), LOCK_UN);
     }
 
@@ -33,7 +33,7 @@ Result<Bytes> read_bytes(const Descriptor& file, std::uint64_t size, const Path&
     while (have < bytes.size()) {
         const ssize_t count = retry([&] { return ::read(file.number(), bytes.data() + have, bytes.size() - have); });
         if (count < 0) return failed("read", path, errno);
-        if (count == 0) break; // it shrank meanwhile
+        if (count == 0) break; // the file shrank meanwhile
         have += static_cast<std::size_t>(count);
     }
     bytes.resize(have);
@@ -69,7 +69,7 @@ Result<void> write_new_at(const Place& place, ByteView bytes, std::uint32_t mode
     if (!file) return failed("create", place.path, errno);
     const Result<void> result = [&]() -> Result<void> {
         if (auto ok = take_group_of(place.at(), file.number(), mode, place.path); !ok) return ok;
-        // The umask would take the group's bits from a shared cache.
+        // The umask may have removed the group's bits, which a shared cache needs.
         if (auto ok = set_mode(file.number(), mode, place.path); !ok) return ok;
         if (auto written = write_all(file.number(), place.path, bytes); !written) return written;
         if (durability == Durability::synced && retry([&] { return ::fsync(file.number()); }) != 0)
@@ -103,12 +103,12 @@ std::optional<FileType> known_type(unsigned char type) noexcept
     return type == DT_REG ? FileType::regular : type == DT_DIR ? FileType::directory : FileType::other;
 }
 
-/// Does flock() say that this file system has no locks (NFS without lockd, Lustre without its option, FUSE)?
+/// True if flock() failed because this file system has no locks (NFS without lockd, Lustre without its option, FUSE).
 bool has_no_locks(int error) noexcept { return error == ENOLCK || error == ENOSYS || error == EOPNOTSUPP; }
 
 Result<std::unique_ptr<FileLock>> try_lock_at(const Place& place, std::uint32_t mode)
 {
-    // A file that was removed between open() and flock() locks nobody out: look again.
+    // If the file was removed between open() and flock(), the lock protects nothing: try again.
     for (int round = 0; round < k_lock_rounds; ++round) {
         Descriptor file = open_at(place.at(), place.name, O_RDWR | O_CREAT | O_NONBLOCK, mode);
         if (!file) return failed("lock", place.path, errno);
@@ -141,7 +141,7 @@ Result<bool> make_lock_file_ours(const Place& place, const Descriptor& file, con
     if (status.st_nlink > 1) {
         struct stat folder{};
         if (::fstat(place.at(), &folder) != 0) return failed("inspect", place.path, errno);
-        if (has_mode && (!is_for_group(mode) || status.st_gid == folder.st_gid)) return true; // a backup made of links
+        if (has_mode && (!is_for_group(mode) || status.st_gid == folder.st_gid)) return true; // e.g. a hard-linked copy
         if (auto removed = remove_at(place); !removed) return std::unexpected(removed.error());
         return false;
     }
@@ -210,7 +210,7 @@ Result<void> FilesByDescriptor::rename(const Path& from, const Path& to, Durabil
     if (::renameat(source->at(), source->name.c_str(), target->at(), target->name.c_str()) != 0)
         return failed(fmt::format("rename {} to", source->path.string()), target->path, errno);
     if (durability == Durability::unsynced) return {};
-    // Opened anew: a folder that is open only to be gone through cannot be synced.
+    // `target` was opened for lookups only and cannot be synced: open the folder again.
     const Path folder = target->path.parent_path();
     const Descriptor names = open_folder_at(target->at(), ".");
     return names ? sync_folder(names.number(), folder) : failed("open folder", folder, errno);

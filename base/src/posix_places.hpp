@@ -1,4 +1,4 @@
-// All of a FileSystem but how a path is reached: each operation works on a name in a folder that is open.
+// The FileSystem operations on a name in an open folder. Subclasses say how a path is resolved.
 #pragma once
 
 #include "posix_descriptor.hpp"
@@ -7,7 +7,7 @@ namespace warmgraph::posix {
 
 using SharedDescriptor = std::shared_ptr<const Descriptor>;
 
-/// A name in a folder that is open.
+/// A name in an open folder.
 struct Place {
     SharedDescriptor folder;
     std::string name;
@@ -21,11 +21,11 @@ struct Place {
 /// `folder` is read from its start, so it must not be shared with another reader.
 [[nodiscard]] Result<std::vector<DirectoryItem>> items_of(const Descriptor& folder, const Path& path);
 
-/// A lock's file may be replaced while it is opened: so often is it opened anew. More is a folder gone mad.
+/// The number of attempts to open a lock's file, which another process may replace meanwhile.
 inline constexpr int k_lock_rounds = 16;
 
-/// Gives a lock's file, if it is this user's, its mode and its folder's group. False: open it anew. Where another name
-/// leads to the same file, that may be anybody's, and keeps its own mode and group: its name here is removed.
+/// If this user owns the lock's file, sets its mode and its folder's group. Returns false if the caller must open it
+/// again: a file with further hard links may belong to anything and is not changed, so this name of it is removed.
 [[nodiscard]] Result<bool> make_lock_file_ours(const Place& place, const Descriptor& file, const struct stat& status,
                                                std::uint32_t mode);
 [[nodiscard]] std::unexpected<Error> replaced_again_and_again(const Place& place);
@@ -44,7 +44,7 @@ public:
     Result<std::unique_ptr<ByteLocks>> open_byte_locks(const Path& path, std::optional<std::uint32_t> mode) final;
 
 protected:
-    /// The folder that the path's last name lies in. not_found: there is none.
+    /// Returns the folder that holds the last component of the path. not_found: that folder does not exist.
     [[nodiscard]] virtual Result<Place> find(const Path& path) = 0;
 };
 

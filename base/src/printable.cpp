@@ -8,7 +8,7 @@
 namespace warmgraph {
 namespace {
 
-/// Length of the UTF-8 sequence that starts `text`, 0 when it is none (RFC 3629: shortest form, no surrogates).
+/// Length of the UTF-8 sequence at the start of `text`; 0 if it is not valid (RFC 3629: shortest form, no surrogates).
 std::size_t utf8_length(std::string_view text) noexcept
 {
     const auto byte = [&](std::size_t i) -> unsigned { return static_cast<unsigned char>(text[i]); };
@@ -48,7 +48,7 @@ bool is_among(char32_t point, std::span<const Range> ranges) noexcept
 
 constexpr Range k_controls[]{{0x00, 0x1F}, {0x7F, 0x9F}}; // C1: some terminals act on them
 
-/// True for the format characters and separators of Unicode (Cf, Zl, Zp) that nobody sees and that change how the rest is shown.
+/// Invisible format characters and separators of Unicode (Cf, Zl, Zp), which change how the rest of the text is shown.
 constexpr Range k_invisible[]{{0xAD, 0xAD},       {0x061C, 0x061C},   {0x180E, 0x180E},  {0x200B, 0x200F},
                               {0x2028, 0x202E},   {0x2060, 0x206F},   {0xFEFF, 0xFEFF},  {0xFFF9, 0xFFFB},
                               {0x1BCA0, 0x1BCA3}, {0x1D173, 0x1D17A}, {0xE0000, 0xE007F}};

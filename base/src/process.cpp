@@ -38,7 +38,7 @@ std::string hex_of(std::span<const std::byte> bytes)
     return text;
 }
 
-/// Walks one PT_NOTE segment; `unit` is its alignment (4, or 8 for the notes that binutils aligns so).
+/// Reads one PT_NOTE segment; `unit` is its alignment (4, or 8 for some notes of binutils).
 std::optional<std::string> build_id_in(Notes notes, std::size_t unit)
 {
     constexpr std::size_t k_head = sizeof(ElfW(Nhdr));
@@ -143,17 +143,17 @@ std::optional<MapsLine> parse(std::string_view line)
     parsed.permissions = word();
     for (int skipped = 0; skipped < 3; ++skipped) static_cast<void>(word()); // offset, device, inode
     line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-    parsed.name = line; // it may have spaces
+    parsed.name = line; // the name may contain spaces
     return parsed;
 }
 
-/// What /proc/<pid>/stat says (proc(5)). All zero where it says nothing.
+/// Fields of /proc/<pid>/stat (proc(5)). All zero if it cannot be read.
 struct ProcessStatus {
     char state = 0;
     std::uint64_t threads = 0, start = 0;
 };
 
-/// Allocates nothing: also asked where memory ran out.
+/// Allocates no memory, because callers may have run out of it.
 ProcessStatus status_of(pid_t process) noexcept
 {
     constexpr std::size_t k_state = 3, k_threads = 20, k_start = 22; // numbers of fields, from 1
@@ -189,9 +189,9 @@ bool is_running(pid_t process, std::uint64_t start) noexcept
 {
     if (process <= 0 || (::kill(process, 0) != 0 && errno == ESRCH)) return false;
     const ProcessStatus status = status_of(process);
-    if (status.start == 0) return true; // another user's, and hidden
+    if (status.start == 0) return true; // a process of another user, whose data is hidden
     if (start != 0 && status.start != start) return false;
-    // A first thread that ended alone looks the same, but for the others.
+    // A process whose first thread has ended looks like a zombie, but still has other threads.
     return (status.state != 'Z' && status.state != 'X') || status.threads > 1;
 }
 
@@ -227,7 +227,7 @@ std::optional<std::string> build_id_of(const void* code) noexcept
 
 std::string binary_of(const void* code)
 {
-    if (code == nullptr) return "(no binary)"; // who only loads asks each time: not by looking through all objects
+    if (code == nullptr) return "(no binary)"; // frequent when programs only load: avoid the search
     const Object object = object_of(code);
     if (!object.found) return "(no binary)";
     if (!object.path.empty()) return object.path;
@@ -263,7 +263,7 @@ int above_standard_streams(int descriptor) noexcept
 std::string random_uuid()
 {
     std::array<unsigned char, 16> bytes{};
-    // Not OpenSSL's: its first random number takes 0.7 ms of a process that starts.
+    // OpenSSL is not used here: its first random number takes 0.7 ms of the start.
     if (::getentropy(bytes.data(), bytes.size()) != 0)
         throw std::system_error(errno, std::system_category(), "getentropy gives no random numbers");
     bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0f) | 0x40); // version 4

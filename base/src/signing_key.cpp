@@ -11,12 +11,12 @@
 namespace warmgraph {
 namespace {
 
-constexpr std::size_t k_secret_least = 32, k_secret_most = 64; // of HMAC-SHA256: its output, its block
+constexpr std::size_t k_secret_least = 32, k_secret_most = 64; // bytes: output size and block size of HMAC-SHA256
 constexpr std::size_t k_ed25519_bytes = 32;
 constexpr std::size_t k_hmac_bytes = 32;
 
 struct FreeKey {
-    void operator()(EVP_PKEY* key) const noexcept { EVP_PKEY_free(key); } // wipes its private half
+    void operator()(EVP_PKEY* key) const noexcept { EVP_PKEY_free(key); } // wipes the private half
 };
 using NativeKey = std::unique_ptr<EVP_PKEY, FreeKey>;
 
@@ -27,7 +27,7 @@ struct FreeSigningContext {
 const unsigned char* chars(ByteView bytes) noexcept { return reinterpret_cast<const unsigned char*>(bytes.data()); }
 unsigned char* chars(SignatureBytes& bytes) noexcept { return reinterpret_cast<unsigned char*>(bytes.data()); }
 
-/// Wiped when it goes. Never grows: what a vector leaves behind when it moves would stay.
+/// Wipes its bytes when it is destroyed. Has a fixed size: a vector that grows would leave a copy in freed memory.
 class Secret {
 public:
     Secret() = default;
@@ -110,10 +110,10 @@ struct SigningKey::Impl {
     std::string id{};
     SignatureKind kind = SignatureKind::none;
     bool is_secret = true;
-    Secret secret{};    ///< of HMAC-SHA256; the private half of Ed25519
-    NativeKey native{}; ///< of Ed25519
+    Secret secret{};    ///< the secret of HMAC-SHA256, or the half of the Ed25519 key that `is_secret` names
+    NativeKey native{}; ///< Ed25519 only
 
-    /// Ed25519: the key from `secret`, which has the half that `is_secret` says; the public half is not kept there.
+    /// Makes the Ed25519 key from `secret`.
     [[nodiscard]] Result<void> make_native()
     {
         native.reset(is_secret ? EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, secret.data(), secret.size())

@@ -1,5 +1,5 @@
-// fmt 9 as an archive: the header-only form compiles all of it into every object, 3 s each. What its headers promise to
-// find elsewhere, for char alone.
+// fmt 9 as an archive: the header-only form compiles all of it into every object, 3 s each. Below are the templates
+// that fmt's headers declare as external, for char only.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -21,7 +21,7 @@ constexpr std::array k_launchers{
     Launcher{"Slurm", "SLURM_NTASKS", "SLURM_PROCID"},
 };
 
-/// A number and where it came from, for messages.
+/// A number and its source, which messages name.
 struct Setting {
     std::string source;
     int value = 0;
@@ -39,7 +39,7 @@ Result<Setting> parse(const char* variable, const std::string& text)
     return Setting{variable, value};
 }
 
-/// The argument where there is one, else the launcher's variable; nullopt when neither is given.
+/// Returns the argument if given, else the launcher's variable, else nullopt.
 Result<std::optional<Setting>> choose(const char* argument, const std::optional<int>& given, const char* variable,
                                       const std::optional<std::string>& text)
 {

@@ -1,4 +1,4 @@
-// Symbols of the shared library that users see. Everything else is hidden.
+// WARMGRAPH_API marks the symbols that the shared library exports. All others are hidden.
 #pragma once
 
 #if defined(WARMGRAPH_STATIC)
@@ -7,5 +7,5 @@
 #define WARMGRAPH_API __attribute__((visibility("default")))
 #endif
 
-/// Of code in headers that each library of a program must have for itself.
+/// For code in public headers that must not be shared between the libraries of one program.
 #define WARMGRAPH_LOCAL __attribute__((visibility("hidden")))

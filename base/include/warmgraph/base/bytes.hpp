@@ -23,7 +23,7 @@ using ByteView = std::span<const std::byte>;
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// REQUIRES: `bytes.size() >= offset + sizeof(T)`. The host is little-endian (checked in bytes.cpp).
+/// Reads a little-endian field. REQUIRES: `bytes.size() >= offset + sizeof(T)`.
 template <class T>
     requires std::is_trivially_copyable_v<T>
 [[nodiscard]] T load(ByteView bytes, std::size_t offset = 0) noexcept

@@ -1,14 +1,14 @@
-// Where a cache lies.
+// The path of the cache folder.
 #pragma once
 
 #include <filesystem>
 
 namespace warmgraph {
 
-/// `given`, else $WARMGRAPH_CACHE_DIR, else .warmgraph_cache under the working directory; as absolute_folder() has it.
+/// Returns the absolute path of `given`, else of $WARMGRAPH_CACHE_DIR, else of .warmgraph_cache.
 [[nodiscard]] std::filesystem::path cache_folder(std::filesystem::path given);
 
-/// Absolute, without '.', '..' and a '/' at its end. A relative one stays relative where the working directory is gone.
+/// Removes '.', '..' and a '/' at the end. The result stays relative if the working directory no longer exists.
 [[nodiscard]] std::filesystem::path absolute_folder(const std::filesystem::path& folder);
 
 } // namespace warmgraph

@@ -1,4 +1,4 @@
-// The clock seam: everything that asks for the time takes a Clock&.
+// The seam for time: all code that needs the time takes a Clock&.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ public:
 /// The machine's clock; lives for the whole process, thread-safe.
 [[nodiscard]] Clock& system_clock() noexcept;
 
-/// "2026-11-20T10:11:12Z"
+/// Formats as "2026-11-20T10:11:12Z".
 [[nodiscard]] std::string to_iso8601(std::chrono::system_clock::time_point time);
 
 } // namespace warmgraph

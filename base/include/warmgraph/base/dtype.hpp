@@ -10,7 +10,7 @@
 
 namespace warmgraph {
 
-/// Stored values: explicit and only ever appended to.
+/// The values are stored: they are explicit, and new ones are only appended.
 enum class DType : std::uint8_t {
     u8 = 0,
     i8 = 1,
@@ -53,7 +53,7 @@ inline constexpr DType u8 = DType::u8, i8 = DType::i8, u16 = DType::u16, i16 = D
     return 0;
 }
 
-/// "f32"; and back. An unknown text gives nullopt.
+/// The short name, e.g. "f32".
 [[nodiscard]] WARMGRAPH_API std::string_view to_string(DType type) noexcept;
 [[nodiscard]] WARMGRAPH_API std::optional<DType> parse_dtype(std::string_view text) noexcept;
 

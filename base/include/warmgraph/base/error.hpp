@@ -30,7 +30,7 @@ template <class... Args>
     return std::unexpected(Error{code, fmt::format(text, std::forward<Args>(args)...)});
 }
 
-/// Puts what was being done in front of an error's message: "publish decode: no space left".
+/// Puts the operation that failed in front of the message: "publish decode: no space left".
 [[nodiscard]] inline std::unexpected<Error> within(std::string_view doing, Error error)
 {
     error.message = fmt::format("{}: {}", doing, error.message);

@@ -10,11 +10,11 @@ namespace warmgraph {
 
 enum class ErrorCode : std::uint8_t {
     invalid_argument = 1,     ///< fix the call: a name, shape, binding, option or handle is wrong
-    not_recordable = 2,       ///< the function did something that a graph cannot hold; it runs as it is
+    not_recordable = 2,       ///< the function did something that a graph cannot hold; calls run it directly
     compile_failed = 3,       ///< fix the kernel source; the compiler's log is in the message
     miss_forbidden = 4,       ///< policy require_hit, or no callable: record first (the message says why it missed)
     corrupt = 5,              ///< stored bytes are damaged or hostile; they are quarantined and recorded again
-    stale = 6,                ///< stored for other facts (version, device, key); recorded again
+    stale = 6,                ///< stored under other conditions (version, device, key); recorded again
     not_found = 7,            ///< the named thing does not exist
     io_failed = 8,            ///< the cache folder failed; caching is off for this call
     no_space = 9,             ///< the disk is full; nothing was published
@@ -26,7 +26,7 @@ enum class ErrorCode : std::uint8_t {
     internal = 15,            ///< a defect of warmgraph: please report it
     partly_launched =
         16, ///< the driver failed in the middle of a launch: state may be half updated, start again from a known one
-    untrusted = 17, ///< an entry has no signature that is accepted: it is left where it is, and recorded again
+    untrusted = 17, ///< the entry has no accepted signature: it stays in the cache, and is recorded again
 };
 
 /// The code's name as written above, e.g. "not_recordable".

@@ -1,5 +1,5 @@
-// What must still happen when a process exits while objects live: std::exit in the middle of something, handles of the C
-// interface that nobody closes. Their threads go on while static objects are destroyed, OpenSSL's and the drivers' among them.
+// Stops threads when a process exits while their owners still exist, e.g. after std::exit, or when C code never closes
+// its handles. Otherwise these threads would run on while static objects (OpenSSL's, the drivers') are destroyed.
 #pragma once
 
 #include <functional>
@@ -7,15 +7,15 @@
 
 namespace warmgraph {
 
-/// Runs `hook` when the process exits while this object lives: once, on the thread that exits, later hooks first, before
-/// whatever was registered with std::atexit earlier. Never in a forked child. Thread-safe.
+/// Runs `hook` once, on the exiting thread, if the process exits while this object lives. Newer hooks run first, and
+/// all run before functions that were registered with std::atexit earlier. A forked child does not run it. Thread-safe.
 class ExitHook {
 public:
-    /// `hook` must not throw, and ends the threads that it is for; it must not destroy this object.
+    /// `hook` must end its threads. It must not throw, and must not destroy this object.
     explicit ExitHook(std::function<void()> hook);
     ExitHook(const ExitHook&) = delete;
     ExitHook& operator=(const ExitHook&) = delete;
-    /// Waits where the hook runs just now.
+    /// Waits until the hook has returned, if it is running.
     ~ExitHook();
 
 private:

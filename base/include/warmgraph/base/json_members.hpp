@@ -1,4 +1,4 @@
-// The members of an object of JSON that somebody else may have written. For folders that link nlohmann_json.
+// Checked reading of a JSON object from an untrusted file. For folders that link nlohmann_json.
 #pragma once
 
 #include <cmath>
@@ -13,7 +13,7 @@
 
 namespace warmgraph {
 
-/// Reads members one after the other; the first that is wrong stays.
+/// Reads members one after the other. what_is_wrong() names the first bad one; after it, nothing is read.
 class JsonMembers {
 public:
     using Json = nlohmann::json;
@@ -22,7 +22,7 @@ public:
     {
         if (!json.is_object()) m_wrong = "it is no object";
     }
-    /// Null where it is missing, is of another kind, or something before it was wrong.
+    /// Returns nullptr if the member is missing or has another type, or if an earlier member was wrong.
     [[nodiscard]] const Json* find(const char* name, bool (Json::*is)() const noexcept)
     {
         const auto member = m_wrong.empty() ? m_json.find(name) : m_json.end();
@@ -53,7 +53,7 @@ public:
         if (const Json* const member = find(name, &Json::is_number)) number = member->get<double>();
         if (!std::isfinite(number) || number < 0) wrong(name);
     }
-    /// An item of the member `name`.
+    /// Reads one item of the member `name`.
     void take(const char* name, const Json& item, std::string& text)
     {
         if (!item.is_string() || item.get_ref<const std::string&>().size() > m_longest_text) return wrong(name);

@@ -1,4 +1,4 @@
-// Names of kernels as people say them. Machines are given the whole ones.
+// Short kernel names for people. Files and JSON keep the mangled names.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace warmgraph {
 
-/// "at::native::elementwise_kernel<128, 2, ...>": the name without parameters, result and anonymous namespaces, with up to
-/// two template arguments that are numbers or short words. What is no mangled name stays as it is. At most 120 bytes, cut in
-/// the middle, and printable. The name may come from anywhere: what is done with it is bounded.
+/// "at::native::elementwise_kernel<128, 2, ...>": the name without parameters, result type and anonymous namespaces,
+/// with at most two short template arguments. Printable, and cut in the middle to 120 bytes. A name that is not mangled
+/// stays unchanged. The name may be hostile: time and memory are bounded.
 [[nodiscard]] std::string readable_kernel_name(std::string_view mangled);
 
 } // namespace warmgraph

@@ -1,4 +1,4 @@
-// A file that a user names as a command's output, and files without a name.
+// An output file of a command, at a path from the user, and temporary files without a name.
 #pragma once
 
 #include <cstdint>
@@ -13,40 +13,40 @@
 
 namespace warmgraph {
 
-/// "-", which means standard output.
+/// True for "-".
 [[nodiscard]] bool is_standard_output(const std::filesystem::path& path);
 
-/// A file without a name, to read and write, in the folder for temporary files: it is gone when it is closed, which is the
-/// caller's to do. permission_denied, no_space, io_failed.
+/// Opens a temporary file without a name for reading and writing. It disappears when the caller closes it. Errors:
+/// permission_denied, no_space, io_failed.
 [[nodiscard]] Result<int> open_unnamed_file();
 
-/// Writes all bytes at the place of an open file; 0, or errno.
+/// Writes all bytes at the file's current position. Returns 0 or errno.
 [[nodiscard]] int write_all(int file, ByteView bytes) noexcept;
 
-/// What stands at a path after commit(): a regular file, or nothing, is replaced as a whole by a temporary beside it, synced
-/// and renamed; of a link, the file that it means is. Into anything else (a device, a pipe, "-") the bytes are written, once
-/// they are all known. Without commit() the path is as it was. Not thread-safe.
+/// Replaces the content of a path as a whole, at commit(). A regular or missing file is written as a temporary file
+/// beside it, synced, and renamed over it; through a link, the link's target is replaced. For anything else (a device,
+/// a pipe, "-") the bytes are copied into it at commit(). Without commit() the path does not change. Not thread-safe.
 class OutputFile {
 public:
-    static constexpr mode_t k_private = 0600; ///< also where a file that others may read stood there
-    static constexpr mode_t k_usual = 0666;   ///< less the umask; a file that stood there gives its own
+    static constexpr mode_t k_private = 0600; ///< also when the replaced file was readable by others
+    static constexpr mode_t k_usual = 0666;   ///< reduced by the umask; a file that is replaced keeps its own mode
 
-    /// This says who chose the path. Others may plant a link at a name that the program chose: there the program follows no
-    /// link, and replaces only a regular file of this user.
+    /// Who chose the path. Another user may plant a link at a path that the program chose: there, the program follows
+    /// no link and replaces only a regular file of this user.
     enum class Named : std::uint8_t { by_user, by_program };
 
-    /// permission_denied, no_space, io_failed; invalid_argument: a folder, a socket, a link to nothing; by_program: anything but a
-    /// regular file of this user's.
+    /// Errors: permission_denied, no_space, io_failed; invalid_argument for a folder, a socket or a dangling link, and
+    /// with by_program for anything but a regular file of this user.
     [[nodiscard]] static Result<OutputFile> open(const std::filesystem::path& path, mode_t mode,
                                                  Named named = Named::by_user);
     OutputFile(OutputFile&&) noexcept;
     OutputFile& operator=(OutputFile&&) noexcept;
     ~OutputFile();
 
-    /// Errors as open()'s.
+    /// Errors as for open().
     [[nodiscard]] Result<void> write_at(std::uint64_t offset, ByteView bytes);
     [[nodiscard]] Result<void> append(ByteView bytes);
-    /// Use once; nothing is written behind it.
+    /// Call this once, after the last write.
     [[nodiscard]] Result<void> commit();
 
 private:

@@ -1,4 +1,4 @@
-// Where the time of a call went: named phases in order, in milliseconds.
+// Time spent in a call: named phases in order, in milliseconds.
 #pragma once
 
 #include <string>

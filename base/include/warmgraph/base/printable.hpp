@@ -1,4 +1,4 @@
-// Text from outside (names, environment variables, entries, drivers) on its way to a message, a log or a terminal.
+// Makes text from outside (names, environment variables, entries, drivers) safe for messages, logs and terminals.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,14 @@
 
 namespace warmgraph {
 
-/// The text with control characters, Unicode's invisible ones (marks of direction such as U+202E, joiners, line separators)
-/// and invalid UTF-8 as \xNN, so that it cannot drive a terminal, break a line or look like another text; cut after `limit`
-/// bytes with "..." at the end.
+/// Writes control characters, invisible Unicode characters (marks of direction such as U+202E, joiners, line
+/// separators) and invalid UTF-8 as \xNN, so that the text cannot drive a terminal, break a line or look like another
+/// text. Longer text is cut after `limit` bytes and ends with "...".
 [[nodiscard]] std::string printable(std::string_view text, std::size_t limit = std::string_view::npos);
-/// The same of each line: its line ends stay.
+/// Like printable(), line by line: line ends stay.
 [[nodiscard]] std::string printable_lines(std::string_view text, std::size_t limit = std::string_view::npos);
 
-/// Valid UTF-8 without control characters: what names in stored files are held to. printable() may show it in another way.
+/// True for valid UTF-8 without control characters. Names in stored files must be; printable() may still escape them.
 [[nodiscard]] bool is_plain(std::string_view text) noexcept;
 
 } // namespace warmgraph

@@ -1,4 +1,4 @@
-// Facts about this process and the binaries it is made of.
+// Facts about this process and its binaries.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ namespace warmgraph {
 /// (System V gABI "Note Section", NT_GNU_BUILD_ID). nullopt when it has none.
 [[nodiscard]] std::optional<std::string> build_id_of(const void* code) noexcept;
 
-/// The same of a file: nullopt where it cannot be read, is no ELF object of this machine's kind, or has none. The path may
-/// come from anywhere: what is no regular file is not read, and of a file at most 1 MiB.
+/// The build id of a file. nullopt if it cannot be read, is not an ELF object of this machine's kind, or has no build
+/// id. The path may be untrusted: only a regular file is read, and at most 1 MiB of it.
 [[nodiscard]] std::optional<std::string> build_id_of_file(const std::string& path);
 
-/// Path of that object, for messages only.
+/// The path of the ELF object that holds `code`, for messages only.
 [[nodiscard]] std::string binary_of(const void* code);
 
 [[nodiscard]] std::string host_name();
@@ -27,27 +27,26 @@ namespace warmgraph {
 [[nodiscard]] std::string random_uuid(); ///< RFC 4122 version 4, from the system (getentropy)
 [[nodiscard]] std::optional<std::string> environment(const char* name);
 
-/// The same open file under a number that no standard stream has; negative numbers stay as they are, and so does errno. A
-/// program that closed its standard output gets number 1 for the next file that it opens, and prints into that file.
+/// Moves a descriptor 0, 1 or 2 to a higher number. Negative numbers, and errno, stay unchanged. Reason: in a program
+/// that closed its standard output, the next opened file would get number 1 and receive the program's prints.
 [[nodiscard]] int above_standard_streams(int descriptor) noexcept;
 
-/// When a process began, in the kernel's ticks since the machine did (proc(5), starttime). Together with its number it means
-/// that process and no later one of the same number. 0: not known.
+/// The start time of a process in kernel ticks since boot (proc(5), starttime). Together with the process number it
+/// identifies the process, because numbers are reused. 0: not known.
 [[nodiscard]] std::uint64_t start_of_process(pid_t process) noexcept;
-/// Does this very process still run? One that has died and that its parent has not waited for does not. `start` 0: not known,
-/// then any process of that number is taken for it.
+/// True if this process still runs; a zombie does not. With `start` 0 (not known), any process of that number counts.
 [[nodiscard]] bool is_running(pid_t process, std::uint64_t start) noexcept;
 
-/// The readable mappings of this process, as they were when they were read: made once (0.1 ms and more), asked often.
+/// A snapshot of this process's readable mappings. Reading takes 0.1 ms or more; lookups are cheap.
 class HostMappings {
 public:
     HostMappings() = default; ///< none
-    /// In the form of /proc/self/maps (proc(5)). Lines that are not of it are left out.
+    /// Parses the format of /proc/self/maps (proc(5)). Skips malformed lines.
     explicit HostMappings(std::string_view text);
     /// Empty where /proc/self/maps cannot be read.
     [[nodiscard]] static HostMappings read();
-    /// The name of the mapping around `address`: "[heap]", "/usr/lib/libc.so.6", "" where it has none. nullopt: nothing
-    /// readable lies there.
+    /// The name of the mapping that holds `address`: "[heap]", "/usr/lib/libc.so.6", or "" if it has no name. nullopt:
+    /// no readable mapping holds the address.
     [[nodiscard]] std::optional<std::string> at(std::uint64_t address) const;
 
 private:
@@ -55,7 +54,7 @@ private:
         std::uint64_t start = 0, end = 0;
         std::string name;
     };
-    std::vector<Mapping> m_mappings; ///< by address
+    std::vector<Mapping> m_mappings; ///< sorted by address
 };
 
 } // namespace warmgraph

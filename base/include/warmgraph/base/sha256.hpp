@@ -21,7 +21,7 @@ struct Digest {
 [[nodiscard]] std::string to_hex(const Digest& digest);                    ///< 64 lower-case digits
 [[nodiscard]] std::string short_hex(const Digest& digest);                 ///< the first 8 digits, for people
 [[nodiscard]] std::optional<Digest> digest_from_hex(std::string_view hex); ///< exactly 64 hex digits, else nullopt
-/// Only the spelling that to_hex() writes: "AB" and "ab" would be two names of one digest.
+/// Accepts only the spelling of to_hex(), so that one digest has one name ("AB" and "ab" would be two).
 [[nodiscard]] std::optional<Digest> digest_from_our_hex(std::string_view hex);
 
 /// Streaming hash. Not thread-safe; move-only.

@@ -1,4 +1,4 @@
-// Sizes, counts and nouns as people read them: the same in messages, the log and the command.
+// Sizes, counts and nouns in the form for people, the same in messages, the log and the command.
 #pragma once
 
 #include <cstdint>

@@ -19,9 +19,9 @@ using cachefmt::Rank;
 
 using Lookup = std::function<std::optional<std::string>(const char*)>;
 
-/// Order: arguments; WORLD_SIZE and RANK (torchrun); OMPI_COMM_WORLD_SIZE/_RANK (OpenMPI); SLURM_NTASKS/SLURM_PROCID;
-/// else 0 of 1. invalid_argument when a value is no number, negative, or the rank is not below the world size, or
-/// only one of a pair is given.
+/// Sources in order: arguments; WORLD_SIZE and RANK (torchrun); OMPI_COMM_WORLD_SIZE and _RANK (OpenMPI); SLURM_NTASKS
+/// and SLURM_PROCID; else rank 0 of 1. invalid_argument: a value is not a number or is negative, the rank is not below
+/// the world size, or only one of a pair is given.
 [[nodiscard]] Result<Rank> resolve_rank(const RankOptions& options, const Lookup& environment);
 
 } // namespace warmgraph::ranks
