@@ -1,4 +1,4 @@
-// The limits' first use: how many of something there are, before anything is made of them.
+// Checks a count against its limit before anything of that size is built.
 #pragma once
 
 #include <string_view>

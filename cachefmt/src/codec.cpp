@@ -18,7 +18,7 @@ std::string to_text(const EntryKey& key)
                        short_hex(key.guards_digest));
 }
 
-/// What header and graph say about each other.
+/// Checks that header and graph agree.
 Result<void> check_agreement(const Entry& entry)
 {
     const EntryInfo& info = entry.header.info;
@@ -76,7 +76,7 @@ struct OpenedHeader {
     EntryHeader header;
 };
 
-/// The sealed envelope, before any flatbuffer is looked at.
+/// Parses the envelope and checks its digests, before any flatbuffer is read.
 Result<Envelope> open_envelope(ByteView prefix, const EntryKey& expected, const Limits& limits)
 {
     auto envelope = parse_envelope(prefix, limits);

@@ -7,7 +7,7 @@
 namespace warmgraph::cachefmt {
 namespace {
 
-// RFC 8878, 3.1.2: one of sixteen magic numbers, and the size of what follows.
+// RFC 8878, 3.1.2: one of sixteen magic numbers, followed by the size of the rest.
 constexpr std::uint32_t k_skippable_magic = 0x184D2A50;
 constexpr std::size_t k_skippable_head = 8;
 

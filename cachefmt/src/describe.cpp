@@ -122,7 +122,7 @@ std::optional<std::uint64_t> number_in(ByteView bytes) noexcept
 
 namespace {
 
-/// What a float or double would be, where it looks like one that somebody wrote.
+/// Reads the bits as a float or double; returns "" unless the number looks like one that a person wrote.
 std::string as_float(std::uint64_t bits, std::size_t size)
 {
     constexpr double k_small = 1e-9, k_large = 1e12;
@@ -141,7 +141,7 @@ std::string word_text(ByteView bytes)
 {
     const auto number = number_in(bytes);
     if (!number) return fmt::format("{} B {}", bytes.size(), hex(bytes, 8));
-    constexpr std::int64_t k_most = 1 << 24; // what is more is rather an address, a float, or a set of bits
+    constexpr std::int64_t k_most = 1 << 24; // larger numbers are more likely addresses, floats or bit sets
     const int shift = 64 - static_cast<int>(8 * bytes.size());
     const std::int64_t value = static_cast<std::int64_t>(*number << shift) >> shift;
     if (value > -k_most && value < k_most) return fmt::format("{} ({} B)", value, bytes.size());

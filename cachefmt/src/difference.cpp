@@ -1,5 +1,5 @@
-// difference(): what graph_digest() compares, told to a person. Whatever is hashed in digests.cpp is compared here,
-// and what nodes/ hashes of a node there, so that no difference is without a line.
+// difference(): the parts of graph_digest(), compared as text for people. This file compares all that digests.cpp
+// hashes, and nodes/ all that it hashes of a node, so that every difference has a line.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -16,7 +16,7 @@ std::string region_name(const Region& region, std::size_t i)
     return fmt::format("region {} '{}'", i, printable(region.name));
 }
 
-/// Contents that are stored elsewhere.
+/// The digest of contents that are stored elsewhere, as text.
 std::string elsewhere(const Region& region)
 {
     return region.digest == Digest{} ? "of its own" : fmt::format("stored as {}", short_hex(region.digest));
@@ -154,7 +154,7 @@ private:
         m_lines.text(semaphore_name(a, i), "name", a, b);
     }
 
-    /// Those that are gone come first. A graph that was never validated need not have them sorted.
+    /// Removed edges come first. The edges may be unsorted, because the graph may never have been validated.
     void edges()
     {
         std::map<std::pair<std::uint32_t, std::uint32_t>, EdgeData> recorded, now;

@@ -1,4 +1,4 @@
-// The lines that difference() gathers: at most a limit of them, the rest counted.
+// Collects the lines of difference(), up to a limit, and counts the rest.
 #pragma once
 
 #include <string>
@@ -25,12 +25,12 @@ public:
         if (recorded != now) line(where, what, fmt::format("{}", recorded), fmt::format("{}", now));
     }
     void text(const std::string& where, std::string_view what, const std::string& recorded, const std::string& now);
-    /// From the first byte that differs.
+    /// Shows the bytes from the first one that differs.
     void bytes(const std::string& where, std::string_view what, const Bytes& recorded, const Bytes& now);
     void gone(const std::string& what) { line(what + " was recorded and is gone now"); }
     void added(const std::string& what) { line(what + " was not recorded and is there now"); }
 
-    /// The last line counts those that did not fit.
+    /// If lines were left out, the last line counts them.
     [[nodiscard]] std::vector<std::string> finish() &&;
 
 private:
@@ -39,7 +39,7 @@ private:
     std::vector<std::string> m_lines;
 };
 
-/// Node `index` of both graphs.
+/// Compares node `index` of both graphs.
 void compare_nodes(DifferenceLines& lines, const Graph& recorded, const Graph& now, std::size_t index);
 
 } // namespace warmgraph::cachefmt

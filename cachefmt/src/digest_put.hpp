@@ -1,5 +1,5 @@
-// Pieces of the digests' canonical forms (docs/format.md, "Digests"). Every variable part is preceded by its length or
-// count, so that no two contents give the same bytes.
+// Parts of the digests' canonical forms (docs/format.md, "Digests"). Each part of variable length follows its length or
+// count, so that different contents never give the same bytes.
 #pragma once
 
 #include <span>

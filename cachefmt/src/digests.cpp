@@ -52,7 +52,7 @@ Digest guards_digest(const Guards& guards)
 
 namespace {
 
-/// The count's highest bit says whether slots come with the variables.
+/// The count's highest bit says whether slots follow each variable.
 void put_variables(Sha256& hash, const std::vector<ModuleVariable>& variables)
 {
     constexpr std::uint64_t k_with_slots = 1ULL << 63U;
@@ -75,7 +75,7 @@ Digest graph_digest(const Graph& graph)
     put_count(hash, graph.regions.size());
     for (const Region& region : graph.regions) {
         put(hash, region.name);
-        // The upper bit tells that two more numbers follow; graphs without them keep their digests.
+        // The upper bit says that two more numbers follow. Graphs without them keep their digests.
         constexpr std::uint8_t k_inside = 0x80;
         put(hash, static_cast<std::uint8_t>(static_cast<std::uint8_t>(region.kind) | (region.inside ? k_inside : 0U)));
         if (region.inside) {
@@ -86,7 +86,7 @@ Digest graph_digest(const Graph& graph)
         put(hash, region.alignment);
         put(hash, region.contents);
         put(hash, region.space);
-        // Only where there are no contents though it has a size: that tells it from others.
+        // Unambiguous: only here are the contents empty though the size is not 0.
         if (region.digest != Digest{}) hash.update(ByteView{region.digest.bytes});
     }
     put_count(hash, graph.scalars.size());

@@ -9,15 +9,15 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// A byte above 127, a name, and a line end: what mangles text or strips the eighth bit breaks it (PNG's trick).
+// A byte above 127, a name, and a line end: text conversion or loss of the eighth bit breaks it (as in PNG).
 constexpr std::string_view k_magic = "\x89WGENT\r\n"sv;
 constexpr std::string_view k_key_domain = "warmgraph key 1"sv;
 constexpr std::string_view k_entry_domain = "warmgraph entry 1"sv;
 constexpr std::string_view k_first_bytes_domain = "warmgraph first bytes 1"sv;
 constexpr std::string_view k_signature_block_domain = "warmgraph signature block 1"sv;
 
-constexpr std::uint32_t k_first_sealed_format = 5; // older ones have no seal of the first bytes
-constexpr std::uint64_t k_most_expansion = 64;     // raw bytes for a stored one; measured graphs: 3 to 25
+constexpr std::uint32_t k_first_sealed_format = 5; // older formats have no seal of the first bytes
+constexpr std::uint64_t k_most_expansion = 64;     // raw bytes for each stored byte; measured graphs: 3 to 25
 
 namespace at {
 constexpr std::size_t magic = 0, version = 8, kind = 12, header_size = 16, payload_stored = 24, payload_raw = 32,
@@ -29,7 +29,7 @@ static_assert(at::end == k_envelope_bytes);
 static_assert(at::signature - at::key_id == k_key_id_max);
 static_assert(k_magic.size() == at::version);
 
-// flatbuffers counts in 32 bits and stops at 2 GiB, whatever limits say.
+// flatbuffers counts in 32 bits: 2 GiB at most, whatever the limits are.
 constexpr std::uint64_t k_flatbuffer_max = std::numeric_limits<std::int32_t>::max() - 1;
 constexpr std::uint64_t k_flatbuffer_min = 16; // root offset, identifier, and the smallest table
 
@@ -70,8 +70,8 @@ Result<void> check_payload_sizes(const Envelope& envelope, const Limits& limits)
     return {};
 }
 
-/// Magic, version, kind, sizes, compression and flags stay at their place in every format from 5 on, and so does
-/// their seal: by it a newer format is told from damage.
+/// From format 5 on, magic, version, kind, sizes, compression, flags and their seal keep their places. The seal tells a
+/// newer format from damage.
 Digest seal_of_first_bytes(ByteView prefix)
 {
     Sha256 hash;
@@ -86,7 +86,7 @@ bool first_bytes_are_whole(ByteView prefix)
            load<Digest>(prefix, at::first_seal) == seal_of_first_bytes(prefix);
 }
 
-/// With the header digest, so that no other entry's signature can stand here.
+/// Includes the header digest, so that a signature of another entry does not fit.
 Digest seal_of_signature(ByteView prefix)
 {
     Sha256 hash;

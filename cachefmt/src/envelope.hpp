@@ -25,10 +25,10 @@ struct Envelope {
     std::uint64_t payload_stored = 0; ///< bytes in the file
     std::uint64_t payload_raw = 0;    ///< bytes once decompressed
     Compression compression = Compression::none;
-    Digest payload_digest; ///< of the stored bytes
+    Digest payload_digest; ///< over the stored bytes
     Digest header_digest;  ///< seal()
     Digest key_digest;     ///< key_digest()
-    Signature signature;   ///< signature.hpp
+    Signature signature;   ///< made by signature.hpp
 
     [[nodiscard]] std::uint64_t header_end() const noexcept { return k_envelope_bytes + header_size; }
     [[nodiscard]] std::uint64_t file_size() const noexcept { return header_end() + payload_stored; }
@@ -36,22 +36,22 @@ struct Envelope {
 
 using EnvelopeBytes = std::array<std::byte, k_envelope_bytes>;
 
-/// With the seals of the first bytes and of the signature.
+/// Adds the seals of the first bytes and of the signature.
 [[nodiscard]] EnvelopeBytes to_bytes(const Envelope& envelope);
 
-/// Checks magic, the first bytes' seal, version, enum values, reserved bytes, every size against its cap, and the
-/// form of the signature with its seal. The other digests are not looked at.
+/// Checks magic, the first bytes' seal, version, enum values, reserved bytes, every size against its limit, and the
+/// signature's form and seal. Does not check the other digests.
 [[nodiscard]] Result<Envelope> parse_envelope(ByteView prefix, const Limits& limits);
 
-/// How many bytes a payload takes in the file at least: what expands more would take memory out of proportion to its
-/// file.
+/// The fewest bytes that a payload may take in the file. A smaller one is refused, because it could expand to far more
+/// memory than its file's size.
 [[nodiscard]] std::uint64_t least_stored(std::uint64_t raw) noexcept;
 
 /// SHA-256 over the key's fields with their lengths.
 [[nodiscard]] Digest key_digest(const EntryKey& key);
 
-/// The header digest: over the envelope before the signature with that field zeroed (so over the payload digest and
-/// the key digest too) and the header's bytes.
+/// The header digest: over the header's bytes and the envelope before the signature, with this field zeroed. So it
+/// covers the digests of payload and key too.
 [[nodiscard]] Digest seal(const Envelope& envelope, ByteView header);
 
 } // namespace warmgraph::cachefmt

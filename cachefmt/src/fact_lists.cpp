@@ -8,7 +8,7 @@ namespace warmgraph::cachefmt {
 
 namespace {
 
-/// A line without a tab makes it an ordinary fact, which may have any text.
+/// False if a line has no tab: ordinary facts may have any text.
 bool is_list(const Fact& fact) noexcept
 {
     if (!fact.name.ends_with(k_list_suffix) || fact.value.empty()) return false;
@@ -50,7 +50,7 @@ std::vector<Fact> each_fact(std::span<const Fact> facts)
         else
             all.push_back(fact);
     }
-    // Reversed and stable, so that the last of equal names comes first and is the one that unique() keeps.
+    // Reversed and stable, so that the last one of equal names comes first: unique() keeps it.
     std::ranges::reverse(all);
     std::ranges::stable_sort(all, {}, &Fact::name);
     const auto rest = std::ranges::unique(all, {}, &Fact::name);

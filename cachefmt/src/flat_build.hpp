@@ -1,4 +1,4 @@
-// Pieces of the model -> tables of the schema. Nothing is shared, and what is empty is absent.
+// Parts of the conversion from the model to the schema's tables. No data is shared, and empty values are absent.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace warmgraph::cachefmt {
 
-/// The library's, under a name that can be declared without its headers (newer releases make theirs an alias).
+/// flatbuffers' builder under a name that headers can forward-declare (newer releases make theirs an alias).
 struct FlatBuilder : flatbuffers::FlatBufferBuilder {
     using flatbuffers::FlatBufferBuilder::FlatBufferBuilder;
 };

@@ -10,7 +10,7 @@
 namespace warmgraph::cachefmt {
 namespace {
 
-/// The smallest thing that a table becomes is a slot; an operation on memory is two, a copy node four.
+/// A table becomes at least a slot; a memory operation becomes two, a copy node four.
 constexpr std::uint64_t k_least_of_table = sizeof(Slot);
 constexpr std::uint64_t k_most_growth = 24; // memory for each byte of a payload
 constexpr std::uint64_t k_free_growth = 64ULL << 10;
@@ -18,7 +18,7 @@ static_assert(sizeof(Node) <= 8 * k_most_growth, "an empty node takes 8 bytes in
 static_assert(sizeof(MemoryOperation) >= 2 * k_least_of_table && sizeof(Node) >= 4 * k_least_of_table &&
               sizeof(SemaphoreUse) >= 2 * k_least_of_table);
 
-/// Bytes of memory; what is over the budget is not added up.
+/// Sums bytes of memory and stops at the budget.
 class Sum {
 public:
     explicit Sum(std::uint64_t budget) : m_left(budget) {}
@@ -39,7 +39,7 @@ public:
         return m_is_over ? std::nullopt : std::optional{m_used};
     }
 
-    /// The vector itself, and what `add_one` adds for each item; no further than the budget.
+    /// Adds the vector itself and, through `add_one`, each item. Stops at the budget.
     template <class Out, class Tables, class Add>
     Sum& items(const Tables* tables, Add add_one)
     {
@@ -65,7 +65,7 @@ void add_image(Sum& sum, const flat::Image& image)
     });
 }
 
-/// Records name an edge each, ascending. A record that says nothing would give equal graphs unequal bytes.
+/// Each record names one edge, in ascending order. Empty records are refused: equal graphs must have equal bytes.
 Result<void> check_edge_data(const flat::Payload& payload)
 {
     for (std::uint32_t i = 0; i < count(payload.edge_data()); ++i) {

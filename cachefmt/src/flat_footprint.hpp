@@ -1,5 +1,5 @@
-// What a verified flatbuffer will become, counted before anything is copied out of it. The sums are those of
-// footprint(), and stop at the budget: one table that many places name is not visited for each of them.
+// Computes the memory that a verified flatbuffer will need, before anything is copied. The sums equal those of
+// footprint(), and stop at the budget: a table that many places share is not visited for each of them.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@
 
 namespace warmgraph::cachefmt {
 
-/// Numbers of nodes, edges, regions, parameters, and every node of a known kind with its table present.
+/// Checks the numbers of nodes, edges, regions and parameters, and that every node has a known kind and its table.
 [[nodiscard]] Result<void> check_counts(const flat::Payload& payload, const Limits& limits);
 
-/// Memory that a payload of so many bytes may become. The writer shares nothing, so that its smallest table, an empty
-/// node of 8 bytes, is what grows most: to sizeof(Node).
+/// The most memory that a payload of this size may become. The writer shares nothing, so an empty node, the smallest
+/// table with 8 bytes, grows most: to sizeof(Node).
 [[nodiscard]] std::uint64_t memory_budget(std::uint64_t raw_bytes, std::uint64_t cap) noexcept;
 
-/// Tables that something within the budget can have: a slot is the smallest thing that one becomes.
+/// The most tables that fit the budget, because each becomes at least a slot.
 [[nodiscard]] std::uint32_t most_tables(std::uint64_t budget) noexcept;
 
-/// corrupt: it is over the budget.
+/// Returns `corrupt` if the data is over the budget.
 [[nodiscard]] Result<void> check_footprint(const flat::Header& header, std::uint64_t budget);
 [[nodiscard]] Result<void> check_footprint(const flat::Payload& payload, std::uint64_t budget);
 
-/// The exact sums, for tests: nullopt over the budget.
+/// The exact sums, for tests; nullopt if over the budget.
 [[nodiscard]] std::optional<std::uint64_t> flat_footprint(const flat::Header& header, std::uint64_t budget);
 [[nodiscard]] std::optional<std::uint64_t> flat_footprint(const flat::Payload& payload, std::uint64_t budget);
 

@@ -1,4 +1,4 @@
-// File identifiers of the two flatbuffers. flatc allows one per schema file, so they are passed by hand.
+// File identifiers of the two flatbuffers. flatc supports one in each schema file, so the code passes these.
 #pragma once
 
 namespace warmgraph::cachefmt {

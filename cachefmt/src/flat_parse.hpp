@@ -1,4 +1,4 @@
-// Pieces of verified tables of the schema -> the model. What is absent is empty.
+// Parts of the conversion from verified tables to the model. Absent values become empty.
 #pragma once
 
 #include <span>

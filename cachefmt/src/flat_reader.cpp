@@ -13,10 +13,10 @@
 namespace warmgraph::cachefmt {
 namespace {
 
-constexpr std::size_t k_alignment = 8;            // of the widest field in the schema
+constexpr std::size_t k_alignment = 8;            // alignment of the widest field in the schema
 constexpr flatbuffers::uoffset_t k_max_depth = 8; // the schema nests 5 deep: payload, node, work, param, slot
 
-/// The bytes themselves, or a copy where they do not lie on an 8-byte boundary (a view into a larger buffer).
+/// The bytes themselves, or a copy if they are not 8-byte aligned (a view into a larger buffer).
 class Aligned {
 public:
     explicit Aligned(ByteView bytes) : m_view(bytes)
@@ -41,8 +41,8 @@ private:
 template <class Root>
 const Root* verified_root(const Aligned& bytes, const char* identifier, std::uint64_t budget)
 {
-    // Every table that is not shared takes at least its 4-byte offset to the vtable. Shared ones are verified at each
-    // use.
+    // A table that is not shared takes at least 4 bytes, its offset to the vtable. The verifier counts a shared one at
+    // each use.
     const auto all = static_cast<flatbuffers::uoffset_t>(bytes.size() / 4);
     flatbuffers::Verifier verifier{bytes.data(), bytes.size(), k_max_depth, std::min(all, most_tables(budget))};
     if (!verifier.VerifyBuffer<Root>(identifier)) return nullptr;
@@ -54,8 +54,8 @@ Digest to_digest(const flat::Digest* digest) { return digest == nullptr ? Digest
 std::vector<std::int64_t> to_numbers(const flatbuffers::Vector<std::int64_t>* numbers)
 {
     if (numbers == nullptr) return {};
-    // The verifier aligns a vector's length, not its 8-byte elements: a hostile one may start them at 4 (found by
-    // UBSan).
+    // The verifier checks the alignment of a vector's length, not of its 8-byte elements: a hostile vector may start
+    // them at an offset of 4 (found by UBSan).
     std::vector<std::int64_t> out(numbers->size());
     if (!out.empty()) std::memcpy(out.data(), numbers->Data(), out.size() * sizeof(std::int64_t));
     return out;
@@ -73,7 +73,7 @@ std::vector<std::string> to_texts(const flatbuffers::Vector<flatbuffers::Offset<
 std::vector<CompiledWithin> to_compiled(const flatbuffers::Vector<const flat::CompiledWithin*>* programs)
 {
     if (programs == nullptr) return {};
-    // As with numbers above: the elements may stand where doubles must not.
+    // Copied, as the numbers above: the elements may not be aligned for doubles.
     std::vector<CompiledWithin> out;
     out.reserve(programs->size());
     for (flatbuffers::uoffset_t i = 0; i < programs->size(); ++i) {
@@ -136,7 +136,7 @@ ImageRef to_image(const flat::Image& image)
             })};
 }
 
-/// REQUIRES: check_counts accepted the payload (every record names an edge).
+/// REQUIRES: check_counts() accepted the payload, so that every record names an edge.
 std::vector<Edge> to_edges(const flat::Payload& payload)
 {
     auto edges =

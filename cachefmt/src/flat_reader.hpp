@@ -1,5 +1,5 @@
-// Flatbuffers (schema/entry.fbs) -> header and graph. The bytes are hostile until the verifier, the counts and the
-// memory that the result will take have been checked; what they mean is checked afterwards (validate).
+// Flatbuffers (schema/entry.fbs) -> header and graph. The bytes may be hostile: the verifier, the counts and the memory
+// for the result are checked first. validate() checks the meaning afterwards.
 #pragma once
 
 #include "warmgraph/cachefmt/codec.hpp"

@@ -92,7 +92,7 @@ Offset<flat::Image> write(FlatBuilder& builder, const ImageRef& image)
                              variables);
 }
 
-/// What edges say beyond their order: a record for each edge that says anything.
+/// Writes a record for each edge that has properties.
 Offset<flatbuffers::Vector<const flat::EdgeData*>> write_edge_data(FlatBuilder& builder, const std::vector<Edge>& edges)
 {
     std::vector<flat::EdgeData> records;

@@ -1,5 +1,5 @@
-// Header and graph -> flatbuffers (schema/entry.fbs). Checks nothing: codec.cpp does before, and the tests write
-// hostile entries with it.
+// Header and graph -> flatbuffers (schema/entry.fbs). Checks nothing: codec.cpp checks before, and tests write hostile
+// entries with it.
 #pragma once
 
 #include "warmgraph/base/bytes.hpp"
@@ -7,7 +7,7 @@
 
 namespace warmgraph::cachefmt {
 
-/// Deterministic, and no vector or string is shared, so that a reader can bound what it builds by what it reads.
+/// Deterministic. It shares no vector or string, so that the input's size bounds a reader's memory.
 [[nodiscard]] Bytes write_header(const EntryHeader& header);
 [[nodiscard]] Bytes write_payload(const Graph& graph);
 

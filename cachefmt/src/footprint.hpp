@@ -1,5 +1,5 @@
-// How much memory a decoded entry takes. A hostile flatbuffer can point at one table or byte vector from many places,
-// so its size says little about the size of what is built from it: this is counted before anything is copied.
+// The memory that a decoded entry takes. In a hostile flatbuffer many places can share one table or byte vector, so a
+// small file can become huge: the memory is computed before anything is copied.
 #pragma once
 
 #include <cstdint>

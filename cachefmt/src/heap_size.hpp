@@ -1,6 +1,5 @@
-// What an allocation takes: glibc's malloc adds 8 bytes, rounds to 16, gives at least 32, and whole pages to large
-// ones. Counted so that a great many small strings and vectors, of which the padding is the larger part, keep to the
-// limit as well.
+// The real size of an allocation: glibc's malloc adds 8 bytes, rounds up to 16, returns at least 32, and whole pages
+// for large ones. Needed because many small strings and vectors consist mostly of this padding.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +16,7 @@ namespace warmgraph::cachefmt {
     return rounded < k_least ? k_least : rounded;
 }
 
-/// Of a std::string's characters: 15 lie in the string itself.
+/// The allocation of a std::string with `length` characters; short ones lie in the string itself.
 [[nodiscard]] inline std::uint64_t text_size(std::uint64_t length) noexcept
 {
     static const std::uint64_t k_inside = std::string{}.capacity();

@@ -1,4 +1,4 @@
-// What counts when graphs are compared and stored, and what does not.
+// The parts of a graph that count when graphs are compared and stored.
 #pragma once
 
 #include <algorithm>
@@ -7,15 +7,15 @@
 
 namespace warmgraph::cachefmt {
 
-/// Its origin (source and options) where known, else its bytes' digest. Size and label do not count: two builds of one
+/// The image's origin (source and options) if known, else its digest. Size and label do not count: two builds of one
 /// source may differ in both.
 [[nodiscard]] inline const Digest& identity_of(const ImageRef& image) noexcept
 {
     return image.origin == Digest{} ? image.digest : image.origin;
 }
 
-/// The value with zeros under its slots: what the recording call had there (a position, an address) is overwritten by
-/// every replay, so it is neither stored nor compared. Slots that reach outside the value are left to validate().
+/// Returns the value with zeros under its slots. Every replay overwrites those bytes (a position, an address), so they
+/// are neither stored nor compared. validate() refuses slots that reach outside the value.
 [[nodiscard]] inline Bytes canonical_value(Bytes value, const std::vector<Slot>& slots)
 {
     for (const Slot& slot : slots) {

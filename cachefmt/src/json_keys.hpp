@@ -1,4 +1,4 @@
-// Keys of a JSON object, for those who put them and do not include the library (3 s a source).
+// Sets keys of a JSON object, for sources that do not include the JSON library (which takes 3 s to compile).
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,19 @@ void set_signed(Json& object, const char* key, std::int64_t number);
 void set_flag(Json& object, const char* key, bool flag);
 void set_null(Json& object, const char* key);
 void set_numbers(Json& object, const char* key, std::span<const std::uint32_t> numbers);
-/// names[index]; null out of range.
+/// Sets names[index], or null if the index is out of range.
 void set_name(Json& object, const char* key, const std::vector<std::string>& names, std::uint32_t index);
 void set_slot(Json& object, const char* key, const Slot& slot, const Graph& graph);
 void set_slots(Json& object, const char* key, const std::vector<Slot>& slots, const Graph& graph);
 
-/// An empty object; the reference is good until `key` of `object` or a further one is set.
+/// Adds an empty object. The reference is valid until a key of `object` is set.
 [[nodiscard]] Json& set_object(Json& object, const char* key);
-/// An empty array, likewise.
+/// Adds an empty array, with the same rule.
 [[nodiscard]] Json& set_array(Json& object, const char* key);
-/// An empty object at the array's end; the reference is good until the next.
+/// Appends an empty object. The reference is valid until the next append.
 [[nodiscard]] Json& append_object(Json& array);
 
-/// An array of objects, whose keys `set_one` puts.
+/// Adds an array of objects; `set_one` sets the keys of each.
 template <class Range, class Set>
 void set_list(Json& object, const char* key, const Range& range, Set set_one)
 {

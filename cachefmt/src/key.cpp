@@ -9,7 +9,7 @@ namespace warmgraph::cachefmt {
 namespace {
 
 constexpr std::size_t k_name_bytes = 128;
-/// A model's name and what model_info() adds: "_dynamic_cudagraphcache_" and 12 digits.
+/// bytes of a model's name and the suffix of model_info(): "_dynamic_cudagraphcache_" and 12 digits
 constexpr std::size_t k_component_bytes = 200;
 constexpr std::size_t k_hash_digits = 12;
 
@@ -57,7 +57,7 @@ bool skip(std::string_view& text, std::string_view start) noexcept
     return true;
 }
 
-/// A number as fmt writes it: no sign, no zero in front.
+/// Skips a number in fmt's form: no sign, no leading zero.
 bool skip_number(std::string_view& text) noexcept
 {
     const auto digits = static_cast<std::size_t>(std::ranges::find_if_not(text, is_digit) - text.begin());

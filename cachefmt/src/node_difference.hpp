@@ -1,4 +1,4 @@
-// What a node's kind needs to say how two nodes of it differ.
+// Helps a kind of node to describe the difference between two of its nodes.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace warmgraph::cachefmt {
 
-/// The lines about one node, or about a part of it, which is named in front.
+/// Adds lines about one node, or about a part of it. Each line starts with that name.
 class NodeDifference {
 public:
     NodeDifference(DifferenceLines& lines, const Graph& recorded, const Graph& now, std::string where)

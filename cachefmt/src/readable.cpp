@@ -60,10 +60,10 @@ std::string head(const Entry& entry, const Paint& paint)
     return out;
 }
 
-/// What a value may have of `columns` beside the other cells of its row.
+/// The columns that remain for a value beside the other cells of its row.
 std::size_t room_for_values(const std::vector<Fact>& facts, std::size_t columns)
 {
-    constexpr std::size_t k_least = 64; // a digest stays whole
+    constexpr std::size_t k_least = 64; // the length of a digest, which is never cut
     std::size_t name = 0, role = 0, compared = std::string_view("compared").size();
     for (const Fact& fact : facts) {
         name = std::max(name, columns_of(printable(fact.name)));

@@ -1,4 +1,4 @@
-// The drawing of `warmgraph show --dot`: one box a node.
+// The drawing of `warmgraph show --dot`: one box for each node.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,7 +9,7 @@
 namespace warmgraph::cachefmt {
 namespace {
 
-/// Inside a double-quoted DOT string. printable() comes first, so that no line end is left.
+/// Escapes text for a double-quoted DOT string. printable() comes first and removes line ends.
 std::string dot_text(std::string_view text)
 {
     std::string out;

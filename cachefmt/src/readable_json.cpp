@@ -39,7 +39,7 @@ Json to_json(const TensorSpec& tensor)
             {"distance", tensor.distance ? Json(*tensor.distance) : Json(nullptr)}};
 }
 
-/// A number or a truth value; the text of what JSON has no number for (infinities, half precision).
+/// A number or a truth value; a text for values that JSON cannot express (infinities, half precision).
 Json number_of(const ValueSpec& value)
 {
     const std::string text = value_text(value);
@@ -87,7 +87,7 @@ Json to_json(const Node& node, const Graph& graph)
     return out;
 }
 
-/// Of the edges that are more than an order.
+/// Lists the edges that have properties.
 Json edge_data_json(const Graph& graph)
 {
     Json out = Json::array();
@@ -103,7 +103,7 @@ Json edge_data_json(const Graph& graph)
     return out;
 }
 
-/// The digest is of all of it.
+/// The digest covers the whole graph, whatever sections are shown.
 Json to_json(const Graph& graph, const Sections& only)
 {
     const auto is_wanted = [&](Section section) { return only.empty() || only.contains(section); };
@@ -178,7 +178,7 @@ std::string to_json(const Entry& entry, const Sections& only)
                                : Json(nullptr);
     if (is_wanted(Section::guards)) out["guards"] = to_json(header.guards);
     if (of_graph) out["graph"] = header.kind == EntryKind::graph ? to_json(entry.graph, only) : Json(nullptr);
-    // Stored names need not be UTF-8: U+FFFD stands for what is not.
+    // Stored names may be invalid UTF-8: U+FFFD replaces the invalid bytes.
     return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -1,4 +1,4 @@
-// What the sections of the text form share.
+// Helpers that the sections of the text form share.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace warmgraph::cachefmt {
 
-/// Paints text for a terminal, or leaves it as it is.
+/// Colours text for a terminal, or leaves it unchanged.
 struct Paint {
     Inks inks = Inks::none;
     [[nodiscard]] std::string bold(const std::string& text) const { return with("1", text); }
@@ -27,14 +27,14 @@ private:
     }
 };
 
-/// Terminal columns of a text that went through printable(): its code points.
+/// The width of a printable() text on a terminal: its number of code points.
 [[nodiscard]] inline std::size_t columns_of(std::string_view text)
 {
     return static_cast<std::size_t>(
         std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-/// The text, or as much of its start as fits into `most` columns with "..." at the end.
+/// Returns the text, cut to `most` columns with "..." at the end if it is longer.
 [[nodiscard]] inline std::string cut_to(std::string text, std::size_t most)
 {
     constexpr std::string_view k_more = "...";
@@ -48,12 +48,12 @@ private:
     return text.append(k_more);
 }
 
-/// Rows of cells, each column as wide as its widest cell; no blanks at the end of a line.
+/// Rows of cells, each column as wide as its widest cell; lines have no trailing blanks.
 class Table {
 public:
     explicit Table(std::vector<std::string> header) { m_rows.push_back(std::move(header)); }
     void add(std::vector<std::string> row) { m_rows.push_back(std::move(row)); }
-    /// A row that matters less than the others.
+    /// Adds a less important row.
     void add_faint(std::vector<std::string> row)
     {
         m_faint.push_back(m_rows.size());

@@ -7,7 +7,7 @@
 namespace warmgraph::cachefmt {
 namespace {
 
-/// Where the fields stand. All numbers are little-endian.
+/// Offsets of the fields. All numbers are little-endian.
 namespace field {
 constexpr std::size_t format = 8, facts_size = 12, contents_size = 16, signature_kind = 24, key_id = 28, signature = 88,
                       seal = 152;
@@ -21,7 +21,7 @@ void put(Bytes& bytes, std::size_t at, const T& value)
     std::memcpy(bytes.data() + at, &value, sizeof value);
 }
 
-/// What a signature stands for: sizes, facts, and with them the digest of the contents.
+/// The digest that a signature signs: over sizes and facts, which contain the digest of the contents.
 Digest digest_of(const SealedKind& of, ByteView file, ByteView facts)
 {
     Sha256 hash;
@@ -29,7 +29,7 @@ Digest digest_of(const SealedKind& of, ByteView file, ByteView facts)
     return hash.update_field(file.first(field::signature_kind)).update_field(facts).finish();
 }
 
-/// Of all before the facts, the signature too: nothing in the file can change unseen.
+/// Covers everything before the facts, the signature included; through `digest` also the facts.
 Digest seal_of(ByteView file, const Digest& digest)
 {
     Sha256 hash;
@@ -100,7 +100,7 @@ Result<Sealed> open_sealed(const SealedKind& of, ByteView bytes)
     found.digest = digest_of(of, bytes, found.facts);
     if (load<Digest>(bytes, field::seal) != seal_of(bytes, found.digest))
         return fail(ErrorCode::corrupt, "its digest does not match: the file is damaged");
-    // The id without the zeros behind it: what else is behind it makes it no possible id.
+    // Removes trailing zeros. Other bytes behind the id make it invalid.
     const std::string_view id = as_text(bytes.subspan(field::key_id, k_key_id_max));
     found.kind = static_cast<SignatureKind>(load<std::uint32_t>(bytes, field::signature_kind));
     found.key_id = id.substr(0, id.find_last_not_of('\0') + 1);

@@ -13,7 +13,7 @@ void append_field(Bytes& bytes, std::string_view text)
     append(bytes, as_bytes(text));
 }
 
-/// All lengths are fixed or stated, so no two envelopes have one message.
+/// Fields have fixed lengths or follow their length, so that different envelopes never share a message.
 Bytes message_of(const Envelope& envelope)
 {
     Bytes message;

@@ -1,4 +1,4 @@
-// An entry's signature: what it covers, and whether it is accepted. docs/format.md, "Signature".
+// Signing entries and checking signatures. docs/format.md, "Signature", says what is covered.
 #pragma once
 
 #include "envelope.hpp"
@@ -6,12 +6,12 @@
 
 namespace warmgraph::cachefmt {
 
-/// Signs the envelope, whose three digests are final.
+/// Signs the envelope. REQUIRES: its three digests are final.
 [[nodiscard]] Result<void> sign(Envelope& envelope, const SigningKey& key);
 
-/// REQUIRES: the digests of key and header are verified; the payload need not be read. `untrusted`: no accepted
-/// signature and one is required, or one under a known key's id that is not this key's. Gives the id of the key that
-/// signed it; empty where there is none that is known.
+/// REQUIRES: the digests of key and header are verified; the payload is not needed. Returns the id of the known key
+/// that signed; empty if there is none. `untrusted`: a required signature is missing or unknown, or a signature under a
+/// known id is not by that key.
 [[nodiscard]] Result<std::string> check_signature(const Envelope& envelope, const Trust& trust);
 
 } // namespace warmgraph::cachefmt

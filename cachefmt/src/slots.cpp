@@ -26,7 +26,7 @@ struct Slots {
     void operator()(MemoryOperationsNode& node) const
     {
         for (MemoryOperation& operation : node.operations)
-            if (width_of(operation.kind) != 0) visit(operation.address); // a barrier has no address
+            if (width_of(operation.kind) != 0) visit(operation.address); // barriers have no address
     }
     void operator()(SemaphoresNode& node) const
     {

@@ -1,4 +1,4 @@
-// Every slot of a node, wherever its kind keeps them.
+// Visits every slot of a node of any kind.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// validate(): does a graph mean anything. The order is fixed, so the first fault named is always the same one.
+// validate(): checks a graph's meaning. The order of the checks is fixed, so the first fault is always the same.
 #include <algorithm>
 #include <bit>
 #include <string_view>
@@ -21,8 +21,8 @@ constexpr unsigned k_edge_type_max = 1;
 
 using Names = std::unordered_set<std::string_view>;
 
-/// Regions and scalars are bound by name from one list, so the names are unique over both. Events and semaphores have lists
-/// of their own.
+/// Regions and scalars are bound by name from one list, so names are unique over both. Events and semaphores have their
+/// own lists.
 Result<void> check_name(const std::string& name, Names& seen)
 {
     if (name.empty() || name.size() > k_name_max)
@@ -59,7 +59,7 @@ Result<void> check_region(const Region& region, const Limits& limits)
     return {};
 }
 
-/// What lies inside an arena does so with all its bytes.
+/// A constant inside an arena must lie in it completely.
 Result<void> check_inside(const Graph& graph, const Region& region)
 {
     if (!region.inside && region.inside_offset == 0) return {};
@@ -83,7 +83,7 @@ Result<void> check_regions(const Graph& graph, const Limits& limits, Names& name
         if (ok) ok = check_region(region, limits);
         if (ok) ok = check_inside(graph, region);
         if (!ok) return within(fmt::format("region {} '{}'", i, printable(region.name)), std::move(ok.error()));
-        if (region.kind == RegionKind::arena) arena += region.size; // 65,536 of 2^48 stay below 2^64
+        if (region.kind == RegionKind::arena) arena += region.size; // no overflow: the sum is checked below
         if (arena > limits.arena_bytes)
             return fail(ErrorCode::corrupt, "arenas take {} bytes, over the limit of {}", arena, limits.arena_bytes);
     }
@@ -103,7 +103,7 @@ Result<void> check_scalars(const Graph& graph, Names& names)
     return {};
 }
 
-/// Each fills 8 bytes with an address in a constant: other memory is elsewhere at every call, and a variable is written once.
+/// Each slot has 8 bytes and points into a constant, because the variable is written once and other memory moves.
 Result<void> check_variable_slots(const ModuleVariable& variable, const std::vector<Region>& regions)
 {
     constexpr std::uint64_t k_address_bytes = 8;
@@ -157,7 +157,7 @@ Result<void> check_images(const Graph& graph, const Limits& limits)
     return {};
 }
 
-/// Of events or semaphores.
+/// Checks the names of events or semaphores.
 Result<void> check_names(std::string_view what, const std::vector<std::string>& all)
 {
     Names names;
@@ -175,7 +175,7 @@ Result<void> check_nodes(const Graph& graph, const Limits& limits)
     return {};
 }
 
-/// What CUDA asks of edge data: only kernels have ports, and the programmatic type joins two kernels by one of them.
+/// CUDA's rules for edge data: only kernels have ports, and the programmatic type joins two kernels by a port.
 Result<void> check_edge_data(const Edge& edge, const Graph& graph)
 {
     const EdgeData& data = edge.data;

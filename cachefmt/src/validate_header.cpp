@@ -9,7 +9,7 @@
 namespace warmgraph::cachefmt {
 namespace {
 
-constexpr std::uint64_t k_extent_max = 1ULL << 48; // bytes of one tensor, as for regions
+constexpr std::uint64_t k_extent_max = 1ULL << 48; // limit for one tensor's bytes, as for regions
 
 Result<void> check_facts(const std::vector<Fact>& facts)
 {

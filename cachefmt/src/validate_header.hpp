@@ -1,4 +1,4 @@
-// The semantic check of a header: guards in canonical form, dtypes known, extents that do not overflow.
+// Checks the meaning of a header: guards in canonical form, known dtypes, extents that do not overflow.
 #pragma once
 
 #include "warmgraph/cachefmt/codec.hpp"

@@ -20,7 +20,7 @@ Result<void> region_slot(const Slot& slot, Reach reach, const Graph& graph)
                         printable(region.name), k_addend_max);
         return {};
     }
-    // One past the end is a legal address: an end pointer, or the start of an empty range.
+    // One past the end is a valid address: an end pointer, or the start of an empty range.
     if (slot.addend < 0 || static_cast<std::uint64_t>(slot.addend) > region.size)
         return fail(ErrorCode::corrupt, "addend {} is outside region '{}' of {} bytes", slot.addend,
                     printable(region.name), region.size);
@@ -59,7 +59,7 @@ Result<void> validate_slot(const Slot& slot, Reach reach, const Graph& graph)
 
 Result<void> validate_slots(std::string_view what, ByteView value, const std::vector<Slot>& slots, const Graph& graph)
 {
-    std::uint64_t end = 0; // of the slot before
+    std::uint64_t end = 0; // end of the previous slot
     for (std::size_t i = 0; i < slots.size(); ++i) {
         const Slot& current = slots[i];
         const std::string name = fmt::format("slot {}", i);

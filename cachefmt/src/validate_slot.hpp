@@ -1,4 +1,4 @@
-// The semantic check of slots: what they point at, and where they lie in the bytes that they patch.
+// Checks slots: their targets, and their places in the bytes that they fill.
 #pragma once
 
 #include <string_view>
@@ -8,19 +8,19 @@
 
 namespace warmgraph::cachefmt {
 
-/// How far an address may lie from its region.
+/// The allowed distance of an address from its region.
 enum class Reach : std::uint8_t {
-    inside,   ///< 0 to the region's size: what a memory object, a copy or a fill takes
-    anywhere, ///< up to k_addend_max either way: what kernels compute with before they load
+    inside,   ///< 0 to the region's size, for memory objects, copies and fills
+    anywhere, ///< up to k_addend_max either way, for addresses that kernels compute with
 };
 
-/// Compilers fold offsets into base pointers, so a value may point before its region's start or past its end; that it
-/// follows the region is proven by capturing twice. Device addresses have 48 or 49 bits.
+/// Compilers fold offsets into base pointers, so a value may point outside its region; two captures have proven that it
+/// follows the region. Device addresses have 48 or 49 bits.
 inline constexpr std::int64_t k_addend_max = 1LL << 47;
 
 [[nodiscard]] Result<void> validate_slot(const Slot& slot, Reach reach, const Graph& graph);
 
-/// Slots of `what` ("parameter") with bytes of their own: by offset, not overlapping, inside.
+/// Checks the slots of a value, named `what` ("parameter") in messages: sorted by offset, not overlapping, inside.
 [[nodiscard]] Result<void> validate_slots(std::string_view what, ByteView value, const std::vector<Slot>& slots,
                                           const Graph& graph);
 

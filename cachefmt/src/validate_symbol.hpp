@@ -1,4 +1,4 @@
-// The names that images and processes give to what they have.
+// Checks the names of kernels, variables and host functions.
 #pragma once
 
 #include <string_view>
@@ -7,11 +7,10 @@
 
 namespace warmgraph::cachefmt {
 
-/// The name of a kernel, of a module's variable or of a host function: 1 to `longest` bytes of printable ASCII. `what`
-/// starts the message.
+/// Accepts 1 to `longest` bytes of printable ASCII. `what` starts the message.
 [[nodiscard]] Result<void> validate_symbol(std::string_view what, std::string_view name, std::size_t longest);
 
 inline constexpr std::size_t k_symbol_max =
-    65'536; ///< bytes of a kernel's or variable's name: CUTLASS's have more than 4,096
+    65'536; ///< bytes of a kernel's or variable's name: some of CUTLASS have over 4,096
 
 } // namespace warmgraph::cachefmt

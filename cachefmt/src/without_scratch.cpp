@@ -8,14 +8,14 @@ namespace warmgraph::cachefmt {
 
 Graph without_scratch(Graph graph)
 {
-    constexpr std::uint32_t k_scratch = std::numeric_limits<std::uint32_t>::max(); // no region has that number
+    constexpr std::uint32_t k_scratch = std::numeric_limits<std::uint32_t>::max(); // larger than any region's index
     std::vector<std::uint32_t> numbers;
     std::vector<Region> kept;
     for (Region& region : graph.regions) {
         const bool is_scratch = region.kind == RegionKind::arena;
         numbers.push_back(is_scratch ? k_scratch : static_cast<std::uint32_t>(kept.size()));
         if (is_scratch) continue;
-        if (region.inside) { // its name says where
+        if (region.inside) { // the region's name contains its place
             region.name.clear();
             region.inside = k_scratch;
             region.inside_offset = 0;

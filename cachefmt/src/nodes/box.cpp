@@ -6,9 +6,9 @@
 namespace warmgraph::cachefmt {
 namespace {
 
-constexpr std::uint64_t k_pitch_max = 1ULL << 48; // as for regions: no device addresses more
+constexpr std::uint64_t k_pitch_max = 1ULL << 48; // the limit for regions too: no device addresses more
 
-/// Rows do not overlap, nor do slices. A pitch that nothing needs is 0 or would do.
+/// Rows must not overlap, nor slices. A pitch that is not needed must be 0 or valid.
 Result<void> check_shape(std::string_view what, const Box& box)
 {
     if (box.size == 0) return fail(ErrorCode::corrupt, "{} has 0 bytes", what);

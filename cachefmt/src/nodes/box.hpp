@@ -1,4 +1,4 @@
-// Boxes of memory, bytes in rows in slices: what copies, fills and memory operations touch, which must lie in its
+// Boxes of memory (bytes in rows in slices) that copies, fills and memory operations access. A box must lie in its
 // region.
 #pragma once
 
@@ -18,10 +18,10 @@ struct Box {
     Pitch pitch;
 };
 
-/// Bytes from the first to the last; nullopt when they do not fit 64 bits.
+/// The number of bytes from the first to the last; nullopt on overflow of 64 bits.
 [[nodiscard]] std::optional<std::uint64_t> extent(const Box& box);
 
-/// The box is one, and at `end` lies in its region.
+/// Checks that the box is valid and lies in its region when it starts at `end`.
 [[nodiscard]] Result<void> check_end(std::string_view what, const Slot& end, const Box& box, const Graph& graph);
 /// REQUIRES: check_end holds.
 [[nodiscard]] Result<void> check_writable(const Slot& destination, const Graph& graph);

@@ -1,4 +1,4 @@
-// Copies of memory, between regions or in one.
+// Memory copies, between two regions or within one.
 #include <algorithm>
 #include <utility>
 
@@ -14,7 +14,7 @@ namespace {
 Box source_box(const CopyNode& copy) { return {copy.size, copy.rows, copy.slices, copy.source_pitch}; }
 Box destination_box(const CopyNode& copy) { return {copy.size, copy.rows, copy.slices, copy.destination_pitch}; }
 
-/// A driver reads what it is told is host memory with the processor: that must not be a device address.
+/// An end in host memory needs a host region: the processor accesses it, and a device address would crash it.
 Result<void> check_space(std::string_view what, const Slot& end, MemorySpace space, const Graph& graph)
 {
     if (space > MemorySpace::host)
@@ -26,8 +26,8 @@ Result<void> check_space(std::string_view what, const Slot& end, MemorySpace spa
     return {};
 }
 
-/// Do two boxes of one shape and pitch, `distance` bytes apart, share a byte? REQUIRES: check_end holds, so the
-/// distance splits into slices, rows and bytes in at most two ways each.
+/// True if two boxes of the same shape and pitch, `distance` bytes apart, share a byte. REQUIRES: check_end() holds, so
+/// that the distance splits into slices, rows and bytes in at most two ways each.
 bool overlap(const Box& box, std::uint64_t distance)
 {
     const auto near = [](std::uint64_t from, std::uint64_t pitch) {
@@ -45,7 +45,7 @@ bool overlap(const Box& box, std::uint64_t distance)
     return false;
 }
 
-/// Ends of two pitches whose extents meet are refused too: whether they share a byte would take a search.
+/// If the pitches differ, ends whose extents overlap are refused too: an exact answer would need a search.
 Result<void> check_overlap(const CopyNode& copy, const Box& source, const Box& destination)
 {
     if (copy.source.target != copy.destination.target) return {};

@@ -1,4 +1,4 @@
-// The node that does nothing, and has no table in the schema.
+// The node without work, which has no table in the schema.
 #include "flat_build.hpp"
 #include "nodes/node_format.hpp"
 

@@ -1,4 +1,4 @@
-// Records of events and waits for them.
+// Nodes that record events, and nodes that wait for them.
 #include "describe.hpp"
 #include "digest_put.hpp"
 #include "nodes/node_format_of.hpp"
@@ -6,7 +6,7 @@
 namespace warmgraph::cachefmt {
 namespace {
 
-/// Its name; "event 7" out of range.
+/// The event's name; "event 7" if the index is out of range.
 std::string event_text(std::uint32_t event, const Graph& graph)
 {
     return event < graph.events.size() ? printable(graph.events[event]) : fmt::format("event {}", event);

@@ -72,7 +72,7 @@ Result<void> FillFormat::validate(const FillNode& fill, const Graph& graph, cons
 flatbuffers::Offset<flat::Fill> FillFormat::to_flat(FlatBuilder& builder, const FillNode& fill)
 {
     const auto destination = write(builder, fill.destination);
-    // Required by the schema, so an empty one is written too.
+    // The schema requires a pattern, so an empty one is written too.
     const auto pattern =
         builder.CreateVector(reinterpret_cast<const std::uint8_t*>(fill.pattern.data()), fill.pattern.size());
     return flat::CreateFill(builder, destination, pattern, fill.size, fill.rows, fill.pitch);

@@ -10,10 +10,10 @@
 namespace warmgraph::cachefmt {
 namespace {
 
-constexpr std::uint64_t k_block_max = 1ULL << 20; // work-items of a group; devices allow 1024 to 8192
+constexpr std::uint64_t k_block_max = 1ULL << 20; // work-items of a group; devices allow 1,024 to 8,192
 constexpr std::uint64_t k_grid_max = 1ULL << 40;  // groups; with k_block_max the product stays in 64 bits
 
-/// Product of the three; nullopt when one is 0 or the product is over `limit`.
+/// The product of the three numbers; nullopt if one is 0 or the product is over `limit`.
 std::optional<std::uint64_t> product(const Dim3& dim, std::uint64_t limit)
 {
     std::uint64_t total = 1;

@@ -1,4 +1,4 @@
-// Kernel launches. Their check is in kernel_check.cpp.
+// Kernel launches. kernel_check.cpp checks them.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -40,7 +40,7 @@ std::string param_text(const Param& param, const Graph& graph)
     return bytes_text(param.value, param.slots, graph);
 }
 
-/// The value as its CUDA attribute reads it: "2,1,1" of a cluster dimension, "-5" of a priority, else bytes and slots.
+/// The value in its CUDA type: "2,1,1" for a cluster dimension, "-5" for a priority, else bytes and slots.
 std::string attribute_text(const Attribute& attribute, const Graph& graph)
 {
     const ByteView value = attribute.value;
@@ -51,7 +51,7 @@ std::string attribute_text(const Attribute& attribute, const Graph& graph)
     return bytes_text(attribute.value, attribute.slots, graph);
 }
 
-/// Items of both by id, for lists that are sorted by it.
+/// Pairs the items of both lists by id.
 template <class Item>
 std::map<std::uint32_t, std::pair<const Item*, const Item*>> by_id(const std::vector<Item>& recorded,
                                                                    const std::vector<Item>& now)
@@ -62,7 +62,7 @@ std::map<std::uint32_t, std::pair<const Item*, const Item*>> by_id(const std::ve
     return pairs;
 }
 
-/// Lines about two launches, from the names to the attributes.
+/// Writes the lines about two launches, from their names to their attributes.
 class KernelDifference {
 public:
     KernelDifference(const NodeDifference& out, const KernelNode& recorded, const KernelNode& now)
@@ -85,7 +85,7 @@ private:
     const KernelNode& m_now;
 };
 
-/// The whole names only where they must be seen to tell the two apart.
+/// Shows readable names, or the mangled names if the readable ones are equal.
 void KernelDifference::name() const
 {
     const std::string &a = m_recorded.kernel, &b = m_now.kernel;
@@ -135,7 +135,7 @@ void KernelDifference::attribute(const NodeDifference& out, const Attribute* a, 
     if (b == nullptr) return out.gone();
     const std::string recorded = attribute_text(*a, out.recorded()), now = attribute_text(*b, out.now());
     const bool same = canonical_value(*a) == canonical_value(*b);
-    // The bytes where the short text hides what differs.
+    // If the short texts are equal, show the bytes.
     if (!same && a->slots.empty() && b->slots.empty() && recorded != now) return out.line("", recorded, now);
     out.bytes("value", canonical_value(*a), canonical_value(*b));
     out.slots(a->slots, b->slots);

@@ -1,4 +1,4 @@
-// Waits and writes of single words.
+// Nodes that wait for single words of memory, or write them.
 #include <algorithm>
 
 #include <fmt/ranges.h>
@@ -15,7 +15,7 @@
 namespace warmgraph::cachefmt {
 namespace {
 
-/// "wait_32"; "unknown" out of range.
+/// The kind's name, e.g. "wait_32"; "unknown" if out of range.
 std::string_view operation_kind(MemoryOperationKind kind) noexcept
 {
     switch (kind) {
@@ -29,7 +29,7 @@ std::string_view operation_kind(MemoryOperationKind kind) noexcept
     return "unknown";
 }
 
-/// "wait until flag + 8 >= 1", "write 3 to flag", "barrier of the device". Words of 64 bits say so.
+/// "wait until flag + 8 >= 1", "write 3 to flag", "barrier of the device". Operations on 64 bits say so.
 std::string operation_text(const MemoryOperation& operation, const Graph& graph)
 {
     using enum MemoryOperationKind;
@@ -65,7 +65,7 @@ std::uint32_t known_flags(MemoryOperationKind kind) noexcept
     return 0;
 }
 
-/// The driver takes aligned words only.
+/// The driver accepts aligned words only.
 Result<void> check_operation(const MemoryOperation& operation, const Graph& graph)
 {
     using enum MemoryOperationKind;

@@ -21,7 +21,7 @@ const NodeFormat& format_of(const Node& node) noexcept { return format_at(node.i
 
 const NodeFormat& format_of(const flat::Node& node) noexcept
 {
-    // That each alternative's index is its number in the schema is checked where both are known (node_format_of.hpp).
+    // node_format_of.hpp checks that each alternative's index is its number in the schema.
     static_assert(static_cast<std::size_t>(flat::Work::MAX) + 1 == std::variant_size_v<Node>);
     return format_at(static_cast<std::size_t>(node.work_type()), std::type_identity<Node>{});
 }

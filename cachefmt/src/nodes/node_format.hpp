@@ -1,5 +1,5 @@
-// All that the format has to know about a kind of node, and the list of the kinds. A kind's own file here has the rest;
-// nowhere else in cachefmt is one told from another.
+// The interface between the format and a kind of node, and the list of kinds. Each kind has its own file here. No other
+// code in cachefmt depends on the kind of a node.
 #pragma once
 
 #include <optional>
@@ -27,51 +27,51 @@ struct FlatBuilder;
 
 /// A node's cells in the table of `warmgraph show`.
 struct NodeRow {
-    std::optional<std::string> what{}; ///< none: the kind, in brackets
+    std::optional<std::string> what{}; ///< empty: show the kind, in brackets
     std::string grid = "-";
     std::string block = "-";
     std::string parameters{};
 };
 
-/// REQUIRES: nodes passed to it are of its kind.
+/// Operations on one kind of node. REQUIRES: nodes passed to it are of this kind.
 class NodeFormat {
 public:
     NodeFormat() = default;
     NodeFormat(const NodeFormat&) = delete;
     NodeFormat& operator=(const NodeFormat&) = delete;
 
-    /// "copy", "event record"
+    /// The kind's name, e.g. "copy", "event record".
     [[nodiscard]] virtual std::string_view kind(const Node& node) const noexcept = 0;
-    /// The kind, and the node's own name where it has one: "kernel rope".
+    /// The kind, with the node's own name if it has one: "kernel rope".
     [[nodiscard]] virtual std::string name(const Node& node) const = 0;
 
-    /// What counts when graphs are compared, in the digest's canonical form; compare() has a line for each part of it.
+    /// Hashes the parts of a node that count when graphs are compared; compare() must have a line for each of them.
     virtual void digest(Sha256& hash, const Node& node) const = 0;
     virtual void compare(const NodeDifference& out, const Node& recorded, const Node& now) const = 0;
 
-    /// Does the node mean anything. Messages start with what is wrong; validate() puts the node's name in front.
+    /// Checks the node's meaning. Messages start with the fault; the free validate() puts the node's name in front.
     [[nodiscard]] virtual Result<void> validate(const Node& node, const Graph& graph, const Limits& limits) const = 0;
-    /// Bytes of memory beyond sizeof(Node).
+    /// Memory of the node in bytes, beyond sizeof(Node).
     [[nodiscard]] virtual std::uint64_t footprint(const Node& node) const noexcept = 0;
 
     [[nodiscard]] virtual flatbuffers::Offset<flat::Node> to_flat(FlatBuilder& builder, const Node& node) const = 0;
-    /// The limits on what the node has many of. It and flat_footprint() come before from_flat().
+    /// Checks the node's counts against the limits. Call this and flat_footprint() before from_flat().
     [[nodiscard]] virtual Result<void> check_flat(const flat::Node& node, const Limits& limits) const = 0;
-    /// What footprint() will say.
+    /// Returns the result of footprint() before the node is built.
     [[nodiscard]] virtual std::uint64_t flat_footprint(const flat::Node& node) const = 0;
     [[nodiscard]] virtual Node from_flat(const flat::Node& node) const = 0;
 
-    /// Puts the kind's own keys.
+    /// Sets the kind's own keys.
     virtual void json(Json& out, const Node& node, const Graph& graph) const = 0;
     [[nodiscard]] virtual NodeRow row(const Node& node, const Graph& graph) const = 0;
-    /// The lines in its box of the drawing, not yet quoted.
+    /// The lines of its box in the drawing, without quoting.
     [[nodiscard]] virtual std::vector<std::string> label(const Node& node, const Graph& graph) const = 0;
 
 protected:
     ~NodeFormat() = default;
 };
 
-// The list: a line for each alternative of Node, whose file defines it.
+// The list of kinds: one line for each alternative of Node. The kind's file defines it.
 [[nodiscard]] const NodeFormat& format_of(std::type_identity<EmptyNode>) noexcept;
 [[nodiscard]] const NodeFormat& format_of(std::type_identity<KernelNode>) noexcept;
 [[nodiscard]] const NodeFormat& format_of(std::type_identity<CopyNode>) noexcept;

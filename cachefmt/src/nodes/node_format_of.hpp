@@ -1,4 +1,4 @@
-// From any node to its kind's own functions: what a kind's file includes.
+// Connects NodeFormat to a kind's own functions. Each kind's file includes this.
 #pragma once
 
 #include <type_traits>
@@ -19,8 +19,8 @@ consteval std::size_t index_in(std::type_identity<std::variant<All...>>)
     return index;
 }
 
-/// `Kind` names the node's type (`Work`) and the schema's table of it (`Flat`), and has a static function for each of
-/// NodeFormat's, on those; name() only where it is more than the kind. Its to_flat() returns the table alone.
+/// `Kind` names the node's type (`Work`) and the schema's table (`Flat`), and has a static function for each one of
+/// NodeFormat, on those types. Its name() is optional. Its to_flat() returns only the table.
 template <class Kind>
 class NodeFormatOf final : public NodeFormat {
     using Work = typename Kind::Work;
@@ -78,7 +78,7 @@ public:
     }
 };
 
-/// Of a kind that has nothing of variable length.
+/// The base for kinds without parts of variable length.
 struct FixedSize {
     template <class Work>
     static std::uint64_t footprint(const Work&) noexcept

@@ -1,4 +1,4 @@
-// Signals of external semaphores and waits for them.
+// Nodes that signal external semaphores, and nodes that wait for them.
 #include <algorithm>
 
 #include <fmt/ranges.h>
@@ -15,14 +15,14 @@
 namespace warmgraph::cachefmt {
 namespace {
 
-/// The value with zeros under its slot: what the recording call had there is overwritten by every replay.
+/// The value with zeros under its slot, because every replay overwrites those bytes.
 std::uint64_t canonical_value(const SemaphoreUse& use) noexcept
 {
     if (!use.slot) return use.value;
     return use.slot->width == 4 ? use.value & ~0xFFFF'FFFFULL : 0;
 }
 
-/// "signal", "wait"; "unknown" out of range.
+/// "signal" or "wait"; "unknown" if out of range.
 std::string_view action_text(SemaphoreAction action) noexcept
 {
     switch (action) {
@@ -32,17 +32,17 @@ std::string_view action_text(SemaphoreAction action) noexcept
     return "unknown";
 }
 
-/// Its name; "semaphore 7" out of range.
+/// The semaphore's name; "semaphore 7" if the index is out of range.
 std::string semaphore_text(std::uint32_t semaphore, const Graph& graph)
 {
     return semaphore < graph.semaphores.size() ? printable(graph.semaphores[semaphore])
                                                : fmt::format("semaphore {}", semaphore);
 }
 
-/// "frame = 7", "frame >= step + 1" of a wait.
+/// "frame = 7" for a signal, "frame >= step + 1" for a wait.
 std::string use_text(const SemaphoreUse& use, SemaphoreAction action, const Graph& graph)
 {
-    // Four bytes of eight: the upper half is a constant that is hardly ever there.
+    // A slot of 4 bytes leaves the upper half of the value constant; it is nearly always 0.
     const std::uint64_t upper = use.slot && use.slot->width == 4 ? use.value >> 32 : 0;
     const std::string value = use.slot ? to_text(*use.slot, graph) : fmt::format("{}", use.value);
     return fmt::format(
@@ -52,7 +52,7 @@ std::string use_text(const SemaphoreUse& use, SemaphoreAction action, const Grap
 
 Result<void> check_value_slot(const Slot& slot, const Graph& graph)
 {
-    // An address would tell the world outside where this process has its memory, and mean nothing there.
+    // An address must not leave the process, and would mean nothing to the other side.
     if (slot.kind != SlotKind::scalar || slot.offset != 0)
         return fail(ErrorCode::corrupt, "its value follows no scalar at offset 0");
     if (auto ok = validate_slot(slot, Reach::inside, graph); !ok) return ok;

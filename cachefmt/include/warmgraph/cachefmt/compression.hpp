@@ -10,22 +10,22 @@
 
 namespace warmgraph::cachefmt {
 
-/// Bytes that are not zeroed first: a size that lies costs address space, not time.
+/// Uninitialised bytes: a false size in a file costs address space, but no time for zeroing.
 struct RawBytes {
     std::unique_ptr<std::byte[]> data;
     std::size_t size = 0;
     [[nodiscard]] ByteView view() const noexcept { return {data.get(), size}; }
 };
 
-/// One frame with its content size, no checksum (the payload digest covers it). Where that has fewer than `least`
-/// bytes a skippable frame follows (zstd's specification has them for what is no data) that makes up for it.
+/// Returns one frame with its content size and no checksum (the payload digest covers it). If it has fewer than `least`
+/// bytes, a skippable frame (zstd's form for bytes that are not data) pads it.
 [[nodiscard]] Result<Bytes> compress(ByteView bytes, int level, std::uint64_t least);
 
 /// REQUIRES: `raw_size` is within its cap. `bytes` must be exactly one frame that states `raw_size` as its content
 /// size, and at most one skippable frame.
 [[nodiscard]] Result<RawBytes> decompress(ByteView bytes, std::uint64_t raw_size);
 
-/// What the first frame of these bytes says that it holds; nullopt where they begin with none, or it does not say.
+/// Returns the content size that the first frame states; nullopt if there is no frame or it states none.
 [[nodiscard]] std::optional<std::uint64_t> frame_content_size(ByteView bytes) noexcept;
 
 } // namespace warmgraph::cachefmt

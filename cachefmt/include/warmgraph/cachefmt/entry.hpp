@@ -1,4 +1,4 @@
-// One entry: what is stored for a function under one set of guards.
+// One entry: the graph and header that are stored for a function under one set of guards.
 #pragma once
 
 #include <compare>
@@ -17,41 +17,41 @@ namespace warmgraph::cachefmt {
 
 enum class EntryKind : std::uint8_t {
     graph = 1,
-    tombstone = 2, ///< refused for good: `reason` and `difference` say why ("recompiled")
+    tombstone = 2, ///< the graph was refused for good: `reason` and `difference` say why ("recompiled")
 };
 
 /// A program that a first call compiled.
 struct CompiledWithin {
-    Digest program; ///< its key: the name of what it was compiled to (precompile/)
+    Digest program; ///< the key of the compiled program (precompile/)
     double ms = 0;
-    /// A part of it alone: it was compiled before, and the call's launches had it compiled for more (PoCL).
+    /// True if the program had been compiled before, and the call's launches compiled more of it (PoCL).
     bool at_launch = false;
     bool operator==(const CompiledWithin&) const = default;
 };
 
-/// Recorded and shown, never compared.
+/// Recorded and shown, but never compared.
 struct EntryInfo {
     std::string created;      ///< ISO 8601
     std::string created_by;   ///< "warmgraph 0.1.0"
-    double record_ms = 0;     ///< that recording took, after the call's own result
-    double answer_ms = 0;     ///< what a hit saves: the function's first call as it is, compiling included
+    double record_ms = 0;     ///< time that recording took, after the call returned its own result
+    double answer_ms = 0;     ///< time that a hit saves: the first call without the cache, with compiling
     std::string verification; ///< "bitwise (3 runs)"
     std::uint32_t node_count = 0;
     std::uint32_t image_count = 0;
-    std::uint32_t unproven = 0; ///< parameter words taken for addresses by their range alone (adopted with one capture)
-    /// How each scalar was proven: "position: proven at all 2,048 values", "scale: sampled at 412 values".
+    std::uint32_t unproven = 0; ///< parameter words taken for addresses by their range only (adopted with one capture)
+    /// The proof of each scalar: "position: proven at all 2,048 values", "scale: sampled at 412 values".
     std::vector<std::string> scalar_proofs;
-    std::uint32_t library_constants = 0; ///< `__constant__` variables of libraries' images that are stored as they were
-    /// Parameter words that differed between captures, follow nothing and are stored as zeros: nobody initialised them.
+    std::uint32_t library_constants = 0; ///< `__constant__` variables of libraries' images whose contents are stored
+    /// Parameter words that differed between captures and follow no input: uninitialised memory, stored as zeros.
     std::uint32_t unused_words = 0;
-    /// Within answer_ms, and a part of it: who loads such a program in the same start saves that part only once.
+    /// Their times are part of answer_ms. A start that loads one of them for several entries saves its time only once.
     std::vector<CompiledWithin> compiled{};
     std::string reason;                  ///< tombstone
     std::vector<std::string> difference; ///< tombstone
     bool operator==(const EntryInfo&) const = default;
 };
 
-/// 128 random bits. All entries that were recorded together have the same ones.
+/// 128 random bits that all entries of one recording share.
 struct RecordingId {
     std::uint64_t high = 0, low = 0;
     auto operator<=>(const RecordingId&) const = default;
@@ -71,14 +71,14 @@ struct RecordingPart {
     bool operator==(const RecordingPart&) const = default;
 };
 
-/// The part that is read and judged before any payload.
+/// The first part of an entry, which is read and checked before any payload.
 struct EntryHeader {
     EntryKey key;
     EntryKind kind = EntryKind::graph;
     Guards guards;
     EntryInfo info;
-    std::string signed_by{};                  ///< of a decoded one: id of the known key that signed it. Not encoded
-    std::optional<RecordingPart> recording{}; ///< none: the entry is used alone
+    std::string signed_by{};                  ///< after decoding: id of the known key that signed it. Not encoded
+    std::optional<RecordingPart> recording{}; ///< empty: the entry is used alone
     bool operator==(const EntryHeader&) const = default;
 };
 
@@ -88,11 +88,11 @@ struct Entry {
     bool operator==(const Entry&) const = default;
 };
 
-/// The fact that both entries of a pair of the C++ interface have: what forward saves for backward, as text.
+/// The fact that both entries of a C++ pair have: the values that forward saves for backward, as text.
 inline constexpr const char* k_saved_fact = "pair.saved";
-/// Whether the entry is one of such a pair's two.
+/// True if the entry is one of the two entries of a C++ pair.
 [[nodiscard]] bool is_of_pair(const EntryHeader& header) noexcept;
-/// `stale` for an entry that has forward and backward of a pair in one graph: nothing uses it any more.
+/// Returns `stale` for an entry with forward and backward of a pair in one graph, an old form that is no longer used.
 [[nodiscard]] Result<void> check_not_joined(const EntryHeader& header);
 
 /// SHA-256 over the must_match facts, tensors and values in a canonical form (names and lengths included).

@@ -1,5 +1,5 @@
-// Facts that come in lists: what a program finds of a model are hundreds, and one text is compared, hashed and passed on
-// sooner than a string for each name and each value.
+// Facts in lists. A model has hundreds of facts, and one text for all is faster to compare, hash and pass on than two
+// strings for each.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,16 @@
 
 namespace warmgraph::cachefmt {
 
-/// A fact whose name ends with this, and whose value has lines of a name, a tab and a value, stands for these facts. Their
-/// names have the first word of its own before them: "config.model *" holds "config.model.scale" as "model.scale\t2.0".
+/// A fact is a list if its name ends with this and each line of its value is a name, a tab and a value. The first word
+/// of the list's name comes before each name: "config.model *" with "model.scale\t2.0" means "config.model.scale".
 inline constexpr const char* k_list_suffix = " *";
 
-/// How many facts it stands for: 1 where it is no list.
+/// The number of facts in the list; 1 for an ordinary fact.
 [[nodiscard]] std::size_t facts_in(const Fact& fact) noexcept;
-/// Whether some of them are lists.
+/// True if one of the facts is a list.
 [[nodiscard]] bool has_lists(std::span<const Fact> facts) noexcept;
-/// All of them, with what lists hold in place of the lists: in the order of their names, of one name the last. Without lists
-/// as they are.
+/// Expands the lists. Returns all facts sorted by name, the last one of equal names; without lists, returns them
+/// unchanged.
 [[nodiscard]] std::vector<Fact> each_fact(std::span<const Fact> facts);
 
 } // namespace warmgraph::cachefmt

@@ -1,4 +1,4 @@
-// Names of facts, and values, that more than one folder says: who records them, who compares, who gives the cure.
+// Names and values of facts that several folders use: to record them, compare them and suggest a cure.
 #pragma once
 
 #include <string_view>
@@ -6,27 +6,27 @@
 namespace warmgraph::cachefmt::fact {
 
 inline constexpr std::string_view k_backend = "backend";
-inline constexpr std::string_view k_device = "device."; ///< with what follows
+inline constexpr std::string_view k_device = "device."; ///< a prefix
 inline constexpr std::string_view k_driver_version = "driver.version";
 inline constexpr std::string_view k_runtime_version = "runtime.version";
-inline constexpr std::string_view k_environment = "env."; ///< with the variable's name
-inline constexpr std::string_view k_unset = "(unset)";    ///< value of a variable that there is none of
+inline constexpr std::string_view k_environment = "env."; ///< followed by the variable's name
+inline constexpr std::string_view k_unset = "(unset)";    ///< the value for an unset variable
 inline constexpr std::string_view k_build_id = "code.build_id";
 inline constexpr std::string_view k_binary_path = "binary.path";
 inline constexpr std::string_view k_rank = "rank";
 inline constexpr std::string_view k_model = "model.name";
 inline constexpr std::string_view k_function = "function.name";
 inline constexpr std::string_view k_format = "entry.format";
-inline constexpr std::string_view k_config = "config.";             ///< with the key
-inline constexpr std::string_view k_model_config = "config.model."; ///< of the cache's model, with the key
+inline constexpr std::string_view k_config = "config.";             ///< followed by the key
+inline constexpr std::string_view k_model_config = "config.model."; ///< followed by a key of the cache's model
 
-/// Is the code of a function known by it?
+/// True for facts that identify the function's code.
 [[nodiscard]] constexpr bool is_of_code(std::string_view name) noexcept
 {
     return name.starts_with("code.") || name.starts_with("program.");
 }
 
-/// Has its value an order? These are versions: a newer one is accepted where the caller says so, all others must be equal.
+/// True for versions, where callers can accept a newer value. All other facts must be equal.
 [[nodiscard]] constexpr bool has_order(std::string_view name) noexcept
 {
     return name == k_driver_version || name == k_runtime_version;

@@ -1,5 +1,5 @@
-// The graph model: what a function does, with slots and names, never addresses.
-// Enum values are stored: explicit and only ever appended to.
+// The graph model: the work of a function, with slots and names but never addresses. Enum values are stored: they are
+// explicit, and new ones are only appended.
 #pragma once
 
 #include <array>
@@ -34,23 +34,23 @@ struct Region {
     std::string name;
     RegionKind kind = RegionKind::input;
     std::uint64_t size = 0;      ///< bytes
-    std::uint32_t alignment = 1; ///< bytes, a power of two, that the address must have
+    std::uint32_t alignment = 1; ///< bytes, a power of two: the alignment of its address
     Bytes contents;              ///< `constant` only, `size` bytes
     MemorySpace space = MemorySpace::device;
-    /// `constant` only: SHA-256 of its contents, which are stored elsewhere, as images are, and `contents` is empty.
-    /// Zero: none.
+    /// `constant` only: SHA-256 of its contents, if they are stored elsewhere as images are and `contents` is empty;
+    /// else 0.
     Digest digest{};
-    /// `constant` only: each executable has a copy of its own. Nobody declared it, so its work may write there what it
-    /// found.
+    /// `constant` only: each executable gets its own copy, because the graph's work may write to memory that nobody
+    /// declared.
     bool exclusive = false;
-    /// `constant` only: index of the arena that it lies in, `inside_offset` bytes from its start. What scratch held
-    /// when the graph was captured, which its work reads.
+    /// `constant` only: index of the arena that it lies in, `inside_offset` bytes from its start. It holds scratch
+    /// contents from capture time that the graph reads.
     std::optional<std::uint32_t> inside{};
     std::uint64_t inside_offset = 0;
     bool operator==(const Region&) const = default;
 };
 
-/// A host value that may differ from call to call without another recording.
+/// A host value that may change from call to call without a new recording.
 struct Scalar {
     std::string name;
     DType type = DType::i32;
@@ -63,7 +63,7 @@ enum class SlotKind : std::uint8_t {
     scalar = 1, ///< value of scalars[target] + addend (addend 0 for floats), `width` bytes
 };
 
-/// A place in a parameter's bytes that is computed at bind time.
+/// A place in a parameter's bytes that is filled at bind time.
 struct Slot {
     SlotKind kind = SlotKind::region;
     std::uint32_t target = 0;
@@ -81,9 +81,9 @@ enum class ParamKind : std::uint8_t {
 
 struct Param {
     ParamKind kind = ParamKind::value;
-    Bytes value; ///< what lies under a slot does not count
+    Bytes value; ///< the bytes under a slot are ignored
     std::uint64_t local_size = 0;
-    std::vector<Slot> slots; ///< of a value: by offset, not overlapping
+    std::vector<Slot> slots; ///< for `value`: sorted by offset, not overlapping
     bool operator==(const Param&) const = default;
 };
 
@@ -92,8 +92,8 @@ using Dim3 = std::array<std::uint32_t, 3>;
 /// A launch attribute as the driver holds it (CUDA: CUlaunchAttributeID and the used bytes of CUlaunchAttributeValue).
 struct Attribute {
     std::uint32_t id = 0;
-    Bytes value;             ///< what lies under a slot does not count
-    std::vector<Slot> slots; ///< by offset: the address of an access-policy window
+    Bytes value;             ///< the bytes under a slot are ignored
+    std::vector<Slot> slots; ///< sorted by offset; e.g. the address of an access-policy window
     bool operator==(const Attribute&) const = default;
 };
 
@@ -118,7 +118,7 @@ struct KernelNode {
     bool operator==(const KernelNode&) const = default;
 };
 
-/// Distances in a box of memory that is copied or filled. All zero for a plain range.
+/// Distances between rows and slices of a box that is copied or filled. All zero for a plain range.
 struct Pitch {
     std::uint64_t row = 0;   ///< bytes from one row to the next
     std::uint64_t slice = 0; ///< bytes from one slice to the next, a multiple of `row`
@@ -144,13 +144,13 @@ struct FillNode {
     bool operator==(const FillNode&) const = default;
 };
 
-/// Records events[event]: work outside the graph may wait for it.
+/// Records events[event], which work outside the graph may wait for.
 struct EventRecordNode {
     std::uint32_t event = 0;
     bool operator==(const EventRecordNode&) const = default;
 };
 
-/// Waits for events[event], which work outside the graph, or an earlier node, records.
+/// Waits for events[event], which work outside the graph or an earlier node records.
 struct EventWaitNode {
     std::uint32_t event = 0;
     bool operator==(const EventWaitNode&) const = default;
@@ -162,17 +162,17 @@ struct HostNode {
     bool operator==(const HostNode&) const = default;
 };
 
-/// What one operation of a batch does (CUDA: CUstreamBatchMemOpType has the same numbers).
+/// The kinds of memory operations in a batch (the same numbers as CUDA's CUstreamBatchMemOpType).
 enum class MemoryOperationKind : std::uint8_t {
-    wait_32 = 1,             ///< until the word at the address compares to the value
-    write_32 = 2,            ///< the value to the address
-    flush_remote_writes = 3, ///< no address
+    wait_32 = 1,             ///< waits until the word at the address compares to the value
+    write_32 = 2,            ///< writes the value to the address
+    flush_remote_writes = 3, ///< has no address
     wait_64 = 4,
     write_64 = 5,
-    barrier = 6, ///< no address
+    barrier = 6, ///< has no address
 };
 
-/// Bytes at the operation's address; 0: it has none, and no value.
+/// Bytes at the operation's address; 0 for kinds without address and value.
 [[nodiscard]] constexpr std::uint32_t width_of(MemoryOperationKind kind) noexcept
 {
     switch (kind) {
@@ -188,9 +188,9 @@ enum class MemoryOperationKind : std::uint8_t {
 
 struct MemoryOperation {
     MemoryOperationKind kind = MemoryOperationKind::wait_32;
-    Slot address; ///< aligned to the width; Slot{} where there is none
+    Slot address; ///< aligned to the width; Slot{} for kinds without an address
     std::uint64_t value = 0;
-    std::uint32_t flags = 0; ///< as the driver holds them (CUstreamWaitValue_flags, CUstreamWriteValue_flags ...)
+    std::uint32_t flags = 0; ///< the driver's numbers (CUstreamWaitValue_flags, CUstreamWriteValue_flags ...)
     bool operator==(const MemoryOperation&) const = default;
 };
 
@@ -202,16 +202,16 @@ struct MemoryOperationsNode {
 
 enum class SemaphoreAction : std::uint8_t { signal = 1, wait = 2 };
 
-/// One external semaphore in a node. It counts upwards (a timeline), or is binary and has no value.
+/// One use of an external semaphore. A semaphore counts upwards (a timeline), or is binary and has no value.
 struct SemaphoreUse {
     std::uint32_t semaphore = 0; ///< index into Graph::semaphores
-    std::uint64_t value = 0;     ///< to set, or to reach; what lies under the slot does not count
-    std::optional<Slot> slot{};  ///< the scalar that the value follows, at offset 0
-    std::uint32_t flags = 0; ///< as the driver holds them (CUDA_EXTERNAL_SEMAPHORE_SIGNAL_SKIP_NVSCIBUF_MEMSYNC ...)
+    std::uint64_t value = 0;     ///< to set, or to wait for; the bytes under the slot are ignored
+    std::optional<Slot> slot{};  ///< refers to the scalar that gives the value; its offset is 0
+    std::uint32_t flags = 0;     ///< the driver's numbers (CUDA_EXTERNAL_SEMAPHORE_SIGNAL_SKIP_NVSCIBUF_MEMSYNC ...)
     bool operator==(const SemaphoreUse&) const = default;
 };
 
-/// Signals semaphores that work outside the graph waits for, or waits for those that it signals.
+/// Signals semaphores that work outside the graph waits for, or waits for semaphores that it signals.
 struct SemaphoresNode {
     SemaphoreAction action = SemaphoreAction::signal;
     std::vector<SemaphoreUse> uses; ///< at least one
@@ -227,7 +227,7 @@ struct EmptyNode {
 using Node = std::variant<EmptyNode, KernelNode, CopyNode, FillNode, EventRecordNode, EventWaitNode, HostNode,
                           MemoryOperationsNode, SemaphoresNode>;
 
-/// What an edge says beyond the order (CUDA: CUgraphEdgeData). All zero: the whole of `from` before all of `to`.
+/// Properties of an edge (CUDA: CUgraphEdgeData). All zero: `to` starts after the whole of `from`.
 struct EdgeData {
     std::uint8_t from_port = 0; ///< 1: programmatic, 2: at the launch's start
     std::uint8_t to_port = 0;
@@ -242,49 +242,48 @@ struct Edge {
     auto operator<=>(const Edge&) const = default;
 };
 
-/// A module's `__device__` or `__constant__` variable whose contents, when the graph was captured, were not the
-/// image's.
+/// A module's `__device__` or `__constant__` variable whose contents at capture time differed from the image's.
 struct ModuleVariable {
     std::string name; ///< as the image's symbol table spells it
     Bytes contents;
-    std::vector<Slot> slots{}; ///< by offset: addresses in the graph's constants
+    std::vector<Slot> slots{}; ///< sorted by offset: addresses in the graph's constants
     bool operator==(const ModuleVariable&) const = default;
 };
 
-/// Device code the graph needs, by digest of its bytes.
+/// Device code that the graph needs, identified by the digest of its bytes.
 struct ImageRef {
     Digest digest;
     std::uint64_t size = 0;
-    /// SHA-256 of source and build options where they are known: two builds of one source may differ in
-    /// their bytes (PoCL), so graphs are compared by this and loaded by `digest`. Zero when unknown.
+    /// SHA-256 of source and build options if known, else zero. Two builds of one source may differ in their bytes
+    /// (PoCL), so graphs are compared by `origin` and loaded by `digest`.
     Digest origin;
     std::string label;                       ///< for people: the program's name
-    std::vector<ModuleVariable> variables{}; ///< by name, unique; written after loading, once
+    std::vector<ModuleVariable> variables{}; ///< sorted by name, unique; written once, after loading
     bool operator==(const ImageRef&) const = default;
 };
 
 struct Graph {
     std::vector<Region> regions;
     std::vector<Scalar> scalars;
-    std::vector<ImageRef> images; ///< one for each loaded module: the same digest twice where their variables differ
+    std::vector<ImageRef> images; ///< one for each loaded module; a digest repeats if two modules' variables differ
     std::vector<std::string> events{};     ///< names, unique
     std::vector<Node> nodes;               ///< in a topological order: every edge goes from a lower to a higher index
     std::vector<Edge> edges;               ///< sorted, unique by (from, to)
-    std::vector<std::string> semaphores{}; ///< names, unique: what nobody but the process's own code can make anew
+    std::vector<std::string> semaphores{}; ///< names, unique: only the process's own code can create them
     bool operator==(const Graph&) const = default;
 };
 
-/// SHA-256 over everything but image bytes (an image counts by `origin`, or by `digest` where that is zero):
-/// equal for two recordings of the same work.
+/// SHA-256 over everything but image bytes; an image counts by `origin`, or by `digest` if that is zero. Equal for two
+/// recordings of the same work.
 [[nodiscard]] Digest graph_digest(const Graph& graph);
 
-/// The graph without its scratch regions, and without what its slots say of them: equal by graph_digest for two
-/// recordings that differ only in how many scratch regions there are, how large, and where in them something lies. To be
-/// compared: it cannot be bound.
+/// Removes the scratch regions, and the slots' references to them. The results have equal graph_digest() if two
+/// recordings differ only in the number, sizes and layout of scratch regions. For comparing only: the result cannot be
+/// bound.
 [[nodiscard]] Graph without_scratch(Graph graph);
 
-/// What differs between two graphs, one line each, at most `limit` lines: "kernel rope (node 3): grid 4,1,1
-/// against 8,1,1". Empty when graph_digest is equal.
+/// Returns the differences between two graphs, one a line, at most `limit`: "kernel rope (node 3): grid 4,1,1 against
+/// 8,1,1". Empty if graph_digest() is equal.
 [[nodiscard]] std::vector<std::string> difference(const Graph& recorded, const Graph& now, std::size_t limit = 16);
 
 } // namespace warmgraph::cachefmt

@@ -1,4 +1,4 @@
-// Guards as they are stored. What they mean is in guards/.
+// Guards in their stored form. guards/ defines their meaning.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ enum class Role : std::uint8_t {
     advisory = 2,   ///< recorded and shown, never compared
 };
 
-/// One named fact. A probe that failed gives k_unknown, which never matches anything, not even itself.
+/// One named fact. If its probe failed, the value is k_unknown, which matches nothing, not even itself.
 struct Fact {
     std::string name; ///< dotted, e.g. "driver.version", "config.dtype", "env.OMP_NUM_THREADS"
     std::string value;
@@ -28,27 +28,27 @@ inline constexpr const char* k_unknown = "\x01unknown";
 
 /// "must_match", "identity", "advisory".
 [[nodiscard]] std::string_view to_string(Role role) noexcept;
-/// A fact's value as people read it: k_unknown as "unknown", the rest made printable.
+/// A fact's value for people: "unknown" for k_unknown, other values made printable.
 [[nodiscard]] std::string fact_text(std::string_view value);
 
-/// What a call's tensor must look like. `name` is the region's.
+/// The required properties of a call's tensor. `name` is its region's name.
 struct TensorSpec {
     std::string name;
     DType dtype = DType::u8;
     std::vector<std::int64_t> sizes;   ///< elements; rank is its length, at most k_max_rank
     std::vector<std::int64_t> strides; ///< elements, same length as sizes
     std::string device;                ///< "opencl:0"
-    std::uint32_t alignment = 1;       ///< alignment class: power of two, 1..256, that the address had
+    std::uint32_t alignment = 1;       ///< power of two, 1..256, that divided the recorded address
     std::uint32_t alias_group = 0;     ///< index of the first tensor whose bytes overlap this one's (own index if none)
-    /// Bytes from the start of that first tensor to this one's. Recorded where the function asks how its overlapping
-    /// tensors lie; without it any distance at which they overlap will do.
+    /// Bytes from the start of that first tensor to this one's. Set if the function declares that its result depends on
+    /// how tensors overlap; if empty, tensors may overlap at any distance.
     std::optional<std::int64_t> distance{};
     bool operator==(const TensorSpec&) const = default;
 };
 inline constexpr std::size_t k_max_rank = 8;
 inline constexpr std::uint32_t k_max_alignment = 256;
 
-/// A host value that a variant is specialised on.
+/// A host value for which the variant is specialised.
 struct ValueSpec {
     std::string name;
     DType dtype = DType::i64;

@@ -1,4 +1,4 @@
-// What a graph needs of its images. Pure functions.
+// The parts of its images that a graph uses. Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 
 namespace warmgraph::cachefmt {
 
-/// For each of `images` images the names of the kernels that the nodes launch from it, sorted, each once. A node that
-/// names an image beyond them counts for none.
+/// Returns, for each of `images` images, the sorted and unique names of the kernels that nodes launch from it. Nodes
+/// with an image index out of range are ignored.
 [[nodiscard]] std::vector<std::vector<std::string>> kernels_in_use(std::span<const Node> nodes, std::size_t images);
 
-/// The name of a variable that is in one list only, or has other contents there; "" where the lists hold the same.
+/// Returns the name of a variable that is in one list only or whose contents differ; "" if the lists are equal.
 [[nodiscard]] std::string first_difference(std::span<const ModuleVariable> before,
                                            std::span<const ModuleVariable> after);
 
-/// What a graph needs besides its entry's file, by digest: images, and the contents of constants.
+/// The digests of the images and constants that the graph needs and that are stored outside its entry's file.
 [[nodiscard]] std::vector<Digest> blobs_of(const Graph& graph);
 
 } // namespace warmgraph::cachefmt

@@ -1,5 +1,5 @@
-// A sealed file: facts as text, contents, and a signature where somebody signed it. What a compiler made of a program and
-// what PyTorch compiled are kept so. docs/format.md has the layout.
+// A sealed file: facts as text, contents, and an optional signature. The cache keeps compiled programs and PyTorch's
+// artifacts in this form. docs/format.md has the layout.
 #pragma once
 
 #include <cstdint>
@@ -14,45 +14,45 @@
 
 namespace warmgraph::cachefmt {
 
-/// What all files of one kind have in common. Constants: thread-safe.
+/// Constants that all files of one kind share. Thread-safe.
 struct SealedKind {
     std::string_view magic; ///< its first 8 bytes
     std::uint32_t format;
     std::string_view name;            ///< for messages: "compiled program"
-    std::string_view digest_label;    ///< hashed before what is signed, so that no other kind has the same digest
-    std::string_view signature_label; ///< the same of the message that is signed
-    std::uint64_t most_facts;         ///< bytes of the facts
+    std::string_view digest_label;    ///< hashed before the signed data, so that two kinds never share a digest
+    std::string_view signature_label; ///< put before the signed message, for the same reason
+    std::uint64_t most_facts;         ///< limit for the facts, in bytes
 };
 
 /// Bytes before the facts.
 inline constexpr std::size_t k_sealed_head = 184;
 
-/// As it lies in the file's bytes, which outlive it.
+/// Views into the file's bytes, which must outlive them.
 struct Sealed {
     ByteView facts;
-    ByteView contents;               ///< shorter than contents_size where the file was cut, or read in part
-    std::uint64_t contents_size = 0; ///< as the file says
-    Digest digest;                   ///< of sizes and facts: what a signature stands for
+    ByteView contents;               ///< shorter than contents_size if the file was cut or read in part
+    std::uint64_t contents_size = 0; ///< the size that the file states
+    Digest digest;                   ///< covers sizes and facts; a signature signs it
     SignatureKind kind = SignatureKind::none;
-    std::string key_id{}; ///< that it claims to be signed with; may be any text
+    std::string key_id{}; ///< the id of the key that it claims; may be any text
     SignatureBytes signature{};
 
-    /// A signature of a known kind, by a key with a possible id.
+    /// True for a signature of a known kind with a valid key id.
     [[nodiscard]] bool is_signed() const noexcept;
-    /// This key signed it.
+    /// True if this key signed the file.
     [[nodiscard]] bool is_signed_by(const SigningKey& key, const SealedKind& of) const;
 };
 
-/// The same bytes at every call. REQUIRES: at most of.most_facts bytes of facts, which hold a digest of the contents.
-/// sign_with: null: it is not signed. Errors are the key's.
+/// Deterministic. REQUIRES: `facts` has at most of.most_facts bytes and contains a digest of the contents. A null
+/// sign_with leaves the file unsigned. Errors come from signing.
 [[nodiscard]] Result<Bytes> seal(const SealedKind& of, std::string_view facts, ByteView contents,
                                  const SigningKey* sign_with);
 
-/// Where nothing before the contents has changed; of these nothing is checked, and neither is the signature. `bytes`: a
-/// file, or its first part with the facts. corrupt: another kind's, cut, or damaged; stale: another format.
+/// Parses a file, or its first part with the facts, and checks that nothing before the contents has changed. Does not
+/// check the contents and the signature. corrupt: another kind of file, cut, or damaged; stale: another format.
 [[nodiscard]] Result<Sealed> open_sealed(const SealedKind& of, ByteView bytes);
 
-/// `untrusted`: no key that `trust` accepts signed it. Asked in any case: `trust.require` is the caller's to look at.
+/// `untrusted`: no key that `trust` accepts signed it. It ignores `trust.require`, which the caller checks.
 [[nodiscard]] Result<void> check_signature(const SealedKind& of, const Sealed& sealed, const Trust& trust);
 
 } // namespace warmgraph::cachefmt

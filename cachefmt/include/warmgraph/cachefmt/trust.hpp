@@ -1,4 +1,4 @@
-// Whose entries are believed, and which key signs this process's own. docs/trust.md says what a signature covers.
+// The keys whose signatures are accepted, and the key that signs this process's entries. See docs/trust.md.
 #pragma once
 
 #include <memory>
@@ -8,13 +8,13 @@
 
 namespace warmgraph::cachefmt {
 
-/// Values; thread-safe once made. Without any key nothing is signed, and signatures are not looked at.
+/// Immutable and thread-safe after construction. Without any key, nothing is signed and no signature is checked.
 struct Trust {
-    std::shared_ptr<const SigningKey> sign_with{};             ///< null: entries are written unsigned. A secret one
-    std::vector<std::shared_ptr<const SigningKey>> accepted{}; ///< beside sign_with, which is accepted too
+    std::shared_ptr<const SigningKey> sign_with{};             ///< a secret key, also accepted; null: do not sign
+    std::vector<std::shared_ptr<const SigningKey>> accepted{}; ///< further keys
     bool require = false; ///< an entry without an accepted signature is `untrusted`
 
-    /// Known ids are looked for by id; several may be accepted while keys are rotated.
+    /// Finds an accepted key by its id. Several keys may be accepted during a rotation.
     [[nodiscard]] const SigningKey* find(std::string_view id) const noexcept
     {
         if (sign_with && sign_with->id() == id) return sign_with.get();
