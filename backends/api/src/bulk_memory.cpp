@@ -14,7 +14,7 @@
 namespace warmgraph::backends {
 namespace {
 
-/// Of a floating-point number the byte with most of its exponent.
+/// `high` is the byte of a floating-point number with most of its exponent.
 std::byte other_exponent(std::byte high) noexcept
 {
     constexpr std::byte k_sign{0x80}, k_small{0x30}, k_near_one{0x3F};
@@ -24,8 +24,8 @@ std::byte other_exponent(std::byte high) noexcept
 
 enum class Next : std::uint8_t { go_on, stop };
 
-/// Gives `use` the same piece of each source: (offset, views) -> Next. `room`: bytes of all pieces. Each piece begins
-/// at a multiple of 8, and ends `overlap` bytes into the next.
+/// Calls `use(offset, views)` for each piece, which covers the same range of each source. `room` is the size in bytes
+/// of all pieces together. Each piece begins at a multiple of 8 and reaches `overlap` bytes into the next.
 template <class Use>
 Result<void> each_piece(Device& device, std::span<const Address> sources, std::uint64_t size, std::uint64_t room,
                         Use use, std::uint64_t overlap = 0)
@@ -112,7 +112,7 @@ Result<void> BulkMemory::disturb(const MemoryRef& memory, DType dtype)
         written = m_device.upload(memory.address + at, bytes);
         return written ? Next::go_on : Next::stop;
     };
-    // Half: there are two copies of a piece.
+    // Half the size, because there are two copies of a piece.
     if (auto read = each_piece(m_device, {&memory.address, 1}, memory.size, m_piece / 2, change); !read) return read;
     return written;
 }
@@ -136,7 +136,7 @@ Result<std::optional<std::uint64_t>> BulkMemory::first_other(const MemoryRef& me
     std::optional<std::uint64_t> found;
     const auto compare = [&](std::uint64_t at, std::span<const ByteView> pieces) {
         const ByteView piece = pieces[0];
-        // All are the pattern when the first is, and each equals the next.
+        // All bytes are the pattern if the first one is and each byte equals the next.
         if (piece[0] == pattern && std::memcmp(piece.data(), piece.data() + 1, piece.size() - 1) == 0)
             return Next::go_on;
         found = at + static_cast<std::uint64_t>(
@@ -214,7 +214,7 @@ Result<BulkMemory::Found> BulkMemory::words_in(const MemoryRef& memory, std::spa
         }
         return Next::go_on;
     };
-    // Overlapping: the last word of a piece reaches half into the next.
+    // Pieces overlap, because the last word of a piece may reach half into the next.
     if (auto read = each_piece(m_device, {&memory.address, 1}, memory.size, m_piece, search, k_word - k_stride); !read)
         return std::unexpected(read.error());
     return found;

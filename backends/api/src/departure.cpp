@@ -11,13 +11,13 @@ namespace {
 
 constexpr double k_infinity = std::numeric_limits<double>::infinity();
 
-/// A floating-point type's numbers.
+/// The format of a floating-point type.
 struct Format {
-    int fraction_bits;     ///< without the hidden one
-    int smallest_exponent; ///< of its normal numbers: 2^e
+    int fraction_bits;     ///< without the implicit bit
+    int smallest_exponent; ///< smallest exponent e of normal numbers 2^e
 };
 
-/// IEEE 754 binary16 by its bits: C++23's own type for it is missing from the compilers we support.
+/// Decodes IEEE 754 binary16: C++23's own type for it is missing in the compilers that we support.
 double half_value(std::uint16_t bits) noexcept
 {
     const int exponent = bits >> 10 & 31;
@@ -50,13 +50,13 @@ struct Double {
     static double value(Bits bits) noexcept { return std::bit_cast<double>(bits); }
 };
 
-/// Whole numbers: no two different ones are close to each other.
+/// Integers: two different ones are never close to each other.
 template <class Word>
 struct Whole {
     using Bits = Word;
 };
 
-/// Of the numbers among the others; no number was added while low > high.
+/// The range of the other values, NaN excluded; low > high while it is empty.
 struct Envelope {
     double low = k_infinity, high = -k_infinity;
     bool has_nan = false;
@@ -74,7 +74,7 @@ struct Envelope {
     {
         return std::isnan(value) ? has_nan : low <= value && value <= high;
     }
-    /// The exponent of one rounding: the distance of neighbours is 2^e.
+    /// Returns e, where one rounding (the distance of neighbouring numbers) is 2^e.
     [[nodiscard]] int rounding(const Format& format) const noexcept
     {
         double magnitude = 0;
@@ -83,7 +83,7 @@ struct Envelope {
         const int exponent = magnitude > 0 ? std::ilogb(magnitude) : format.smallest_exponent;
         return std::max(exponent, format.smallest_exponent) - format.fraction_bits;
     }
-    /// How many roundings a value that it does not hold lies beyond. Scaled first: a difference may overflow.
+    /// Returns a value's distance in roundings. Scales before subtracting, because a difference may overflow.
     [[nodiscard]] double distance(double value, const Format& format) const noexcept
     {
         if (std::isnan(value) || low > high) return k_infinity;
@@ -94,7 +94,7 @@ struct Envelope {
     }
 };
 
-/// How far outside; nullopt: inside.
+/// Returns the distance outside; nullopt if inside.
 template <class Type>
 std::optional<double> departure_of(typename Type::Bits candidate, std::span<const ByteView> others, std::size_t at)
 {
@@ -115,10 +115,10 @@ void add_all(Departure& sum, ByteView candidate, std::span<const ByteView> other
     using Bits = typename Type::Bits;
     for (std::size_t at = 0; at < candidate.size(); at += sizeof(Bits)) {
         const Bits bits = load<Bits>(candidate, at);
-        // Nearly always: neither arithmetic nor a second look.
+        // The usual case: an equal value needs no arithmetic.
         if (std::ranges::any_of(others, [&](const ByteView& other) { return load<Bits>(other, at) == bits; })) continue;
         const std::optional<double> far = departure_of<Type>(bits, others, at);
-        // Where none is allowed, even a distance counts that is too small for a double.
+        // With 0 roundings allowed, even a distance that is too small for a double counts.
         if (!far || (roundings > 0 && *far <= roundings)) continue;
         if (sum.count++ == 0) sum.first = first + at / sizeof(Bits);
         sum.farthest = std::max(sum.farthest, *far);

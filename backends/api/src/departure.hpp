@@ -1,4 +1,4 @@
-// Elements against the envelope of others: what BulkMemory::departure says of one piece.
+// Compares elements with the envelope of others: BulkMemory::departure for one piece.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace warmgraph::backends {
 
-/// Adds a piece's elements, whose first one has the index `first`, to `sum`. REQUIRES: pieces of equal size, whole
-/// elements; later pieces after earlier ones.
+/// Adds a piece's elements, whose first one has the index `first`, to `sum`. REQUIRES: all pieces have the same size,
+/// in whole elements; add them in order.
 void add_departures(Departure& sum, ByteView candidate, std::span<const ByteView> others, DType dtype,
                     std::uint64_t first, double roundings);
 

@@ -7,7 +7,7 @@ namespace warmgraph::backends {
 
 Result<bool> wait_for(Event& event, std::chrono::nanoseconds limit, Clock& clock)
 {
-    constexpr int k_yields = 16; // work that is nearly done costs no sleep
+    constexpr int k_yields = 16; // do not sleep for work that is nearly done
     constexpr std::chrono::nanoseconds k_shortest = std::chrono::microseconds{50};
     constexpr std::chrono::nanoseconds k_longest = std::chrono::milliseconds{1};
     const auto started = clock.steady();

@@ -6,10 +6,10 @@
 namespace warmgraph::backends {
 namespace {
 
-// Odd, without pattern: the golden ratio's and the square root of three's bits.
+// Odd numbers without a pattern: bits of the golden ratio and of the square root of three.
 constexpr std::uint64_t k_low_key = 0x9E3779B97F4A7C15, k_high_key = 0xBB67AE8584CAA73B;
 
-/// The finish of MurmurHash3: every bit changes half of them all.
+/// The final step of MurmurHash3: each input bit changes half of the output bits.
 constexpr std::uint64_t mix(std::uint64_t x) noexcept
 {
     x = (x ^ x >> 33U) * 0xFF51AFD7ED558CCD;
@@ -26,7 +26,7 @@ void add_words(Fingerprint& sum, ByteView piece, std::uint64_t offset) noexcept
         std::uint64_t word = 0;
         std::memcpy(&word, piece.data() + at, std::min<std::size_t>(8, piece.size() - at));
         ++place;
-        // Two ways to tie a word to its place: words that change places unseen in one are seen in the other.
+        // Two ways to combine a word with its place: a swap of words that one sum misses shows in the other.
         sum.low += mix(word ^ place * k_low_key);
         sum.high += mix(word + place * k_high_key);
     }

@@ -1,5 +1,5 @@
-// A sum over words that depends on their places: pieces and threads may add theirs in any order. bulk/kernels.cu of the
-// CUDA backend computes the same.
+// A sum over words and their places: pieces and threads may add in any order. The CUDA backend's bulk/kernels.cu
+// computes the same.
 #pragma once
 
 #include "warmgraph/backends/bulk_memory.hpp"
@@ -7,7 +7,7 @@
 
 namespace warmgraph::backends {
 
-/// Adds the words of a piece at `offset` (a multiple of 8). Only the last piece may end within a word.
+/// Adds the words of a piece at `offset` (a multiple of 8). Only the last piece may end inside a word.
 void add_words(Fingerprint& sum, ByteView piece, std::uint64_t offset) noexcept;
 
 } // namespace warmgraph::backends

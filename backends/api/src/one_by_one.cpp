@@ -54,7 +54,7 @@ bool can_launch_one_by_one(const RawGraph& graph) noexcept
 Result<void> launch_one_by_one(Stream& stream, const RawGraph& graph) noexcept
 try {
     return launch(stream, graph);
-} catch (const std::bad_alloc&) { // how many nodes are in the stream is not known here
+} catch (const std::bad_alloc&) { // the number of enqueued nodes is not known here
     return std::unexpected(Error{ErrorCode::partly_launched, {}});
 }
 

@@ -13,11 +13,11 @@ bool is_wait(const RawMemoryOperation& operation) noexcept
     return operation.kind == MemoryOperationKind::wait_32 || operation.kind == MemoryOperationKind::wait_64;
 }
 
-/// NCCL's kernels up to 2.18, since 2.19, and the symmetric ones since 2.27.
+/// Prefixes of NCCL's kernels: up to 2.18, since 2.19, and the symmetric ones since 2.27.
 constexpr std::array<std::string_view, 4> k_collectives{"ncclKernel", "ncclDevKernel", "ncclSymDevKernel",
                                                         "ncclSymkDevKernel"};
 
-/// Mangled, a name has its length before it ("_Z30ncclDevKernel_AllReduce..."). Elsewhere in a name it is another's.
+/// Mangled names have a length before the prefix ("_Z30ncclDevKernel_AllReduce..."). Other places do not count.
 bool is_collective(std::string_view kernel) noexcept
 {
     return std::ranges::any_of(k_collectives, [&](std::string_view prefix) {
@@ -28,7 +28,7 @@ bool is_collective(std::string_view kernel) noexcept
     });
 }
 
-/// The driver's own graph is another one from then on.
+/// Replaces a node's work and drops the driver's own graph, which no longer matches.
 void replace(RawGraph& graph, RawNode& node, RawWork work)
 {
     node.work = std::move(work);
@@ -40,7 +40,7 @@ void replace(RawGraph& graph, RawNode& node, RawWork work)
 std::vector<RawAllocation> merged(const std::vector<RawAllocation>& made)
 {
     struct Range {
-        std::size_t first = 0; ///< of those in it
+        std::size_t first = 0; ///< index of the first allocation in it
         std::uint64_t start = 0, end = 0;
     };
     std::vector<Range> ranges;

@@ -20,7 +20,7 @@ void register_built()
     });
 }
 
-/// "no backend 'cuda'" would not say that another build has it.
+/// Reports that another build has the backend, which "no backend 'cuda'" would not say.
 Result<void> require_built(std::string_view backend, std::string_view id)
 {
     constexpr std::string_view k_cuda = "cuda";

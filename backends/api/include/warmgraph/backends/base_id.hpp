@@ -1,13 +1,13 @@
-// Ids for the allocations of devices whose memory has no flat address (Address::base).
+// Ids for allocations of devices without flat addresses (Address::base).
 #pragma once
 
 #include <cstdint>
 
 namespace warmgraph::backends {
 
-/// Given once in a process, whatever backend and device ask: memory of another device, and memory that was released,
-/// are recognised instead of being taken for an allocation of one's own. Not canonical on x86-64 and arm64, so that no
-/// pointer and no plausible integer equals one; 4 KiB apart. Thread-safe.
+/// Returns an id that is unique in the process, over all backends and devices, so that a device recognises memory of
+/// another device and released memory. Ids are 4 KiB apart and not canonical on x86-64 and arm64: no pointer and no
+/// plausible integer equals one. Thread-safe.
 [[nodiscard]] std::uint64_t next_base_id() noexcept;
 
 } // namespace warmgraph::backends

@@ -1,5 +1,5 @@
-// Stream capture for backends whose driver has none (OpenCL, the fake): what streams enqueue between begin_capture and
-// end_capture, as a graph. The rules of fork and join are CUDA's stream capture rules.
+// Stream capture for backends whose driver has none (OpenCL, the fake): turns the work that streams enqueue between
+// begin_capture and end_capture into a graph. Fork and join follow the rules of CUDA's stream capture.
 //
 // Threads: a session may be used by several streams at once; a StreamCapture belongs to its stream.
 #pragma once
@@ -14,19 +14,19 @@
 
 namespace warmgraph::backends {
 
-/// Nodes on which a stream's next work depends: sorted, unique, none reachable from another.
+/// The nodes that a stream's next work depends on: sorted, unique, none reachable from another.
 using Frontier = std::vector<std::uint32_t>;
 
 /// The graph under construction, shared by the stream that began the capture and those forked from it.
 class CaptureSession {
 public:
-    /// Appends a node after `frontier`, which becomes that node. not_recordable when the capture has ended.
+    /// Appends a node after `frontier` and sets `frontier` to it. not_recordable: the capture has ended.
     [[nodiscard]] Result<void> add(Frontier& frontier, RawWork work);
     /// Adds `other` to `frontier`.
     void merge(Frontier& frontier, const Frontier& other) const;
-    /// Remembers the first failure, which end() gives back.
+    /// Stores the first failure; end() returns it.
     void fail_with(Error error);
-    /// Ends the capture. not_recordable when a node does not reach `frontier`: a forked stream was not joined.
+    /// Ends the capture. not_recordable if a node does not reach `frontier`, because a forked stream was not joined.
     [[nodiscard]] Result<RawGraph> end(const Frontier& frontier);
     [[nodiscard]] bool has_ended() const noexcept;
 
@@ -51,14 +51,14 @@ public:
     [[nodiscard]] bool is_active() const noexcept { return m_session && !m_session->has_ended(); }
     [[nodiscard]] Result<void> begin();
     [[nodiscard]] Result<RawGraph> end();
-    /// REQUIRES: is_active() was so: another thread may end a forked stream's capture at any time.
+    /// REQUIRES: is_active() was true; another thread may end a forked stream's capture at any time.
     [[nodiscard]] Result<void> add(RawWork work) { return m_session->add(m_frontier, std::move(work)); }
     [[nodiscard]] CapturedPoint point() const { return {m_session, m_frontier}; }
-    /// Waits for a captured point; a stream that is not capturing becomes part of that capture.
+    /// Waits for a captured point. A stream that is not capturing joins that capture.
     [[nodiscard]] Result<void> wait(const CapturedPoint& point);
-    /// A call that no graph can hold: fails, now and when the capture ends. REQUIRES: is_active().
+    /// Fails for a call that no graph can hold; end() will fail too. REQUIRES: is_active().
     [[nodiscard]] std::unexpected<Error> refuse(std::string_view call);
-    /// Passes a failed check through, remembered for the end of the capture. REQUIRES: is_active().
+    /// Returns the error and stores it for the end of the capture. REQUIRES: is_active().
     [[nodiscard]] std::unexpected<Error> failed(Error error);
 
 private:

@@ -1,4 +1,4 @@
-// Compiling, apart from the device that the code is for: what a process that only replays never needs.
+// Compiling. It is separate from the device because a process that only replays never needs it.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,21 @@
 
 namespace warmgraph::backends {
 
-/// Who compiles, and for what: beside source, options and the contents of headers all that decides what comes of it.
+/// The compiler and its target: with source, options and headers, they decide the compiled code.
 struct CompilerIdentity {
-    std::string compiler;            ///< with its version and build; empty: there is none here
+    std::string compiler;            ///< with its version and build; empty: no compiler
     std::string target;              ///< "sm_90"; an OpenCL device
     std::vector<std::string> also{}; ///< other targets whose code this device runs: "sm_90a"
 };
 
-/// What a compiler made of a program.
+/// The result of compiling a program.
 struct Compiled {
     Bytes image;
     Digest origin;                    ///< Module::origin of the module that was compiled
-    std::vector<std::string> ready{}; ///< launches that it holds code for, in the backend's words (PoCL); others: empty
+    std::vector<std::string> ready{}; ///< launches that it has code for, in the backend's terms (PoCL)
 };
 
-/// May a module that was loaded be compiled from its source after all, where its image lacks what was launched since?
+/// Allows or forbids compiling a loaded module from its source when its image lacks code for a new launch.
 enum class Recompile : std::uint8_t { if_needed, never };
 
 /// Lives as long as its device. Thread-safe.
@@ -37,24 +37,24 @@ public:
     [[nodiscard]] virtual Result<std::unique_ptr<Module>> compile(std::string_view source,
                                                                   std::string_view options) = 0;
 
-    /// Does compile() leave a part of the work to the first launch of each kernel and geometry (PoCL)?
+    /// True if compile() leaves part of the work to the first launch of each kernel and geometry (PoCL).
     [[nodiscard]] virtual bool compiles_at_launch() const noexcept { return false; }
 
-    // --- for those who keep what was compiled
-    /// For these options. unsupported: nothing can be kept.
+    // --- for code that stores compiled programs
+    /// Returns the identity for these options. unsupported: compiled programs cannot be stored.
     [[nodiscard]] virtual Result<CompilerIdentity> identity(std::string_view options)
     {
         return fail(ErrorCode::unsupported, "this backend's compiled programs cannot be kept (options: {})", options);
     }
-    /// What a module of compile()'s was compiled to, as far as that is there without more work. nullopt: not yet, or it
-    /// was not compiled. REQUIRES: the module is of this compiler's device.
+    /// Returns the compiled form of a module from compile(), if that takes no more work. nullopt: not yet available, or
+    /// not a compiled module. REQUIRES: the module belongs to this compiler's device.
     [[nodiscard]] virtual std::optional<Compiled> compiled(Module& module)
     {
         static_cast<void>(module);
         return std::nullopt;
     }
-    /// The module that compile() would give for this source and these options. `compiled` is what such a module gave.
-    /// corrupt, stale: the driver does not take it.
+    /// Makes the module of compile() for this source and these options from `compiled`, which compiled() returned
+    /// before. corrupt, stale: the driver does not accept it.
     [[nodiscard]] virtual Result<std::unique_ptr<Module>> load_compiled(std::string_view source,
                                                                         std::string_view options,
                                                                         const Compiled& compiled, Recompile again)
@@ -66,13 +66,13 @@ public:
     }
 };
 
-/// Compiles ahead, also for a device that is not here. Thread-safe.
+/// Compiles ahead, also for a device that this machine lacks. Thread-safe.
 class AheadCompiler {
 public:
     virtual ~AheadCompiler() = default;
-    /// As Compiler::identity of such a device.
+    /// Like Compiler::identity on that device.
     [[nodiscard]] virtual Result<CompilerIdentity> identity(std::string_view options) = 0;
-    /// What Compiler::compiled gives there. compile_failed carries the compiler's log.
+    /// Returns the result that Compiler::compiled would give there. compile_failed carries the compiler's log.
     [[nodiscard]] virtual Result<Compiled> compile(std::string_view source, std::string_view options) = 0;
 };
 

@@ -1,4 +1,4 @@
-// Flags that a compiler takes from the environment: part of what decides about the code, as its options are.
+// Environment variables with compiler flags. They influence the code, as options do.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace warmgraph::backends {
 
-/// Adds a fact "env.NAME" for each of these variables that is set and not empty. Entries that were recorded without them have
-/// none. Thread-safe as getenv(3) is.
+/// Adds a fact "env.NAME" for each variable that is set and not empty, so that unset ones leave older entries valid. As
+/// thread-safe as getenv(3).
 void add_compiler_variables(std::vector<cachefmt::Fact>& facts, std::span<const char* const> names);
 
 } // namespace warmgraph::backends

@@ -1,5 +1,5 @@
-// What a backend implements: one folder beside this one. The conformance suite (tests/backends) runs against each.
-// Here is what a replay needs; compiler.hpp and recording.hpp are the parts for those who compile and who record.
+// The interface of a backend; each backend is a folder beside this one. tests/backends runs the conformance suite on
+// each. This header is enough for replay; compiler.hpp is for compiling, recording.hpp for recording.
 //
 // Threads: a Device, and allocation and upload on it, may be used from any thread; a Stream and a GraphExec by one
 // thread at a time. Lifetimes: Device outlives everything made from it. Nothing here throws.
@@ -26,54 +26,54 @@ namespace warmgraph::backends {
 class Module {
 public:
     virtual ~Module() = default;
-    /// The portable binary that Device::load accepts in another process. Take it after the warm-up run has finished
-    /// (synchronize): it holds what was launched so far ready to run, and PoCL compiles the rest at its first launch
-    /// (opencl/NOTES.md). Same bytes at every call until something new is launched.
+    /// Returns the portable binary that Device::load accepts in another process. Call it after the warm-up run has
+    /// finished (synchronize): it contains code for the launches so far, and PoCL compiles other launches when they
+    /// first run (opencl/NOTES.md). The bytes stay the same until something new is launched.
     [[nodiscard]] virtual Result<Bytes> image() = 0;
-    /// Digest of source and options when it was compiled here; zero when it was loaded.
+    /// Digest of source and options if it was compiled here; zero if it was loaded.
     [[nodiscard]] virtual Digest origin() const noexcept = 0;
-    /// The image without the kernels that are not named: what a graph needs of it. Where a backend cannot cut, the
-    /// whole. Verification must bless it; where it does not, the whole is stored.
+    /// Returns the image without the kernels that are not named, to store less; a backend that cannot cut returns the
+    /// whole image. The caller must verify the result, and store the whole image if that fails.
     [[nodiscard]] virtual Result<Bytes> image_of(std::span<const std::string> kernels)
     {
         static_cast<void>(kernels);
         return image();
     }
-    /// Number of arguments of a kernel; not_found names the kernels there are.
+    /// Number of arguments of a kernel; not_found lists the module's kernels.
     [[nodiscard]] virtual Result<std::uint32_t> param_count(const std::string& kernel) = 0;
-    /// Variables whose contents differ now from the image's initial ones, by name. The device must be idle.
+    /// Returns the variables that differ from the image's initial contents, sorted by name. The device must be idle.
     [[nodiscard]] virtual Result<std::vector<cachefmt::ModuleVariable>> changed_variables()
     {
         return std::vector<cachefmt::ModuleVariable>{};
     }
-    /// Whether there is anything that could be written.
+    /// True if the module has variables that can be written.
     [[nodiscard]] virtual bool has_variables() const { return false; }
-    /// Whether its code may keep something in variables of its own, if only while it runs (a counter of finished
-    /// groups): modules of equal code then are as many as were loaded, else one does for all.
+    /// True if the code may keep state in its own variables, even if only while it runs (a counter of finished groups).
+    /// If true, two loaded modules of equal code stay separate; else one module serves for all.
     [[nodiscard]] virtual bool keeps_state() const { return false; }
-    /// Whether a number in a kernel's parameters or in a variable may be the address of a function that this code calls
-    /// by it: a new process has its functions elsewhere. A suspicion, since 8 bytes can mean anything.
+    /// True if a number in a kernel's parameters or in a variable may be the address of a function that this code calls
+    /// through it. Functions move in another process. Only a guess: any 8 bytes may look like one.
     [[nodiscard]] virtual bool may_be_function(std::uint64_t word) const
     {
         static_cast<void>(word);
         return false;
     }
-    /// Whether the variable is a constant (`__constant__`) of code that one of the device's own libraries brought
-    /// (cuBLAS, cuDNN, PyTorch), and neither this program nor a library of its own: those fill it once and let it be.
+    /// True if the variable is a constant (`__constant__`) of code from one of the device's libraries (cuBLAS, cuDNN,
+    /// PyTorch), which sets it once, and not of this program's own code.
     [[nodiscard]] virtual bool is_library_constant(const std::string& variable) const
     {
         static_cast<void>(variable);
         return false;
     }
-    /// Gives the variables in `now` that `before` lacks their initial contents, and writes `before` (blocking): what
-    /// changed_variables() gave holds again.
+    /// Restores the result that changed_variables() gave as `before` (blocking): writes `before`, and gives variables
+    /// that only `now` has their initial contents.
     [[nodiscard]] virtual Result<void> restore_variables(std::span<const cachefmt::ModuleVariable> before,
                                                          std::span<const cachefmt::ModuleVariable> now)
     {
         static_cast<void>(now);
         return write_variables(before);
     }
-    /// Writes variables (blocking). not_found, invalid_argument (another size) name the variable.
+    /// Writes variables (blocking). not_found and invalid_argument (wrong size) name the variable.
     [[nodiscard]] virtual Result<void> write_variables(std::span<const cachefmt::ModuleVariable> variables)
     {
         if (variables.empty()) return {};
@@ -86,60 +86,60 @@ public:
 class Event {
 public:
     virtual ~Event() = default;
-    /// The driver's handle (CUevent); 0 where a graph cannot hold it.
+    /// The driver's handle (CUevent); 0 if a graph cannot hold the event.
     [[nodiscard]] virtual std::uint64_t native() const noexcept { return 0; }
-    /// Whether the work before it has finished. Blocks for nothing; any thread may ask. not_recordable of an event that
-    /// was recorded in a capture: that work does not run. An event that nobody recorded yet has finished.
+    /// True if the work before the event has finished; also true for an event that was never recorded. Never blocks;
+    /// any thread may call it. not_recordable if the event was recorded in a capture: that work does not run.
     [[nodiscard]] virtual Result<bool> is_done() = 0;
 
-    /// Has the driver tell when the work before it is done, for done_at(). False where it cannot: whoever asks is_done() in
-    /// time knows it then.
+    /// Asks the driver to report the time when the work before the event finishes, for done_at(). False if the driver
+    /// cannot: then only polling is_done() shows it.
     [[nodiscard]] virtual bool keep_moment() noexcept { return false; }
-    /// nullopt: it is not done, or its moment is not kept.
+    /// nullopt: not done, or the time is not kept.
     [[nodiscard]] virtual std::optional<std::chrono::steady_clock::time_point> done_at() const noexcept
     {
         return std::nullopt;
     }
 };
 
-/// An in-order queue. While capturing, enqueued work is recorded and not run; capture reads no memory.
+/// An in-order queue. During a capture, enqueued work is recorded and does not run; capturing reads no memory.
 class Stream {
 public:
-    /// Blocks until its work is done, so that a process may exit after it (opencl/src/stream.hpp).
+    /// Blocks until its work is done, so that the process may exit afterwards (opencl/src/stream.hpp).
     virtual ~Stream() = default;
 
-    /// invalid_argument for a missing kernel, a wrong number or kind of parameters, a block over the device's limit.
+    /// invalid_argument: no such kernel, a wrong number or kind of parameters, a block over the device's limit.
     [[nodiscard]] virtual Result<void> launch(const RawKernel& kernel) = 0;
     [[nodiscard]] virtual Result<void> copy(const RawCopy& copy) = 0;
     [[nodiscard]] virtual Result<void> fill(const RawFill& fill) = 0;
-    /// What can be known of a kernel, copy or fill before it is enqueued: the errors of the above. It readies the kernel.
-    /// unsupported: of other work, and where a backend cannot tell. Not in a capture.
+    /// Checks a kernel, copy or fill ahead, with the errors of the calls above, and prepares the kernel. unsupported:
+    /// other work, or a backend that cannot check. Not allowed during a capture.
     [[nodiscard]] virtual Result<void> check(const RawWork& work)
     {
         return fail(ErrorCode::unsupported, "a {} cannot be looked at before it is enqueued", kind_of(work).name);
     }
-    /// The above of work that check() passed, and which has not changed since; an empty node is nothing.
+    /// Enqueues work that check() accepted and that has not changed since; an empty node does nothing.
     [[nodiscard]] virtual Result<void> enqueue_checked(const RawWork& work);
 
-    /// An event after all work so far; another stream (of the same device) waits for it. Recording an event in a
-    /// capturing stream and waiting for it in another makes the other part of the capture (fork), as in CUDA.
-    /// Outside a capture any thread may record an event: that is how a launch in another stream is put in order.
+    /// Records an event after all work so far, for another stream (of the same device) to wait for. As in CUDA, waiting
+    /// in another stream for an event of a capturing stream makes that stream part of the capture (fork). Outside a
+    /// capture any thread may record an event, to put a launch in another stream in order.
     [[nodiscard]] virtual Result<std::shared_ptr<Event>> record_event() = 0;
     [[nodiscard]] virtual Result<void> wait(const std::shared_ptr<Event>& event) = 0;
 
     /// Blocks until all work is done. not_recordable while capturing.
     [[nodiscard]] virtual Result<void> synchronize() = 0;
 
-    /// not_recordable if it captures already.
+    /// not_recordable if the stream is already capturing.
     [[nodiscard]] virtual Result<void> begin_capture() = 0;
-    /// The work since begin_capture, of this stream and of those forked from it, which must have been joined
-    /// (not_recordable otherwise). Ends the capture in any case; a sticky failure during it comes back here.
+    /// Ends the capture and returns the work since begin_capture, of this stream and of streams forked from it, or the
+    /// first failure. not_recordable: a forked stream was not joined.
     [[nodiscard]] virtual Result<RawGraph> end_capture() = 0;
     [[nodiscard]] virtual bool is_capturing() const noexcept = 0;
-    /// The driver's handle, for libraries that enqueue by themselves (CUstream); null where they cannot.
+    /// The driver's handle (CUstream), for libraries that enqueue directly; null if there is none.
     [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
-    /// While the result lives, this thread may do within somebody's capture what is no part of it and belongs to a first
-    /// run: allocate, load code, make a library's handle. Null where no capture forbids it. For one thread.
+    /// While the result lives, this thread may do the work of a first run (allocate, load code, make library handles)
+    /// during another's capture. Null if no capture forbids it. For one thread.
     [[nodiscard]] virtual std::shared_ptr<void> allow_first_run() { return nullptr; }
 };
 
@@ -147,16 +147,16 @@ public:
 class GraphExec {
 public:
     virtual ~GraphExec() = default;
-    /// Enqueues the whole graph in `stream` (not capturing). partly_launched when a failure came after some nodes
-    /// were enqueued: running the function instead would do their work twice.
+    /// Enqueues the whole graph in `stream` (not capturing). partly_launched: it failed after some nodes were enqueued;
+    /// running the function instead would repeat their work.
     [[nodiscard]] virtual Result<void> launch(Stream& stream) noexcept = 0;
-    /// launch() for whoever has just asked whether `stream` captures: a driver is not asked again.
+    /// launch() for callers that just checked that `stream` is not capturing: the driver is not asked again.
     [[nodiscard]] virtual Result<void> launch_uncaptured(Stream& stream) noexcept { return launch(stream); }
-    /// Gives one node new parameters, addresses or sizes. Same kind, kernel and dimensions as instantiated, else
-    /// invalid_argument. Launches already enqueued keep the old ones.
+    /// Gives one node new parameters, addresses or sizes. invalid_argument if kind, kernel or dimensions change.
+    /// Launches that are already enqueued keep the old ones.
     [[nodiscard]] virtual Result<void> update(std::uint32_t node, const RawWork& work) noexcept = 0;
-    /// Does ahead what the first launch would do besides launching, and blocks until it is done. What is updated later
-    /// stays as cheap. Where a backend has nothing to do: success.
+    /// Does the one-time work of the first launch ahead, and blocks until it is done. Later updates do not undo it. A
+    /// backend without such work returns success.
     [[nodiscard]] virtual Result<void> upload() noexcept { return {}; }
 };
 
@@ -166,8 +166,8 @@ struct DeviceLimits {
     std::uint64_t max_block = 1024; ///< work-items
     std::uint64_t local_memory = 48ULL * 1024;
     std::uint64_t memory = 0;
-    bool keeps_running_execs = false; ///< a GraphExec may go while its launches run: the driver keeps what they need
-    bool flat_addresses = false;      ///< every Address has k_flat_base, and a pointer may hide in any parameter word
+    bool keeps_running_execs = false; ///< a GraphExec may be destroyed while its launches run
+    bool flat_addresses = false;      ///< every Address has k_flat_base, and any parameter word may be a pointer
 };
 
 class BulkMemory;
@@ -190,94 +190,91 @@ public:
     /// Guard facts: "backend", "device.architecture", "device.units", "device.local_memory", "device.partition",
     /// "driver.version", "runtime.version" (must_match), "device.name" (advisory) ...
     [[nodiscard]] virtual std::vector<cachefmt::Fact> facts() const = 0;
-    /// For `doctor`: how graphs are replayed here and why, e.g. "re-enqueue (command buffer 0.9.0 present, slower on
+    /// How graphs are replayed here and why, for `doctor`, e.g. "re-enqueue (command buffer 0.9.0 present, slower on
     /// PoCL)".
     [[nodiscard]] virtual std::string replay_mode() const = 0;
-    /// Makes the device current on this thread for as long as the result lives, for callers and libraries that go by
-    /// the thread's device. Release it on the same thread, the last one first; the device outlives it. Null where there
-    /// is nothing to do.
+    /// Makes the device current on this thread while the result lives, for code that uses the thread's current device.
+    /// Release it on the same thread, in reverse order, before the device is closed. Null if the backend needs nothing.
     [[nodiscard]] virtual std::shared_ptr<void> enter() const { return nullptr; }
 
     [[nodiscard]] virtual Result<MemoryRef> allocate(
         std::uint64_t size) = 0; ///< out_of_memory; size 0 is invalid_argument
     virtual void release(const MemoryRef& memory) noexcept = 0;
-    /// Page-locked host memory. release() it as well. upload() and download() work on it.
+    /// Allocates page-locked host memory. upload() and download() work on it. Free it with release().
     [[nodiscard]] virtual Result<MemoryRef> allocate_host(std::uint64_t size)
     {
         return fail(ErrorCode::unsupported, "{} has no page-locked host memory for {} bytes", id(), size);
     }
-    /// Of any address that the driver knows, also memory that this object did not allocate.
+    /// The space of any address that the driver knows, even if this object did not allocate it.
     [[nodiscard]] virtual MemorySpace space_of(const Address& address) const noexcept
     {
         static_cast<void>(address);
         return MemorySpace::device;
     }
-    /// An address range for captures only, which costs no memory (measured). Two of them never touch. On devices with
-    /// flat addresses its addresses' upper 32 bits are those of no other live shadow and of no ordinary allocation, as
-    /// far as the driver follows the wish. release() it as well.
+    /// Reserves an address range for captures only, which costs no memory (measured). Two ranges never touch. On
+    /// devices with flat addresses, the upper 32 bits of its addresses differ from all other live shadows and from
+    /// ordinary allocations, if the driver follows our hint. Free it with release().
     [[nodiscard]] virtual Result<MemoryRef> reserve_shadow(std::uint64_t size) = 0;
     [[nodiscard]] virtual Result<void> upload(const Address& to, ByteView bytes) = 0;              ///< blocking
     [[nodiscard]] virtual Result<void> download(std::span<std::byte> to, const Address& from) = 0; ///< blocking
-    /// Work on large memory where it lies; lives as long as the device. Thread-safe. Where a backend has none of its
-    /// own, one through upload() and download(), made on first use.
+    /// Operations on large memory in place; lives as long as the device. Thread-safe. The default uses upload() and
+    /// download(), and is made at the first use.
     [[nodiscard]] virtual BulkMemory& bulk();
-    /// Bytes that allocate() could still give, as far as the driver tells. Without a better answer: the device's
-    /// memory, or as good as no limit where that is unknown.
+    /// Bytes that allocate() can still give, as reported by the driver. The default is the device's memory, or
+    /// practically no limit if that is unknown.
     [[nodiscard]] virtual std::uint64_t free_memory() const
     {
         return limits().memory != 0 ? limits().memory : ~std::uint64_t{0};
     }
 
-    /// Source to code. Replaying needs none.
+    /// Compiles source code. Replay does not need it.
     [[nodiscard]] virtual Compiler& compiler() = 0;
     [[nodiscard]] virtual Result<std::unique_ptr<Module>> load(ByteView image) = 0;
     /// Declares that this process loaded the driver's `module` (CUmodule) from `image` (a cubin), and keeps it loaded
-    /// for as long as the device is open. Recording then knows its code whenever it was loaded, and replays bind to it.
-    /// invalid_argument where the image is none, or its kernels are not in the module.
+    /// while the device is open. Recording then knows its code even if it was loaded earlier, and replays use this
+    /// module. invalid_argument: the image is invalid, or the module lacks its kernels.
     [[nodiscard]] virtual Result<void> register_module(void* module, ByteView image)
     {
         static_cast<void>(module);
         return fail(ErrorCode::unsupported, "{} has no modules of the driver ({} bytes given)", id(), image.size());
     }
-    /// Those that were registered.
+    /// The modules from register_module().
     [[nodiscard]] virtual std::vector<std::shared_ptr<Module>> registered_modules() { return {}; }
-    /// Variables of this code whose addresses the program asked the driver for, so that it may write or read them
-    /// between calls, unseen. Not those of modules that were registered, nor what libraries asked of their own code.
-    /// Thread-safe.
+    /// Variables of this code whose addresses the program requested from the driver: it may access them between calls,
+    /// unseen. Excludes registered modules and libraries that ask for their own variables. Thread-safe.
     [[nodiscard]] virtual std::vector<std::string> exposed_variables(ByteView image)
     {
         static_cast<void>(image);
         return {};
     }
-    /// How many variables of any code the program asked for: another number means that exposed_variables may have
-    /// another answer. Thread-safe.
+    /// Counts all requests for variables' addresses. If the number changes, call exposed_variables() again.
+    /// Thread-safe.
     [[nodiscard]] virtual std::uint64_t exposures() const noexcept { return 0; }
-    /// How often register_module succeeded: another number means that replays may have to be bound anew. Thread-safe.
+    /// Counts successful register_module() calls. If the number changes, replays may need a new binding. Thread-safe.
     [[nodiscard]] virtual std::uint64_t registrations() const noexcept { return 0; }
     [[nodiscard]] virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
-    /// A stream of somebody else's (CUstream; null is the legacy default stream). It stays theirs and must outlive the
-    /// result.
+    /// Wraps the caller's stream (CUstream; null is the legacy default stream), which must outlive the result.
     [[nodiscard]] virtual Result<std::unique_ptr<Stream>> view_stream(void* native)
     {
         static_cast<void>(native);
         return fail(ErrorCode::unsupported, "{} has no streams of others: make one with Device::stream", id());
     }
-    /// An empty graph, which is to have `nodes` nodes. One thread uses it, and soon: it may hold what other threads wait for.
+    /// An empty graph for `nodes` nodes. Use it in one thread and soon: it may hold a lock that others wait for.
     [[nodiscard]] virtual Result<std::unique_ptr<GraphBuilder>> graph_builder(std::size_t nodes) = 0;
-    /// A whole graph through graph_builder().
+    /// Builds a whole graph through graph_builder().
     [[nodiscard]] Result<std::unique_ptr<GraphExec>> instantiate(const RawGraph& graph);
-    /// An event that graphs can hold (Event::native).
+    /// Creates an event that graphs can hold (Event::native).
     [[nodiscard]] virtual Result<std::shared_ptr<Event>> create_event()
     {
         return fail(ErrorCode::unsupported, "{} has no events that a graph can hold", id());
     }
 
-    /// Begins, on a thread of its own, what the first restore in this process would wait for otherwise, and touches memory
-    /// of the calling thread's heap, which is to restore. load() and instantiate() wait for its end; it ends before the
-    /// device is closed and before the process exits. Once: later calls do nothing.
+    /// Starts a thread that does the one-time work of the first restore in this process, and touches heap memory of the
+    /// calling thread, which will restore. load() and instantiate() wait for its end. It ends before the device is
+    /// closed and before the process exits. Later calls do nothing.
     virtual void begin_warm_up() noexcept {}
-    /// What only recording needs; lives as long as the device. Thread-safe. Where a backend has none of its own, one
-    /// that finds nothing and runs captured graphs as any other, made on first use.
+    /// The part for recording; lives as long as the device. Thread-safe. The default, made at the first use, finds
+    /// nothing and runs captured graphs like any other.
     [[nodiscard]] virtual Recording& recording();
 
 private:
@@ -293,26 +290,26 @@ struct DeviceInfo {
     std::string detail; ///< platform, versions
 };
 
-/// One that a backend loads when it is needed first.
+/// A library that a backend loads at its first use.
 struct Library {
     std::string name;  ///< "NVRTC"
     std::string use;   ///< "compiles"
-    std::string found; ///< which there is, or what is missing and the cure
+    std::string found; ///< the version that was found, or what is missing and the cure
 };
 
-/// The name before the colon: "opencl".
+/// name() is the part before the colon of a device's id: "opencl".
 class Backend {
 public:
     virtual ~Backend() = default;
     [[nodiscard]] virtual std::string name() const = 0;
-    /// Empty with no error where there is no device; an error where the runtime is missing or broken (with the cure).
+    /// Empty, without an error, if there is no device; an error (with the cure) if the runtime is missing or broken.
     [[nodiscard]] virtual Result<std::vector<DeviceInfo>> devices() = 0;
-    /// For `doctor`. Loads them.
+    /// Loads the libraries and reports them, for `doctor`.
     [[nodiscard]] virtual std::vector<Library> libraries() { return {}; }
-    /// `selector`: an index, or part of a device's or platform's name (case-insensitive). not_found lists what there
-    /// is.
+    /// `selector` is an index, or part of a device's or platform's name (case-insensitive). not_found lists the
+    /// devices.
     [[nodiscard]] virtual Result<std::shared_ptr<Device>> open(std::string_view selector) = 0;
-    /// Device::prepare_recording for all of its devices, before one is open.
+    /// Recording::prepare_recording for all its devices, before one is open.
     [[nodiscard]] virtual Result<void> prepare_recording() { return {}; }
 };
 

@@ -1,4 +1,4 @@
-// What a function enqueues while it runs: whether a capture of it would hold all of it.
+// Watches the work that a function enqueues, to see if a capture of the function would hold all of it.
 #pragma once
 
 #include <optional>
@@ -6,24 +6,24 @@
 
 namespace warmgraph::backends {
 
-/// Watches the thread that made it, for as long as it lives (Recording::watch_enqueues). Work that is captured does not
-/// count, and neither do this library's own transfers.
+/// Watches the thread that created it, as long as it lives (Recording::watch_enqueues). Captured work and this
+/// library's own transfers are ignored.
 ///
-/// Members are the given stream and, by the rule of stream capture, each stream that was made to wait for an event that
-/// was recorded in a member meanwhile.
+/// Members are the given stream and, as in stream capture, each stream that waits for an event that was recorded in a
+/// member meanwhile.
 ///
-/// This class sees nothing: it is for backends that cannot watch.
+/// This base class sees nothing: it is for backends that cannot watch.
 ///
-/// REQUIRES: destroyed by the thread that made it.
+/// REQUIRES: destroyed by the thread that created it.
 class EnqueueWatch {
 public:
     virtual ~EnqueueWatch() = default;
-    /// The first call that a capture would not hold, as part of a sentence: "cuLaunchKernel in the legacy default
-    /// stream", "cuMemcpyAsync in another stream (0x55d0c0)", "cuGraphLaunch of a graph", "cuStreamSynchronize, which
-    /// synchronises". nullopt where there was none.
+    /// Returns the first call that a capture would not hold, as part of a sentence: "cuLaunchKernel in the legacy
+    /// default stream", "cuMemcpyAsync in another stream (0x55d0c0)", "cuGraphLaunch of a graph", "cuStreamSynchronize,
+    /// which synchronises". nullopt if there was no such call.
     [[nodiscard]] virtual std::optional<std::string> stray() const { return std::nullopt; }
-    /// Whether it waited for somebody else: for a value in memory, for an external semaphore (signalling one counts),
-    /// or for an event that was not recorded in a member meanwhile.
+    /// True if the thread depended on outside work: a value in memory, an external semaphore (signals count too), or an
+    /// event that was not recorded in a member meanwhile.
     [[nodiscard]] virtual bool waits_outside() const { return false; }
 };
 

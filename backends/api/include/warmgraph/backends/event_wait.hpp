@@ -1,4 +1,4 @@
-// A wait for an event that gives up: a driver's own wait would last for ever where the work never ends.
+// Waits for an event with a time limit. A driver's own wait lasts for ever if the work never ends.
 #pragma once
 
 #include <chrono>
@@ -8,8 +8,8 @@
 
 namespace warmgraph::backends {
 
-/// True when the event is done, false when `limit` passed before. Asks at least once. Sleeps 50 us between questions at
-/// first, 1 ms at most. Outside a capture only (Event::is_done).
+/// Returns true when the event is done, false if `limit` passes first. Asks at least once. Sleeps 50 us between polls
+/// at first, later 1 ms. Only outside a capture (Event::is_done).
 [[nodiscard]] Result<bool> wait_for(Event& event, std::chrono::nanoseconds limit, Clock& clock = system_clock());
 
 } // namespace warmgraph::backends

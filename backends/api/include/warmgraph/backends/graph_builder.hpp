@@ -1,4 +1,4 @@
-// A graph that is put together node by node.
+// Builds a graph node by node.
 #pragma once
 
 #include <memory>
@@ -10,14 +10,14 @@ namespace warmgraph::backends {
 
 class GraphExec;
 
-/// Used by one thread, the one that asked for it. After an error it is only good for being destroyed.
+/// Only the thread that asked for it may use it. After an error it can only be destroyed.
 class GraphBuilder {
 public:
     virtual ~GraphBuilder() = default;
-    /// Appends a node, which must stay as it is until the builder goes. invalid_argument: it depends on a node that was
-    /// not added before it, or the device cannot hold it as it is.
+    /// Appends a node, which must not change until the builder is destroyed. invalid_argument: it depends on a node
+    /// that was not added before it, or the device does not support it.
     [[nodiscard]] virtual Result<void> add(const RawNode& node) = 0;
-    /// Once, after the last node.
+    /// Call it once, after the last node.
     [[nodiscard]] virtual Result<std::unique_ptr<GraphExec>> instantiate() = 0;
 };
 

@@ -1,5 +1,5 @@
-// What a node of each kind holds that may follow a region, a scalar or a process: addresses, bytes in which words may
-// be addresses, numbers, and handles. Whoever looks at all of them asks here, so that a new kind is listed once.
+// The data in each kind of node that may depend on a region, a scalar or the process: addresses, bytes that may contain
+// addresses, numbers, and handles. All code that visits them goes through here, so that a new kind is listed once.
 #pragma once
 
 #include <compare>
@@ -14,30 +14,30 @@
 namespace warmgraph::backends {
 
 enum class PlaceKind : std::uint8_t {
-    parameter,       ///< of a kernel
-    attribute,       ///< of its launch
-    source,          ///< of a copy
-    destination,     ///< of a copy or fill
+    parameter,       ///< a kernel's parameter
+    attribute,       ///< a launch attribute
+    source,          ///< a copy's source
+    destination,     ///< a copy's or fill's destination
     operation,       ///< the address of a memory operation
-    operation_value, ///< what it writes or compares with: a constant, so for_each_place leaves it out
+    operation_value, ///< the value that it writes or compares with: a constant, so for_each_place skips it
     semaphore,       ///< the value of an external semaphore
 };
 
-/// A place in a node, whichever node it is.
+/// A place in a node, independent of the node.
 struct Place {
     PlaceKind kind = PlaceKind::parameter;
-    std::uint32_t index = 0; ///< of the parameter, attribute, memory operation or semaphore; else 0
+    std::uint32_t index = 0; ///< index of the parameter, attribute, memory operation or semaphore; else 0
     auto operator<=>(const Place&) const = default;
 };
 
-/// What lies at a place of `Work` (RawWork, or const RawWork): one of them, or none where the node has no such place.
+/// The data at a place of `Work` (RawWork or const RawWork): one pointer is set, or none if the node lacks that place.
 template <class Work>
 struct Content {
     template <class T>
     using Pointer = std::conditional_t<std::is_const_v<Work>, const T, T>*;
     Pointer<Address> address = nullptr;
     Pointer<Bytes> bytes = nullptr;          ///< words in it may be addresses or follow scalars
-    Pointer<std::uint64_t> number = nullptr; ///< may follow a scalar, and is no address
+    Pointer<std::uint64_t> number = nullptr; ///< may follow a scalar, but is not an address
 };
 
 enum class HandleKind : std::uint8_t { event, semaphore };
@@ -54,11 +54,11 @@ template <class T>
 concept HasNoHandle = Is<T, RawEmpty> || Is<T, RawKernel> || Is<T, RawCopy> || Is<T, RawFill> || Is<T, RawHost> ||
                       Is<T, RawMemoryOperations>;
 
-/// Of RawWork where `Raw` is one of its alternatives, and as const.
+/// The Content for an alternative of RawWork, const if `Raw` is const.
 template <class Raw>
 using ContentOf = Content<std::conditional_t<std::is_const_v<Raw>, const RawWork, RawWork>>;
 
-// --- of each kind: what lies at a place, and its places in order
+// --- for each kind: the content at a place, and its places in order
 
 template <HasNoPlace Work>
 constexpr ContentOf<Work> content(Work&, const Place&) noexcept
@@ -115,7 +115,7 @@ constexpr void visit_places(Fill&, Visit&& visit)
     visit(Place{PlaceKind::destination});
 }
 
-/// One without an address (a barrier) has a null one.
+/// An operation without an address (a barrier) has a null address.
 template <Is<RawMemoryOperations> Batch>
 constexpr ContentOf<Batch> content(Batch& batch, const Place& place) noexcept
 {
@@ -161,14 +161,14 @@ constexpr void visit_handles(Semaphores& semaphores, Visit&& visit)
 
 } // namespace detail
 
-/// Nothing where the node has no such place. Allocates nothing.
+/// Returns an empty Content if the node lacks that place. Does not allocate.
 template <detail::Is<RawWork> Work>
 [[nodiscard]] constexpr Content<Work> content_at(Work& work, const Place& place) noexcept
 {
     return std::visit([&](auto& one) -> Content<Work> { return detail::content(one, place); }, work);
 }
 
-/// Calls `visit(place, content)` for each place of the node, in an order that only its kind and sizes decide.
+/// Calls `visit(place, content)` for each place of the node, in an order that depends only on its kind and sizes.
 template <detail::Is<RawWork> Work, class Visit>
 constexpr void for_each_place(Work& work, Visit&& visit)
 {
@@ -180,8 +180,7 @@ constexpr void for_each_place(Work& work, Visit&& visit)
         work);
 }
 
-/// Calls `visit(kind, handle)` for each handle of the driver's that the node holds: the process's own, so another one's
-/// differ.
+/// Calls `visit(kind, handle)` for each driver handle in the node. Handles differ from process to process.
 template <detail::Is<RawWork> Work, class Visit>
 constexpr void for_each_handle(Work& work, Visit&& visit)
 {

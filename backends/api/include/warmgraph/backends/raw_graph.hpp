@@ -1,5 +1,5 @@
-// A graph with concrete addresses: what a capture yields and what a device instantiates. cachefmt::Graph is the same
-// with slots; replay/ turns one into the other.
+// A graph with concrete addresses: captures produce it and devices instantiate it. cachefmt::Graph is the same with
+// slots; replay/ converts one into the other.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +26,11 @@ using cachefmt::SemaphoreAction;
 
 class Module;
 
-/// What messages call a kind of node, and whom its work reaches. Each kind has one, k_kind.
+/// Properties of a kind of node. Each kind has one, k_kind.
 struct WorkKind {
     std::string_view name;   ///< "event record"
-    std::string_view family; ///< of kinds that a backend has or lacks together: "event"
-    bool is_outside = false; ///< all of it is outside work (has_outside_work)
+    std::string_view family; ///< "event": a backend supports all kinds of a family or none
+    bool is_outside = false; ///< such a node always counts as outside work (has_outside_work)
 };
 
 struct RawParam {
@@ -48,7 +48,7 @@ struct RawAttribute {
     bool operator==(const RawAttribute&) const = default;
 };
 
-/// Ids of attributes that a launch through this library may have: CUlaunchAttributeID, which entries store.
+/// Ids of launch attributes that this library can set (CUlaunchAttributeID). Entries store them.
 namespace launch_attribute {
 inline constexpr std::uint32_t k_cooperative = 2;                ///< std::int32_t, 1: on
 inline constexpr std::uint32_t k_cluster_dimension = 4;          ///< three std::uint32_t
@@ -57,15 +57,15 @@ inline constexpr std::uint32_t k_programmatic_serialization = 6; ///< std::int32
 
 struct RawKernel {
     static constexpr WorkKind k_kind{"kernel", "kernel"};
-    Module* module = nullptr; ///< outlives the graph and every exec made of it
+    Module* module = nullptr; ///< outlives the graph and its execs
     std::string kernel;
     Dim3 grid{1, 1, 1};  ///< work-groups
     Dim3 block{1, 1, 1}; ///< work-items of a group
     std::vector<RawParam> params;
     std::uint32_t shared_bytes = 0;
     bool packed = false;                                  ///< params is one value: the whole parameter buffer
-    std::vector<RawAttribute> attributes{};               ///< by id, unique
-    std::vector<FunctionAttribute> function_attributes{}; ///< by id, unique
+    std::vector<RawAttribute> attributes{};               ///< sorted by id, unique
+    std::vector<FunctionAttribute> function_attributes{}; ///< sorted by id, unique
     bool operator==(const RawKernel&) const = default;
 };
 
@@ -94,7 +94,7 @@ struct RawEmpty {
     bool operator==(const RawEmpty&) const = default;
 };
 
-/// `event`: the driver's handle (CUevent), which outlives the graph.
+/// `event` is the driver's handle (CUevent), which outlives the graph.
 struct RawEventRecord {
     static constexpr WorkKind k_kind{"event record", "event", true};
     std::uint64_t event = 0;
@@ -107,7 +107,7 @@ struct RawEventWait {
     bool operator==(const RawEventWait&) const = default;
 };
 
-/// A call of `function(data)` on a driver's thread.
+/// Calls `function(data)` on a driver's thread.
 struct RawHost {
     static constexpr WorkKind k_kind{"host function", "host", true};
     void (*function)(void*) = nullptr;
@@ -130,7 +130,7 @@ struct RawMemoryOperations {
     bool operator==(const RawMemoryOperations&) const = default;
 };
 
-/// See cachefmt::SemaphoreUse. `semaphore`: the driver's handle (CUexternalSemaphore), which outlives the graph.
+/// See cachefmt::SemaphoreUse. `semaphore` is the driver's handle (CUexternalSemaphore), which outlives the graph.
 struct RawSemaphore {
     std::uint64_t semaphore = 0;
     std::uint64_t value = 0;
@@ -145,7 +145,7 @@ struct RawSemaphores {
     bool operator==(const RawSemaphores&) const = default;
 };
 
-/// Same order as cachefmt::Node.
+/// The order is that of cachefmt::Node.
 using RawWork = std::variant<RawEmpty, RawKernel, RawCopy, RawFill, RawEventRecord, RawEventWait, RawHost,
                              RawMemoryOperations, RawSemaphores>;
 
@@ -161,7 +161,7 @@ struct RawNode {
     bool operator==(const RawNode&) const = default;
 };
 
-/// Memory that a captured graph allocated and freed by itself: an address range of this capture only.
+/// Memory that a captured graph allocates and frees itself: its addresses are valid in this capture only.
 struct RawAllocation {
     MemoryRef memory;
     bool operator==(const RawAllocation&) const = default;
@@ -169,42 +169,40 @@ struct RawAllocation {
 
 struct RawGraph {
     std::vector<RawNode> nodes; ///< topological order
-    /// In the order in which the graph makes them, none overlapping another (merged). Their allocation nodes became
-    /// empty nodes, as did those that freed them: they become arena.
+    /// In the order in which the graph makes them, without overlaps (merged). Entries store them as arenas. The nodes
+    /// that allocated and freed them became empty nodes.
     std::vector<RawAllocation> allocations{};
-    /// What the addresses in `allocations` belong to: while it lives, no other capture is given them. Not compared.
+    /// Owns the addresses in `allocations`: while it lives, no other capture gets them. Not compared.
     std::shared_ptr<const void> owner{};
-    /// The driver's own graph of this capture (CUgraph), which lives as long as this does: Recording::instantiate_captured
-    /// runs it. Null where there is none, and once nodes were replaced (without_outside). Not compared.
+    /// The driver's own graph of this capture (CUgraph), kept while this lives, for Recording::instantiate_captured.
+    /// Null if there is none, and after nodes were replaced (without_outside). Not compared.
     std::shared_ptr<const void> native{};
     bool operator==(const RawGraph& other) const { return nodes == other.nodes && allocations == other.allocations; }
 };
 
-/// `made`: what a graph allocates, in its nodes' order. The driver may give the memory of an earlier allocation to a
-/// later one: both are one then, as early as the earlier. Where the driver puts them changes from capture to capture,
-/// and their order with it would.
+/// Joins allocations that overlap, because the driver may reuse an earlier allocation's memory. `made` is in the order
+/// of the nodes, and so is the result: addresses change from capture to capture, so their order would too.
 [[nodiscard]] std::vector<RawAllocation> merged(const std::vector<RawAllocation>& made);
 
-/// The same bytes in the same order, spelled in one way: rows without a gap are one row, a pattern is as short as can
-/// be. Drivers choose among spellings by the alignment of what is copied or filled.
+/// One canonical form for the same bytes in the same order: rows without a gap become one row, and the pattern is as
+/// short as possible. Drivers choose the form by the alignment of the memory.
 [[nodiscard]] RawCopy canonical(RawCopy copy) noexcept;
 [[nodiscard]] RawFill canonical(RawFill fill);
-/// Bytes of the shortest pattern that gives the same bytes.
+/// Size in bytes of the shortest pattern that gives the same bytes.
 [[nodiscard]] std::size_t period(ByteView pattern) noexcept;
 
-/// Whether somebody outside the graph may take part in it or notice that it runs: semaphores, host functions, events
-/// that are recorded or waited for, memory operations that wait. Writes of memory operations do not count
-/// (without_outside).
+/// True if the graph interacts with the outside: semaphores, host functions, recorded or awaited events, memory
+/// operations that wait. Writes of memory operations do not count (without_outside).
 [[nodiscard]] bool has_outside_work(const RawGraph& graph) noexcept;
-/// Without that: what may run on copies and always ends. Nodes become empty ones. A batch of memory operations loses
-/// its waits and keeps the rest: what it writes lies in the graph's regions, so on copies nobody outside sees it, and a
-/// graph without it would leave other contents. A batch of waits only becomes an empty node.
+/// Removes that work, so that the graph can run on copies and always ends; its nodes become empty. A batch of memory
+/// operations loses its waits and keeps its writes: they go to the graph's regions, so on copies nothing outside sees
+/// them, and without them the contents would differ.
 ///
-/// A wait that the same graph answers in another branch orders the two branches. Here they are unordered.
+/// Two branches that only such a wait ordered are unordered in the result.
 [[nodiscard]] RawGraph without_outside(RawGraph graph);
 
-/// Whether a kernel is NCCL's: it waits for other processes, and its communicator's pointers mean nothing in another
-/// one.
+/// True if a kernel is NCCL's: it waits for other processes, and its communicator's pointers are invalid in another
+/// process.
 [[nodiscard]] bool has_collectives(const RawGraph& graph) noexcept;
 
 } // namespace warmgraph::backends

@@ -1,4 +1,4 @@
-// Backends by name. built.hpp registers those that were built; tests register the fake.
+// Backends by name. built.hpp registers the backends of this build; tests register the fake.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,11 @@
 
 namespace warmgraph::backends {
 
-/// Thread-safe. A second backend of one name replaces the first.
+/// Thread-safe. A backend replaces an earlier one of the same name.
 void register_backend(std::shared_ptr<Backend> backend);
 [[nodiscard]] std::vector<std::shared_ptr<Backend>> backends();
 
-/// The backend's name in a device's id: "opencl" of "opencl:0".
+/// The backend's name in a device's id: "opencl" for "opencl:0".
 [[nodiscard]] std::string_view backend_of(std::string_view id) noexcept;
 
 /// "opencl:0", "opencl" (its first device), "opencl:pocl". Opening the same device twice gives the same object.

@@ -1,4 +1,4 @@
-// How a device is chosen, the same in every backend.
+// Chooses a device, in the same way for every backend.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace warmgraph::backends {
 
-/// Position of the device that `selector` means: empty is the first, digits an index, anything else part of its name or
-/// detail (case-insensitive; the first that matches). not_found lists what there is.
+/// Returns the index of the device that `selector` means: empty is the first, digits are an index, other text is part
+/// of a name or detail (case-insensitive; the first match). not_found lists the devices.
 [[nodiscard]] Result<std::size_t> select_device(std::string_view selector, std::span<const DeviceInfo> devices);
 
 } // namespace warmgraph::backends

@@ -1,4 +1,4 @@
-// What is wrong with a piece of work whatever the backend. invalid_argument says it.
+// Checks of work that apply to every backend. Errors are invalid_argument unless stated.
 #pragma once
 
 #include "warmgraph/backends/raw_graph.hpp"
@@ -6,23 +6,23 @@
 
 namespace warmgraph::backends {
 
-/// Not empty, and no overlap within one base. REQUIRES: both ranges lie in their allocations.
+/// The copy is not empty and does not overlap itself within one base. REQUIRES: both ranges lie in their allocations.
 [[nodiscard]] Result<void> check_form(const RawCopy& work);
-/// A pattern of 1, 2, 4, 8 or 16 bytes; size and offset are multiples of it.
+/// The pattern has 1, 2, 4, 8 or 16 bytes; size and offset are multiples of it.
 [[nodiscard]] Result<void> check_form(const RawFill& work);
-/// For backends that know kernels, plain ranges and empty nodes only (OpenCL): unsupported names what goes beyond.
+/// For backends with only kernels, plain ranges and empty nodes (OpenCL): unsupported names anything else.
 [[nodiscard]] Result<void> check_plain(const RawKernel& work);
 [[nodiscard]] Result<void> check_plain(const RawCopy& work);
 [[nodiscard]] Result<void> check_plain(const RawFill& work);
 [[nodiscard]] Result<void> check_plain(const RawWork& work);
-/// As many operations of the same kinds and flags: what a batch of them keeps over an update.
+/// The update has the same number of operations, of the same kinds and flags.
 [[nodiscard]] Result<void> check_update(const RawMemoryOperations& before, const RawMemoryOperations& after);
-/// Both signal or both wait, for as many semaphores.
+/// Both signal or both wait, and the number of semaphores is the same.
 [[nodiscard]] Result<void> check_update(const RawSemaphores& before, const RawSemaphores& after);
-/// That GraphExec::update may put `after` in `before`'s place: same kind; kernel, dimensions, and the parameters'
-/// number, kinds and sizes as they were.
+/// Checks that GraphExec::update may replace `before` with `after`: the same kind, kernel, dimensions, and number,
+/// kinds and sizes of parameters.
 [[nodiscard]] Result<void> check_update(const RawWork& before, const RawWork& after);
-/// Every dependency of the node with this number is an earlier one.
+/// Every dependency of the node with this index is an earlier node.
 [[nodiscard]] Result<void> check_order(const RawNode& node, std::size_t index);
 
 } // namespace warmgraph::backends

@@ -10,21 +10,21 @@
 
 namespace warmgraph::backends {
 
-/// "opencl, cuda". Static.
+/// E.g. "opencl, cuda". The text is static.
 [[nodiscard]] std::string_view built_backend_names() noexcept;
 
-/// Objects of the caller's own: another call gives others.
+/// Makes new backend objects at each call; the caller owns them.
 [[nodiscard]] std::vector<std::shared_ptr<Backend>> make_built_backends();
 
-/// As open_device(), of these too: they are registered at the first call. unsupported: another build has the backend.
+/// open_device(), after registering the built backends at the first call. unsupported: this build lacks the backend.
 [[nodiscard]] Result<std::shared_ptr<Device>> open_built_device(std::string_view id);
 
-/// Backend::prepare_recording, by the backend's name ("cuda"). unsupported: another build has it; not_found lists what
-/// there is.
+/// Calls Backend::prepare_recording of the named backend ("cuda"). unsupported: this build lacks it; not_found lists
+/// the backends.
 [[nodiscard]] Result<void> prepare_built_recording(std::string_view backend);
 
-/// To compile for `target` without its device: an architecture of CUDA's ("sm_90"). unsupported: another build has the
-/// backend, or it compiles for its own devices alone.
+/// Makes a compiler for `target`, a CUDA architecture ("sm_90"), whose device need not be present. unsupported: this
+/// build lacks the backend, or it compiles only for present devices.
 [[nodiscard]] Result<std::unique_ptr<AheadCompiler>> make_ahead_compiler(std::string_view backend,
                                                                          const std::string& target);
 
