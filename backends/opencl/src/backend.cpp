@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* k_cure = "install an OpenCL driver, e.g. the package pocl-opencl-icd, which runs on any CPU";
 
-/// clGetPlatformIDs and clGetDeviceIDs: a count first, then a list; none is an error code there.
+/// Calls clGetPlatformIDs or clGetDeviceIDs for the count, then for the list. `none` is the error code for "empty".
 template <class T, class Function, class... Args>
 Result<std::vector<T>> list_ids(std::string_view text, Function function, cl_int none, Args... args)
 {
@@ -27,7 +27,7 @@ Result<std::vector<T>> list_ids(std::string_view text, Function function, cl_int
 
 Result<std::vector<FoundDevice>> find_devices()
 {
-    // PoCL has no device for a thread that asks while another thread's first question still initialises it.
+    // Serialised: while one thread initialises PoCL, another thread that asks would get no device.
     static std::mutex& mutex = *new std::mutex; // never destroyed: threads may outlive main()
     const std::scoped_lock lock(mutex);
     if (auto loaded = load_driver(); !loaded) return std::unexpected(loaded.error());

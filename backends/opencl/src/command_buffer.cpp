@@ -11,7 +11,7 @@ constexpr std::string_view k_extension = "cl_khr_command_buffer";
 constexpr cl_version k_first_version = CL_MAKE_VERSION(0, 9, 0);
 constexpr cl_version k_last_version = CL_MAKE_VERSION(0, 9, 4);
 
-// Values of the extension, 0.9.0; headers that predate or follow it may name them otherwise.
+// Values of the extension, 0.9.0. The installed headers may use other names.
 constexpr cl_device_info k_capabilities = 0x12A9;
 constexpr cl_bitfield k_capability_simultaneous = 1 << 2;
 constexpr CommandBufferApi::Property k_flags = 0x1293;
@@ -81,7 +81,7 @@ Result<CommandBuffer> CommandBuffer::record(const CommandBufferApi& api, cl_comm
 
 Result<void> CommandBuffer::add(const ReplayNode& node)
 {
-    const cl_command_queue only_queue = nullptr; // the extension wants null where there is one queue
+    const cl_command_queue only_queue = nullptr; // the extension requires null if there is one queue
     if (std::holds_alternative<RawKernel>(node.work())) {
         const Geometry& geometry = node.geometry();
         return call("clCommandNDRangeKernelKHR", m_api->kernel, m_buffer, only_queue, nullptr, node.kernel(),
@@ -134,7 +134,7 @@ Result<bool> CommandBuffer::enqueue(cl_command_queue queue)
     }
     cl_event event = nullptr;
     const cl_int code = m_api->enqueue(1, &queue, m_buffer, 0, nullptr, &event);
-    // Complete, and not yet retired by the driver: PoCL tells the one before it does the other (its pull request 2306).
+    // The buffer has finished, but PoCL signals that before it allows another launch (its pull request 2306).
     if (code == CL_INVALID_OPERATION) return false;
     if (code != CL_SUCCESS) return driver_error("clEnqueueCommandBufferKHR", code);
     m_last = DriverEvent(event);

@@ -1,6 +1,6 @@
-// cl_khr_command_buffer, a provisional extension whose signatures changed in version 0.9.5 (a `properties` parameter in
-// every recording call): only the versions before that are used, with the signatures written down here, whatever the
-// installed headers declare.
+// cl_khr_command_buffer, a provisional extension. Version 0.9.5 changed its signatures (a `properties` parameter in
+// every recording call), so only earlier versions are used. The signatures are declared here, because the installed
+// headers may have others.
 #pragma once
 
 #include <cstdint>
@@ -32,24 +32,24 @@ struct CommandBufferApi {
     bool is_simultaneous = false; ///< a buffer may be enqueued again while it runs
 };
 
-/// What a device says of the extension.
+/// A device's support for the extension.
 struct CommandBufferSupport {
-    std::string version;                 ///< "0.9.0"; empty: the device has none
-    std::optional<CommandBufferApi> api; ///< empty also for a version that is not known here
+    std::string version;                 ///< "0.9.0"; empty: no support
+    std::optional<CommandBufferApi> api; ///< empty also for an unknown version
 };
 [[nodiscard]] CommandBufferSupport find_command_buffers(cl_platform_id platform, cl_device_id device);
 
-/// A recorded line of nodes.
+/// A recorded sequence of nodes.
 class CommandBuffer {
 public:
-    /// Copies the nodes' arguments (where the driver keeps to the specification). `queue` is any in-order one.
+    /// Records copies of the nodes' arguments (if the driver follows the specification). `queue` is any in-order queue.
     [[nodiscard]] static Result<CommandBuffer> record(const CommandBufferApi& api, cl_command_queue queue,
                                                       std::span<const ReplayNode> nodes);
     CommandBuffer(CommandBuffer&& other) noexcept;
     CommandBuffer& operator=(CommandBuffer&& other) noexcept;
     ~CommandBuffer();
 
-    /// False where it still runs and the device cannot enqueue it twice: nothing was enqueued.
+    /// Returns false, and enqueues nothing, if the buffer still runs and the device cannot run it twice at once.
     [[nodiscard]] Result<bool> enqueue(cl_command_queue queue);
 
 private:

@@ -1,4 +1,4 @@
-// What everything made from one device shares. Owned by the device, which outlives it all.
+// Data that all objects of one device share. The device owns it and outlives all of them.
 #pragma once
 
 #include <optional>
@@ -34,7 +34,7 @@ struct Core {
     Context context;
     Memory memory;
     LaunchLimits limits;
-    std::optional<CommandBufferApi> command_buffers; ///< where the device has a version that is known here
+    std::optional<CommandBufferApi> command_buffers; ///< set if the device has a known version
     ReplayChoice replay;
 };
 

@@ -100,7 +100,7 @@ Result<CompilerIdentity> OpenclDevice::identity(std::string_view)
 
 std::optional<Compiled> OpenclDevice::compiled(Module& module)
 {
-    return static_cast<OpenclModule&>(module).compiled(); // of this device
+    return static_cast<OpenclModule&>(module).compiled(); // the caller promises a module of this device
 }
 
 Result<std::unique_ptr<Module>> OpenclDevice::load_compiled(std::string_view source, std::string_view options,

@@ -11,7 +11,7 @@
 
 namespace warmgraph::backends::opencl {
 
-/// A device as it was found, before it is opened.
+/// A device that was found, before it is opened.
 struct FoundDevice {
     cl_platform_id platform = nullptr;
     cl_device_id device = nullptr;
@@ -59,7 +59,7 @@ private:
     FoundDevice m_found;
     DeviceLimits m_limits;
     std::unique_ptr<Core> m_core;
-    Queue m_transfers; ///< of uploads and downloads
+    Queue m_transfers; ///< for uploads and downloads
     std::string m_identity;
     bool m_is_pocl = false;
 };

@@ -18,7 +18,7 @@ struct Code {
     ErrorCode meaning;
 };
 
-// OpenCL 3.0 specification, appendix "Error Codes"; -1001 and the command buffer's from their extensions.
+// OpenCL 3.0 specification, appendix "Error Codes"; -1001 and the command buffer's codes are from their extensions.
 constexpr std::array k_codes{
     Code{-1, "CL_DEVICE_NOT_FOUND", ErrorCode::not_found},
     Code{-2, "CL_DEVICE_NOT_AVAILABLE", ErrorCode::driver_failed},

@@ -1,4 +1,4 @@
-// The OpenCL loader, found at run time, and the one door to it: every call keeps its text, every failure its error name.
+// The OpenCL loader, found at run time, and the only way to call it. Errors name the call and the error code.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace warmgraph::backends::opencl {
 
-// OpenCL 1.2: each loader has them all.
+// Functions of OpenCL 1.2, which every loader has.
 #define WARMGRAPH_OPENCL_FUNCTIONS(X)                                                                                  \
     X(clGetPlatformIDs)                                                                                                \
     X(clGetPlatformInfo)                                                                                               \
@@ -60,25 +60,25 @@ struct Driver {
     // NOLINTEND(bugprone-macro-parentheses,readability-identifier-naming)
 };
 
-/// Opens $WARMGRAPH_OPENCL, else libOpenCL.so.1, once in a process; it is never closed, as its drivers keep threads and exit
-/// handlers. Thread-safe. not_found where there is none, unsupported where it lacks a function, both with the cure; the next
-/// call tries again.
+/// Opens $WARMGRAPH_OPENCL, else libOpenCL.so.1, once in a process. It is never closed, because its drivers have
+/// threads and exit handlers. Thread-safe. not_found: no loader; unsupported: it lacks a function; both with the cure.
+/// After an error the next call tries again.
 [[nodiscard]] Result<void> load_driver();
 
 namespace detail {
 extern Driver loaded_driver; // NOLINT(cppcoreguidelines-avoid-non-const-global-variables): written once, by load_driver
 } // namespace detail
 
-/// REQUIRES: load_driver() succeeded. There is no platform, hence nothing to call, before.
+/// REQUIRES: load_driver() succeeded.
 [[nodiscard]] inline const Driver& driver() noexcept { return detail::loaded_driver; }
 
-/// "CL_OUT_OF_RESOURCES"; "OpenCL error -9999" for a code that no specification names.
+/// "CL_OUT_OF_RESOURCES"; "OpenCL error -9999" for an unknown code.
 [[nodiscard]] std::string error_name(cl_int code);
 [[nodiscard]] std::unexpected<Error> driver_error(std::string_view text, cl_int code);
-/// nullptr where the platform has no such function.
+/// nullptr if the platform lacks the function.
 [[nodiscard]] void* extension_function(cl_platform_id platform, const char* name) noexcept;
 
-/// `call("clFinish", driver().clFinish, queue)`
+/// Example: `call("clFinish", driver().clFinish, queue)`.
 template <class Function, class... Args>
 [[nodiscard]] Result<void> call(std::string_view text, Function function, Args... args)
 {
@@ -118,8 +118,8 @@ using Program = Handle<cl_program, &Driver::clReleaseProgram>;
 using Kernel = Handle<cl_kernel, &Driver::clReleaseKernel>;
 using DriverEvent = Handle<cl_event, &Driver::clReleaseEvent>;
 
-/// `create<Queue>("clCreateCommandQueue", driver().clCreateCommandQueue, context, device, properties)`: calls that give back an
-/// object and an error through their last argument.
+/// For calls that return an object, and an error through their last argument: `create<Queue>("clCreateCommandQueue",
+/// driver().clCreateCommandQueue, context, device, properties)`.
 template <class Object, class Function, class... Args>
 [[nodiscard]] Result<Object> create(std::string_view text, Function function, Args... args)
 {
@@ -152,7 +152,7 @@ template <class T, class Function, class... Args>
     return list;
 }
 
-/// Without the terminating zero.
+/// Returns the text without its terminating zero.
 template <class Function, class... Args>
 [[nodiscard]] Result<std::string> query_text(std::string_view text, Function function, Args... args)
 {

@@ -28,8 +28,8 @@ std::string device_number(cl_device_id device, cl_device_info what)
     return found ? fmt::format("{}", *found) : cachefmt::k_unknown;
 }
 
-/// "OpenCL 3.0 PoCL HSTR: pthread-x86_64-pc-linux-gnu-skylake-avx512" names PoCL's target CPU; elsewhere the device's
-/// name does it.
+/// PoCL's target CPU, from "OpenCL 3.0 PoCL HSTR: pthread-x86_64-pc-linux-gnu-skylake-avx512"; for other drivers the
+/// device's name.
 std::string architecture(cl_device_id device)
 {
     const std::string version = device_text(device, CL_DEVICE_VERSION);
@@ -59,7 +59,7 @@ std::string partition(cl_device_id device)
     return text;
 }
 
-/// The extensions' order is the driver's whim, so they are sorted first.
+/// Sorted first, because drivers list extensions in any order.
 std::string extensions_digest(cl_device_id device)
 {
     const auto all =
@@ -73,7 +73,7 @@ std::string extensions_digest(cl_device_id device)
     return short_hex(hash.finish());
 }
 
-/// What PoCL takes from the environment that changes the code which it makes.
+/// Environment variables that change the code that PoCL generates.
 constexpr std::array k_compiler_variables{
     "POCL_WORK_GROUP_METHOD",        "POCL_WORK_GROUP_SPECIALIZATION",  "POCL_LLVM_CPU_NAME",
     "POCL_WILOOPS_MAX_UNROLL_COUNT", "POCL_FULL_REPLICATION_THRESHOLD", "POCL_FORCE_PARALLEL_OUTER_LOOP",

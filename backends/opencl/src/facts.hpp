@@ -1,4 +1,4 @@
-// What must be the same for a recorded graph to be valid here.
+// Facts that must be equal for a recorded graph to be valid here.
 #pragma once
 
 #include <vector>
@@ -9,13 +9,13 @@
 
 namespace warmgraph::backends::opencl {
 
-/// Guard facts; a probe that fails gives cachefmt::k_unknown.
+/// Guard facts; a probe that fails has the value cachefmt::k_unknown.
 [[nodiscard]] std::vector<cachefmt::Fact> device_facts(cl_platform_id platform, cl_device_id device);
 
-/// Those that decide what the compiler makes of a source, in one text.
+/// The facts that decide how a source is compiled, as one text.
 [[nodiscard]] std::string compiler_identity(cl_platform_id platform, cl_device_id device);
-/// The same in two, with what PoCL's variables change. unsupported: one of them names what only PoCL reads, or the driver
-/// does not say which it is.
+/// The same as a CompilerIdentity, with PoCL's variables. unsupported: a variable has a value whose effect only PoCL
+/// knows, or the driver does not report its version.
 [[nodiscard]] Result<CompilerIdentity> compiled_by(cl_platform_id platform, cl_device_id device);
 
 } // namespace warmgraph::backends::opencl

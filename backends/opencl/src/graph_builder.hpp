@@ -1,4 +1,4 @@
-// A graph as the work that its launches enqueue.
+// Builds a graph as a list of the work that its launches enqueue.
 #pragma once
 
 #include <vector>
@@ -18,7 +18,7 @@ public:
 private:
     Core& m_core;
     std::vector<ReplayNode> m_nodes;
-    std::vector<std::vector<std::uint32_t>> m_dependencies; ///< of each
+    std::vector<std::vector<std::uint32_t>> m_dependencies; ///< for each node
 };
 
 } // namespace warmgraph::backends::opencl

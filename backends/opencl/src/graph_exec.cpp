@@ -104,7 +104,7 @@ Result<void> OpenclGraphExec::launch_step(std::uint32_t node, cl_command_queue q
     auto enqueued = m_nodes[node].enqueue(lane(step.lane, queue), m_waits, step.signals ? &event : nullptr);
     if (!enqueued) return within(fmt::format("node {} of {}", node, m_nodes.size()), enqueued.error());
     m_events[node] = DriverEvent(event);
-    // A queue may only wait for an event of another queue that was flushed (OpenCL 1.2, clFlush).
+    // A queue may wait for another queue's event only after that queue was flushed (OpenCL 1.2, clFlush).
     return step.signals ? call("clFlush", driver().clFlush, lane(step.lane, queue)) : Result<void>{};
 }
 
@@ -116,7 +116,7 @@ Result<void> OpenclGraphExec::launch_lanes(cl_command_queue queue)
     if (auto flushed = call("clFlush", driver().clFlush, queue); !flushed) return flushed;
     for (std::uint32_t node = 0; node < m_nodes.size(); ++node) {
         if (auto launched = launch_step(node, queue); !launched) {
-            // Nothing joins the other lanes now, and nobody else would wait for them.
+            // After a failure nothing else waits for the other lanes, so wait for them here.
             for (const Queue& other : m_queues) static_cast<void>(call("clFinish", driver().clFinish, other.get()));
             return launched;
         }

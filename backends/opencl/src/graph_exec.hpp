@@ -9,7 +9,7 @@
 
 namespace warmgraph::backends::opencl {
 
-/// A graph that is enqueued again at every launch, or through a command buffer while its arguments stay as they are.
+/// Enqueues the graph's work at every launch, or a command buffer while the arguments do not change.
 class OpenclGraphExec final : public GraphExec {
 public:
     [[nodiscard]] static Result<std::unique_ptr<GraphExec>> make(Core& core, std::vector<ReplayNode> nodes,
@@ -34,14 +34,14 @@ private:
     Core& m_core;
     std::vector<ReplayNode> m_nodes;
     LanePlan m_plan;
-    std::vector<Queue> m_queues;       ///< of lanes 1, 2, ...
-    std::vector<DriverEvent> m_events; ///< by node, while lanes are enqueued
-    std::vector<cl_event> m_waits;     ///< reused
+    std::vector<Queue> m_queues;       ///< for lanes 1, 2, ...
+    std::vector<DriverEvent> m_events; ///< by node, while lanes are being enqueued
+    std::vector<cl_event> m_waits;     ///< reused storage
     DriverEvent m_start;
-    std::size_t m_enqueued = 0; ///< nodes of the launch that failed
+    std::size_t m_enqueued = 0; ///< nodes that a failed launch had enqueued
 
-    // Recording costs more than enqueueing once, so a launch right after an update enqueues, and the buffer is recorded
-    // anew only when the arguments have stayed for a second launch.
+    // Recording costs more than enqueuing once. So the launch after an update enqueues, and the buffer is recorded
+    // again only if a second launch has the same arguments.
     enum class Recorded { current, outdated, updated_just_now };
     std::optional<CommandBuffer> m_buffer;
     Queue m_recording_queue;

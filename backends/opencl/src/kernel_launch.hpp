@@ -1,4 +1,4 @@
-// Kernel launches: what is checked, and how geometry and parameters are given to the driver.
+// Kernel launches: checks, and geometry and parameters in the driver's form.
 #pragma once
 
 #include <array>
@@ -25,10 +25,10 @@ struct Geometry {
 
 [[nodiscard]] Geometry geometry_of(const RawKernel& work) noexcept;
 
-/// The launch's module, if it is one of this backend's; invalid_argument otherwise.
+/// Returns the launch's module; invalid_argument if it belongs to another backend.
 [[nodiscard]] Result<OpenclModule*> module_of(const RawKernel& work);
 
-/// Everything that can be known without running it; invalid_argument says what is wrong.
+/// Checks everything that is known before the launch; invalid_argument names the fault.
 [[nodiscard]] Result<void> check_launch(const RawKernel& work, const LaunchLimits& limits, const Memory& memory);
 [[nodiscard]] Result<void> check_copy(const RawCopy& work, const Memory& memory);
 [[nodiscard]] Result<void> check_fill(const RawFill& work, const Memory& memory);

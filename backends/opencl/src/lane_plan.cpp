@@ -34,7 +34,7 @@ private:
         LaneStep& step = m_plan.steps[node];
         step.lane = lane_for(node, dependencies);
         step.waits_for_start = step.lane != 0 && dependencies.empty() && m_tail[step.lane] == k_none;
-        // The latest node of a lane implies that lane's earlier ones.
+        // Waiting for a lane's latest node also covers that lane's earlier nodes.
         for (auto at = dependencies.rbegin(); at != dependencies.rend(); ++at) {
             const std::uint32_t other = m_plan.steps[*at].lane;
             if (other == step.lane || m_seen[step.lane][other] >= *at) continue;

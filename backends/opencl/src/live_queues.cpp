@@ -4,7 +4,7 @@ namespace warmgraph::backends::opencl {
 
 LiveQueues& LiveQueues::instance()
 {
-    static LiveQueues& queues = *new LiveQueues; // never destroyed: a stream may outlive static destructors
+    static LiveQueues& queues = *new LiveQueues; // never destroyed: a stream may outlive static objects
     return queues;
 }
 
@@ -16,7 +16,7 @@ void LiveQueues::add(cl_command_queue queue)
 
 void LiveQueues::remove(cl_command_queue queue) noexcept
 {
-    // Nobody is left to be told of a failure; what the work was to do is the caller's to check by synchronize().
+    // A failure cannot be reported here; callers check their work with synchronize().
     if (::getpid() == m_process) static_cast<void>(call("clFinish", driver().clFinish, queue));
     const std::scoped_lock lock(m_mutex);
     m_queues.erase(queue);

@@ -1,7 +1,7 @@
-// The queues of all streams of this process, for what must come after everything that is under way.
+// The queues of all streams of this process, to wait for all running work.
 //
-// PoCL compiles a kernel in a worker thread at its first launch. A program's image lacks what is still being compiled, and
-// a process that exits meanwhile runs LLVM's static destructors under that worker and crashes (NOTES.md).
+// PoCL compiles a kernel in a worker thread at its first launch. Until then a program's image lacks that code, and a
+// process that exits would destroy LLVM's static objects while the worker uses them, and crash (NOTES.md).
 #pragma once
 
 #include <mutex>
@@ -15,22 +15,22 @@
 
 namespace warmgraph::backends::opencl {
 
-/// Thread-safe. When the process exits, its work is waited for.
+/// Thread-safe. At the process's exit it waits for the work of all queues.
 class LiveQueues {
 public:
     [[nodiscard]] static LiveQueues& instance();
     void add(cl_command_queue queue);
-    /// Waits for its work first.
+    /// Waits for the queue's work first.
     void remove(cl_command_queue queue) noexcept;
     void finish_all() noexcept;
 
 private:
     LiveQueues() = default;
 
-    const pid_t m_process = ::getpid(); ///< a forked child has none of the driver's threads, and would wait for ever
+    const pid_t m_process = ::getpid(); ///< a forked child lacks the driver's threads and would wait for ever
     std::mutex m_mutex;
     std::set<cl_command_queue> m_queues;
-    ExitHook m_at_exit{[this] { finish_all(); }}; ///< made with the first stream: the driver is loaded, and outlives it
+    ExitHook m_at_exit{[this] { finish_all(); }}; ///< made with the first stream, after the driver was loaded
 };
 
 } // namespace warmgraph::backends::opencl

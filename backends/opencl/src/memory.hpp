@@ -1,4 +1,4 @@
-// Which addresses there are, and the driver objects behind them.
+// Valid addresses and the driver objects behind them.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace warmgraph::backends::opencl {
 
-/// Allocations by base. A base is an id that is never given twice, so an address of released memory is recognised,
-/// and so high that no kernel argument is mistaken for one. Thread-safe.
+/// Allocations by base. A base is never reused, so addresses of released memory are recognised. It is so high that no
+/// kernel argument looks like one. Thread-safe.
 class Memory {
 public:
     Memory(cl_context context, std::uint32_t alignment) noexcept : m_context(context), m_alignment(alignment) {}
@@ -20,22 +20,22 @@ public:
     [[nodiscard]] Result<MemoryRef> reserve_shadow(std::uint64_t size);
     void release(const MemoryRef& memory) noexcept;
 
-    /// That `size` bytes from `address` exist, shadows included. `what` begins the message.
+    /// Checks that `size` bytes from `address` exist, shadows included. `what` starts the message.
     [[nodiscard]] Result<void> check(const char* what, const Address& address, std::uint64_t size) const;
-    /// The same, that an argument may point there: aligned, and at least one byte.
+    /// Checks that a kernel argument may point there: it is aligned, and at least one byte exists.
     [[nodiscard]] Result<void> check_argument(const Address& address) const;
 
-    /// The allocation's own object, for commands that take offsets; a shadow is refused.
+    /// Returns the allocation's own object, for commands that take offsets; refuses shadows.
     [[nodiscard]] Result<cl_mem> object(const char* what, const Address& address, std::uint64_t size) const;
-    /// The object to pass to a kernel: the allocation's own at offset 0, else a sub-buffer from there to its end, made
-    /// once and released with it.
+    /// Returns the object to pass to a kernel: at offset 0 the allocation's own, else a sub-buffer from there to the
+    /// end, which is created once and released with the allocation.
     [[nodiscard]] Result<cl_mem> argument(const Address& address);
 
 private:
     struct Allocation {
         std::uint64_t size = 0;
         Buffer object;                         ///< empty: a shadow
-        std::map<std::uint64_t, Buffer> parts; ///< by offset
+        std::map<std::uint64_t, Buffer> parts; ///< sub-buffers by offset
     };
     [[nodiscard]] MemoryRef insert(std::uint64_t size, Buffer object);
     [[nodiscard]] Result<const Allocation*> find(const char* what, const Address& address, std::uint64_t size) const;

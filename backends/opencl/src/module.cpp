@@ -49,8 +49,8 @@ Result<Bytes> binary_of(cl_program program)
     return bytes;
 }
 
-/// Asks by null values, which set nothing: any size is right for local memory, the size of a cl_mem for memory, and none
-/// for a value. (Argument information is not there for loaded binaries on PoCL.)
+/// Probes the kind with null values, which set nothing: drivers accept any size for local memory, sizeof(cl_mem) for
+/// memory, and no null for a value. (PoCL has no argument information for loaded binaries.)
 ParamKind probe_kind(cl_kernel kernel, cl_uint index)
 {
     constexpr std::size_t k_odd_size = 3;
@@ -117,7 +117,7 @@ Result<std::unique_ptr<Module>> OpenclModule::load(const Target& target, ByteVie
                           nullptr, nullptr);
         !built) {
         const Error& error = built.error();
-        // Lack of memory, or of a compiler or linker, says nothing about the image: another time, or elsewhere, it does.
+        // A lack of memory, or of a compiler or linker, is not a fault of the image: it may load later, or elsewhere.
         const bool is_of_image = error.code == ErrorCode::compile_failed || error.code == ErrorCode::stale;
         return fail(is_of_image ? ErrorCode::stale : error.code,
                     "the driver refuses an image of {} bytes: {}; its log:\n{}", size, error.message,
@@ -131,7 +131,7 @@ Result<std::unique_ptr<Module>> OpenclModule::load(const Target& target, ByteVie
 
 namespace {
 
-/// "matmul 16x16x1 small", as PoCL tells its work-group functions apart.
+/// "matmul 16x16x1 small": identifies a work-group function as PoCL does.
 std::string text_of(const std::string& kernel, const Dim3& block, std::string_view grids)
 {
     return fmt::format("{} {}x{}x{} {}", kernel, block[0], block[1], block[2], grids);
@@ -151,7 +151,7 @@ Result<std::unique_ptr<Module>> OpenclModule::load_compiled(const Target& target
     module.m_imaged = module.m_launched.size();
     module.m_source = std::string(source);
     module.m_options = std::string(options);
-    module.m_is_loaded = again == Recompile::never; // then its image is what was given, whatever is launched
+    module.m_is_loaded = again == Recompile::never; // if so, image() returns the given image, whatever is launched
     return loaded;
 }
 
@@ -165,7 +165,7 @@ std::optional<Compiled> OpenclModule::compiled()
 bool OpenclModule::is_image_current() const
 {
     if (m_is_loaded || !m_target.is_pocl || m_imaged == m_launched.size()) return true;
-    // A second build finds what the first one compiled only through PoCL's kernel cache (NOTES.md).
+    // Without PoCL's kernel cache a second build would not find the code of the first one (NOTES.md).
     return environment("POCL_KERNEL_CACHE") == "0";
 }
 
@@ -173,10 +173,10 @@ Result<Bytes> OpenclModule::image()
 {
     const std::scoped_lock lock(m_mutex);
     if (m_image && is_image_current()) return *m_image;
-    // What other threads launched counts as launched, and may still be compiling.
+    // Wait for all queues: launches of other threads count too, and may still be compiling.
     if (m_target.is_pocl && !m_is_loaded) LiveQueues::instance().finish_all();
-    // PoCL packs its compiled work-group functions when it is asked for the first time, and never again for that
-    // program: what was launched since comes from another build of the same source.
+    // PoCL packs its compiled work-group functions at the first request only. For later launches, build the same source
+    // again and take that program's image.
     Program again;
     if (m_image) {
         auto built = build_source(m_target, m_source, m_options);
@@ -238,7 +238,7 @@ Result<Kernel> OpenclModule::create_kernel(const std::string& kernel)
 void OpenclModule::note_launch(const std::string& kernel, const Dim3& grid, const Dim3& block)
 {
     if (!m_target.is_pocl || m_is_loaded) return;
-    // PoCL 3.1 keeps two functions for each local size: for grids below 2^16 groups in every dimension, and for larger.
+    // PoCL 3.1 has two functions for each local size: for grids below 2^16 groups in every dimension, and for others.
     const bool is_small = std::ranges::all_of(grid, [](std::uint32_t groups) { return groups < 0xffff; });
     const std::scoped_lock lock(m_mutex);
     m_launched.insert(text_of(kernel, block, is_small ? "small" : "large"));

@@ -12,15 +12,15 @@
 
 namespace warmgraph::backends::opencl {
 
-/// What a kernel takes, asked of the driver once.
+/// A kernel's properties, queried from the driver once.
 struct KernelInfo {
     std::vector<ParamKind> params;
     std::uint64_t max_block = 0;                 ///< work-items of a group
-    std::array<std::size_t, 3> required_block{}; ///< reqd_work_group_size; zeros: none
+    std::array<std::size_t, 3> required_block{}; ///< reqd_work_group_size; zeros if not declared
     std::uint64_t own_local_memory = 0;          ///< bytes that the kernel declares itself
 };
 
-/// What a module is made on; outlives it.
+/// The environment of a module, which outlives it.
 struct Target {
     cl_context context = nullptr;
     cl_device_id device = nullptr;
@@ -33,31 +33,31 @@ public:
     [[nodiscard]] static Result<std::unique_ptr<Module>> compile(const Target& target, std::string_view source,
                                                                  std::string_view options);
     [[nodiscard]] static Result<std::unique_ptr<Module>> load(const Target& target, ByteView image);
-    /// As Compiler::load_compiled.
+    /// See Compiler::load_compiled.
     [[nodiscard]] static Result<std::unique_ptr<Module>> load_compiled(const Target& target, std::string_view source,
                                                                        std::string_view options,
                                                                        const Compiled& compiled, Recompile again);
-    /// As Compiler::compiled: the image that was taken last, as long as it has all that was launched.
+    /// See Compiler::compiled: returns the latest image if it contains all launches so far.
     [[nodiscard]] std::optional<Compiled> compiled();
 
     [[nodiscard]] Result<Bytes> image() override;
     [[nodiscard]] Digest origin() const noexcept override { return m_origin; }
     [[nodiscard]] Result<std::uint32_t> param_count(const std::string& kernel) override;
 
-    /// Made on first use, valid as long as the module.
+    /// Queried at first use, valid while the module exists.
     [[nodiscard]] Result<const KernelInfo*> info(const std::string& kernel);
-    /// That the driver takes `value` as that argument.
+    /// Checks that the driver accepts `value` for that argument.
     [[nodiscard]] Result<void> check_value(const std::string& kernel, std::uint32_t index, ByteView value);
-    /// An object of its own: arguments belong to the object, so nothing may share one (NOTES.md).
+    /// Creates a new kernel object. Arguments belong to the object, so it must not be shared (NOTES.md).
     [[nodiscard]] Result<Kernel> create_kernel(const std::string& kernel);
     [[nodiscard]] cl_program program() const noexcept { return m_program.get(); }
-    /// Tells which work-group function the driver specialises for a launch, which the next image has to hold.
+    /// Notes the work-group function that the driver specialises for a launch: the next image must contain it.
     void note_launch(const std::string& kernel, const Dim3& grid, const Dim3& block);
 
 private:
     struct Known {
         KernelInfo info;
-        Kernel probe; ///< for checks only; never launched
+        Kernel probe; ///< for checks only, never launched
     };
 
     OpenclModule(const Target& target, Program program) : m_target(target), m_program(std::move(program)) {}
@@ -72,8 +72,8 @@ private:
     std::map<std::string, Known> m_kernels;
     std::optional<Bytes> m_image;
     bool m_is_loaded = false;
-    std::set<std::string> m_launched; ///< work-group functions that PoCL made for launches
-    std::size_t m_imaged = 0;         ///< how many of m_launched the image holds
+    std::set<std::string> m_launched; ///< work-group functions that PoCL specialised for launches
+    std::size_t m_imaged = 0;         ///< number of m_launched that the image contains
 };
 
 } // namespace warmgraph::backends::opencl

@@ -7,7 +7,7 @@ namespace {
 
 constexpr const char* k_variable = "WARMGRAPH_OPENCL_REPLAY";
 
-/// Why the device's command buffers cannot be used; empty: they can.
+/// The reason why the device's command buffers cannot be used; empty if they can.
 std::string obstacle(const CommandBufferSupport& support)
 {
     if (support.api) return {};

@@ -1,4 +1,4 @@
-// One node of an instantiated graph, ready to enqueue: nothing is computed or allocated at launch.
+// One node of an instantiated graph, prepared so that a launch computes and allocates nothing.
 #pragma once
 
 #include <span>
@@ -13,10 +13,10 @@ public:
 
     /// `event` may be null.
     [[nodiscard]] Result<void> enqueue(cl_command_queue queue, std::span<const cl_event> waits, cl_event* event) const;
-    /// See GraphExec::update. Sets only what differs; an argument that could not be set is set by the next update.
+    /// See GraphExec::update. Sets only changed arguments; after a failure the next update sets all.
     [[nodiscard]] Result<void> update(const RawWork& work, Memory& memory);
 
-    /// What a command buffer records.
+    /// For recording a command buffer.
     [[nodiscard]] const RawWork& work() const noexcept { return m_work; }
     [[nodiscard]] cl_kernel kernel() const noexcept { return m_kernel.get(); }
     [[nodiscard]] const Geometry& geometry() const noexcept { return m_geometry; }
@@ -30,11 +30,11 @@ private:
     [[nodiscard]] Result<void> bind(const RawFill& work, const Memory& memory);
 
     RawWork m_work;
-    Kernel m_kernel; ///< this node's own (NOTES.md, "one kernel object for each node")
+    Kernel m_kernel; ///< not shared (NOTES.md, "one kernel object for each node")
     Geometry m_geometry;
     cl_mem m_source = nullptr;
     cl_mem m_destination = nullptr;
-    bool m_must_set_all = false; ///< an update failed half way
+    bool m_must_set_all = false; ///< an earlier update failed half way
 };
 
 } // namespace warmgraph::backends::opencl

@@ -11,7 +11,7 @@
 namespace warmgraph::backends::opencl {
 namespace {
 
-/// Of the work before an event; a callback keeps it alive. 0: not done yet.
+/// The time when the work before an event finished; 0: not yet. The callback keeps it alive.
 using Moment = std::atomic<std::chrono::steady_clock::rep>;
 
 void CL_CALLBACK note_moment(cl_event, cl_int, void* moment) noexcept
@@ -44,7 +44,7 @@ struct OpenclEvent final : Event {
         if (!call("clSetEventCallback", driver().clSetEventCallback, event.get(), cl_int{CL_COMPLETE}, &note_moment,
                   static_cast<void*>(kept.get())))
             return false;
-        static_cast<void>(kept.release()); // the callback's
+        static_cast<void>(kept.release()); // the callback owns it now
         moment = std::move(made);
         return true;
     } catch (const std::bad_alloc&) {
@@ -59,9 +59,9 @@ struct OpenclEvent final : Event {
     }
 
     const Core* core;
-    DriverEvent event;                  ///< outside a capture
-    std::optional<CapturedPoint> point; ///< inside one
-    std::shared_ptr<Moment> moment;     ///< null: not kept
+    DriverEvent event;                  ///< set outside a capture
+    std::optional<CapturedPoint> point; ///< set inside a capture
+    std::shared_ptr<Moment> moment;     ///< null: not requested
 };
 
 } // namespace
@@ -145,7 +145,7 @@ Result<std::shared_ptr<Event>> OpenclStream::record_event()
     if (is_capturing()) return std::make_shared<OpenclEvent>(m_core, m_capture.point());
     auto event = enqueue_marker(queue());
     if (!event) return std::unexpected(event.error());
-    // Another queue may only wait for an event whose queue was flushed (OpenCL 1.2, clFlush).
+    // A queue may wait for another queue's event only after that queue was flushed (OpenCL 1.2, clFlush).
     if (auto flushed = call("clFlush", driver().clFlush, queue()); !flushed) return std::unexpected(flushed.error());
     return std::make_shared<OpenclEvent>(m_core, std::move(*event));
 }

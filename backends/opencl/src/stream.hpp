@@ -9,7 +9,7 @@
 
 namespace warmgraph::backends::opencl {
 
-/// An in-order command queue that can record instead (OpenCL has no stream capture).
+/// An in-order command queue that can also record (OpenCL has no stream capture).
 class OpenclStream final : public Stream {
 public:
     OpenclStream(Core& core, Queue queue);
@@ -32,15 +32,15 @@ public:
     [[nodiscard]] const Core& core() const noexcept { return m_core; }
 
 private:
-    /// Passes a failed check on; a capture remembers it.
+    /// Returns the error; a capture stores it.
     [[nodiscard]] std::unexpected<Error> failed(Error error);
     [[nodiscard]] Result<cl_kernel> kernel_of(const RawKernel& work);
 
     Core& m_core;
     Queue m_queue;
     StreamCapture m_capture;
-    /// This stream's kernel objects, for setting arguments is not thread-safe. A kernel keeps its program, so a key
-    /// cannot come to mean another program.
+    /// This stream's own kernel objects, because setting arguments is not thread-safe. A kernel keeps its program
+    /// alive, so a key cannot become another program's.
     std::unordered_map<cl_program, std::map<std::string, Kernel>> m_kernels;
 };
 

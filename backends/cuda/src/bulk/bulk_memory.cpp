@@ -10,9 +10,9 @@ namespace {
 using bulk::Kernel;
 using bulk::Tally;
 
-constexpr std::uint64_t k_ones = 0x0101010101010101; // a byte, eight times
+constexpr std::uint64_t k_ones = 0x0101010101010101; // one in each of the eight bytes
 
-/// What kernel_work.hpp calls the alignment.
+/// The alignment as kernel_work.hpp defines it.
 std::uint64_t alignment_of(std::span<const Address> addresses)
 {
     std::uint64_t bits = 16;
@@ -33,7 +33,7 @@ bulk::Numbers numbers_of(DType dtype)
     }
 }
 
-/// A 1 in the first byte of each element.
+/// Returns a word with a 1 in the first byte of each element.
 std::uint64_t ones_of(std::size_t element)
 {
     std::uint64_t ones = 0;
@@ -172,12 +172,12 @@ Result<BulkMemory::Found> CudaBulkMemory::words_in(const MemoryRef& memory, std:
     return search(work, most);
 }
 
-/// Words come in no order, and no more than a launch has room for: a range with more is searched by halves, as far as needed.
+/// A launch returns words unordered, and limited by its room. A range with more words is halved and searched again.
 Result<BulkMemory::Found> CudaBulkMemory::search(bulk::WordsWork work, std::size_t most)
 {
     constexpr std::uint64_t k_block = 16;
     Found found;
-    std::vector<AddressWindow> ranges{{0, work.size}}; // of offsets, the last one first
+    std::vector<AddressWindow> ranges{{0, work.size}}; // offsets, in descending order
     for (bool is_whole = true; !ranges.empty() && (is_whole || found.words.size() < most); is_whole = false) {
         const auto [begin, end] = ranges.back();
         ranges.pop_back();

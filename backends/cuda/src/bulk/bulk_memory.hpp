@@ -1,4 +1,4 @@
-// Bulk memory work by kernels on the device; through the host where the driver takes no kernels, or they cannot reach.
+// Bulk memory work by kernels on the device, or through the host if kernels are refused or cannot reach the memory.
 #pragma once
 
 #include "device/memory.hpp"
@@ -29,12 +29,12 @@ public:
                                          std::size_t most) override;
 
 private:
-    /// invalid_argument as an upload of them would give.
+    /// Returns invalid_argument for addresses that an upload would refuse too.
     [[nodiscard]] Result<void> check(std::span<const Address> addresses, std::uint64_t size) const;
-    /// Whether a kernel of this device may touch them. Of another device's memory, and of some of the host's, it would fault,
-    /// and the process would lose its context.
+    /// True if a kernel of this device may access the memory. Access to another device's memory, and to some host
+    /// memory, would fault and destroy the process's context.
     [[nodiscard]] bool is_reached(std::span<const Address> addresses) const;
-    /// The work is the kernels', not the host's. Refused memory is not: the host's way has the error.
+    /// True if kernels do the work. False for memory that check() refuses: the host's way then returns the error.
     [[nodiscard]] bool is_ours(std::span<const Address> addresses, std::uint64_t size);
     [[nodiscard]] Result<Found> search(bulk::WordsWork work, std::size_t most);
 

@@ -1,4 +1,4 @@
-// The kernels of kernels.cu on one device: loaded at first use, run one after another in a stream of their own.
+// The kernels of kernels.cu on one device. They are loaded at the first use and run in their own stream.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace warmgraph::backends::cuda::bulk {
 enum class Kernel : std::uint8_t { disturb, first_difference, first_other, departure, fingerprint, words_in, warm_up };
 inline constexpr std::size_t k_kernel_count = 7;
 
-inline constexpr std::uint64_t k_word_room = 4096; ///< words that one launch can find
+inline constexpr std::uint64_t k_word_room = 4096; ///< most words that one launch returns
 
 /// Thread-safe; blocking.
 class Launcher {
@@ -25,9 +25,9 @@ public:
     Launcher& operator=(const Launcher&) = delete;
     ~Launcher();
 
-    /// Whether there are kernels. Loads them when it is first called; where the driver refuses them (no compiler for PTX), never.
-    /// `compile`: whether the driver may compile their text, which takes it 0.3 s once on a machine, where there is no code for the device.
+    /// Allows the driver to compile the kernels' text if there is no code for the device (0.3 s, once on a machine).
     enum class Compile : std::uint8_t { never, if_needed };
+    /// True if the kernels are available. The first call loads them; false on all calls if the driver refuses them.
     [[nodiscard]] bool is_ready(Compile compile = Compile::if_needed);
 
     /// REQUIRES: is_ready() was true.
@@ -36,8 +36,8 @@ public:
         return m_functions[static_cast<std::size_t>(kernel)];
     }
 
-    /// Runs a kernel over `size` bytes. REQUIRES: is_ready() was true. What it found: its tally; up to k_word_room words to
-    /// `words`, in no order.
+    /// Runs a kernel over `size` bytes and returns its tally. Puts up to k_word_room words into `words`, unordered.
+    /// REQUIRES: is_ready() was true.
     template <class Work>
     [[nodiscard]] Result<Tally> run(Kernel kernel, Work work, std::uint64_t size, std::vector<Word>* words = nullptr)
     {
@@ -65,7 +65,7 @@ private:
     [[nodiscard]] Result<Tally> launch(Kernel kernel, void* work, std::uint64_t size, std::vector<Word>* words);
 
     const Core& m_core;
-    std::mutex m_mutex; // guards what follows
+    std::mutex m_mutex; // guards the members below
     State m_state = State::unknown;
     CUmodule m_module = nullptr;
     std::array<CUfunction, k_kernel_count> m_functions{};

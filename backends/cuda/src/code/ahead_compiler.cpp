@@ -9,7 +9,7 @@ namespace warmgraph::backends {
 namespace cuda {
 namespace {
 
-/// "sm_90a" and "sm_100f" are sm_90 and sm_100 with what only that chip, or its family, has.
+/// "sm_90a" and "sm_100f" are sm_90 and sm_100 with features of only that chip or family.
 std::string_view base_of(std::string_view architecture)
 {
     const bool has_letter = architecture.ends_with('a') || architecture.ends_with('f');

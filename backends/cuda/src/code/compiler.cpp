@@ -16,7 +16,7 @@ Result<CompilerIdentity> CudaCompiler::identity(std::string_view options)
 
 std::optional<Compiled> CudaCompiler::compiled(Module& module)
 {
-    auto image = module.image(); // which it keeps
+    auto image = module.image(); // the module keeps it, so this is cheap
     if (!image || module.origin() == Digest{}) return std::nullopt;
     return Compiled{std::move(*image), module.origin()};
 }

@@ -8,7 +8,7 @@ namespace warmgraph::backends::cuda {
 
 class CudaCompiler final : public Compiler {
 public:
-    /// Both outlive it.
+    /// Both must outlive it.
     CudaCompiler(Core& core, WarmUp& warm_up) noexcept : m_core(core), m_warm_up(warm_up) {}
 
     [[nodiscard]] Result<std::unique_ptr<Module>> compile(std::string_view source, std::string_view options) override;

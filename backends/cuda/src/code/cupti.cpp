@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array k_names = {"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
 
-// Folders of CUDA's own libraries that this process uses: pip packages put CUPTI beside them or two folders away.
+// Folders of the CUDA libraries that this process uses: pip packages put CUPTI beside them or two folders away.
 std::vector<std::filesystem::path> cuda_folders()
 {
     std::vector<std::filesystem::path> folders;

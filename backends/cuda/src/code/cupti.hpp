@@ -1,4 +1,4 @@
-// CUPTI, found at run time: only recording loads it. It hands over the device code that the driver loads.
+// CUPTI, which reports the device code that the driver loads. It is found at run time, and only for recording.
 #pragma once
 
 #include <memory>
@@ -17,12 +17,12 @@ namespace warmgraph::backends::cuda {
     X(cuptiFinalize)                                                                                                   \
     X(cuptiGetResultString)
 
-/// Immutable after load. Never closed: its threads and exit handlers must find their code.
+/// Immutable after load. Never closed, because its threads and exit handlers need its code.
 class Cupti {
 public:
-    /// `library`: a name or path, or empty for $WARMGRAPH_CUPTI, else the copy that the process has loaded already (a
-    /// second one would not see its subscriber), the usual names and places, and beside the CUDA libraries in use (pip).
-    /// not_recordable with the cure.
+    /// `library` is a name or path. Empty means: $WARMGRAPH_CUPTI, else the copy that the process has already loaded (a
+    /// second one would not see its subscriber), the usual names and places, or beside the CUDA libraries in use (pip).
+    /// Error: not_recordable with the cure.
     [[nodiscard]] static Result<std::shared_ptr<const Cupti>> load(const std::string& library);
 
     template <class... Params, class... Args>
@@ -32,7 +32,7 @@ public:
         if (status == CUPTI_SUCCESS) return {};
         return std::unexpected(error(name, status));
     }
-    /// Always not_recordable; says where another subscriber is the reason.
+    /// Always not_recordable. The message says if the reason is another subscriber.
     [[nodiscard]] Error error(const char* function, CUptiResult status) const;
 
     // NOLINTBEGIN(bugprone-macro-parentheses,readability-identifier-naming): CUPTI's names

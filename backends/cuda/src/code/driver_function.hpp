@@ -1,4 +1,4 @@
-// A launch, and so a node, may hold a CUkernel where a CUfunction is expected.
+// Resolves the CUfunction of a launch or node, which may really be a CUkernel.
 #pragma once
 
 #include "device/driver.hpp"
@@ -6,8 +6,8 @@
 namespace warmgraph::backends::cuda {
 
 struct DriverFunction {
-    CUfunction function = nullptr; ///< never a kernel in disguise
-    CUmodule module = nullptr;     ///< that it belongs to
+    CUfunction function = nullptr; ///< never a CUkernel
+    CUmodule module = nullptr;     ///< the function's module
 };
 
 [[nodiscard]] Result<DriverFunction> driver_function(const Driver& driver, CUfunction given);

@@ -29,8 +29,8 @@ constexpr auto k_resource_events =
     std::to_array<CUpti_CallbackId>({CUPTI_CBID_RESOURCE_MODULE_LOADED, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING,
                                      CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING});
 
-// The driver calls that a thread is in, outermost first. Plain data: callbacks may come while a thread's other
-// thread-local objects are being destroyed.
+// The driver calls that a thread is inside, outermost first. Plain data, because callbacks may come while the thread's
+// other thread-local objects are being destroyed.
 struct OpenCalls {
     struct Call {
         std::uint32_t id = 0;     // CUPTI's correlation id
@@ -38,7 +38,7 @@ struct OpenCalls {
     };
     std::array<Call, 16> calls{};
     std::size_t depth = 0;
-    bool is_looking = false; // within our own driver calls
+    bool is_looking = false; // inside our own driver calls
 };
 constinit thread_local OpenCalls t_open;
 
@@ -46,7 +46,7 @@ struct State {
     std::shared_ptr<const Driver> driver;
     std::shared_ptr<const Cupti> cupti;
     CUpti_SubscriberHandle subscriber = nullptr;
-    std::mutex start; // and of watches, holds
+    std::mutex start; // also guards watches and holds
     long watches = 0, holds = 0;
     std::atomic<bool> is_running{false};
     std::atomic<bool> was_paused{false};
@@ -54,21 +54,21 @@ struct State {
 
     ImageTable images;
     VariableAccess variables;
-    std::mutex mutex; // of what follows; never held during a driver call
+    std::mutex mutex; // guards the members below; never held during a driver call
     std::map<std::uint64_t, std::vector<LoadedImage>> arrived;
-    std::vector<std::shared_ptr<const Bytes>> unsearched; // for malloc
+    std::vector<std::shared_ptr<const Bytes>> unsearched; // not yet searched for malloc
     std::size_t unsearched_bytes = 0;
     bool saw_malloc = false;
 };
 
 State& state()
 {
-    // Never destroyed: callbacks come until the process is gone.
+    // Never destroyed: callbacks come until the process ends.
     static State* const s_state = std::make_unique<State>().release();
     return *s_state;
 }
 
-// A capture on this thread is not broken by what we ask the driver.
+// Asks the driver without breaking a capture on this thread.
 class AskDriver {
 public:
     explicit AskDriver(const Driver& driver) noexcept : m_driver(driver), m_outside(driver) {}
@@ -82,7 +82,7 @@ public:
         return name;
     }
 
-    // What the subject of a call says of its module; nullopt where the driver does not tell.
+    // Finds the module that a call concerns; nullopt if the driver does not say.
     [[nodiscard]] std::optional<ModuleCall> module_of(const CallSubject& subject) const
     {
         ModuleCall call;
@@ -131,7 +131,7 @@ public:
     }
 
 private:
-    // Null where it is of none, or the driver is too old to tell.
+    // Null if the kernel belongs to no library, or the driver is too old to say.
     [[nodiscard]] CUlibrary library_of(CUkernel kernel) const
     {
         CUlibrary library = nullptr;
@@ -140,7 +140,7 @@ private:
         return found == CUDA_SUCCESS ? library : nullptr;
     }
 
-    // What is asked here is no call of the program's.
+    // Marks this thread's calls, which are not the program's.
     struct Looking {
         Looking() noexcept { t_open.is_looking = true; }
         Looking(const Looking&) = delete;
@@ -148,19 +148,19 @@ private:
         ~Looking() { t_open.is_looking = false; }
     };
     const Driver& m_driver;
-    Looking m_looking; ///< ends last
+    Looking m_looking; ///< destroyed last
     OutsideCapture m_outside;
 };
 
 void enter(const CUpti_CallbackData& data)
 {
-    // An exit that never came: what is open is not known any more, so nothing is tied to it.
+    // Some exits never came, so the open calls are unreliable: forget them, and tie no image to them.
     if (t_open.depth == t_open.calls.size()) t_open.depth = 0;
     t_open.calls[t_open.depth++] = {.id = data.correlationId, .images = 0};
 }
 
-/// Whether the image has the symbol: code that calls it is linked against the driver's. Images are full of zeros, on which
-/// std::string_view::find takes 3 ms for 1 MB; memmem takes a tenth of that.
+/// True if the image names the symbol, which code that calls malloc needs. memmem takes a tenth of the time of
+/// std::string_view::find, which takes 3 ms for 1 MB because images are full of zeros.
 bool names_malloc(ByteView image)
 {
     constexpr std::string_view k_symbol{"\0malloc\0", 8};
@@ -180,14 +180,14 @@ bool search_for_malloc(State& tracker)
 
 void image_arrived(const CUpti_ModuleResourceData& data)
 {
-    if (t_open.depth == 0 || data.pCubin == nullptr) return; // no call that we could tie it to
+    if (t_open.depth == 0 || data.pCubin == nullptr) return; // no call to tie it to
     auto& key = t_open.calls[t_open.depth - 1].images;
     if (key == 0) key = ++state().last_key;
     const auto* const begin = reinterpret_cast<const std::byte*>(data.pCubin);
     auto bytes = std::make_shared<const Bytes>(begin, begin + data.cubinSize);
     const std::lock_guard lock(state().mutex);
-    // Later, when somebody wants to know: it takes 0.3 ms for 1 MB, and the program waits for its library meanwhile.
-    constexpr std::size_t k_most_unsearched = 256ULL << 20U; // bytes, that stay though their module may go
+    // Searched later, on demand: it takes 0.3 ms for 1 MB, and the program is waiting for its library now.
+    constexpr std::size_t k_most_unsearched = 256ULL << 20U; // bytes that are kept even if their module is unloaded
     if (!state().saw_malloc) {
         state().unsearched.push_back(bytes);
         state().unsearched_bytes += bytes->size();
@@ -211,8 +211,8 @@ std::size_t count_arrived(std::uint64_t key)
     return found != state().arrived.end() ? found->second.size() : 0;
 }
 
-/// Whose code lies there. nvcc puts it into the program's or library's own data, with words before it that lead to it
-/// ("FB", fatbinary_section.h: magic, version, data).
+/// Returns the owner of code at this address. nvcc puts code into the data of a program or library, behind a wrapper
+/// that points to it ("FB", fatbinary_section.h: magic, version, data).
 VariableAccess::Owner owner_of(const void* code)
 {
     struct Wrapper {
@@ -226,7 +226,7 @@ VariableAccess::Owner owner_of(const void* code)
     };
     if (code == nullptr) return VariableAccess::Owner::program;
     Wrapper wrapper{};
-    std::memcpy(&wrapper.magic, code, sizeof(wrapper.magic)); // whatever it is, it is longer
+    std::memcpy(&wrapper.magic, code, sizeof(wrapper.magic)); // every form of code is longer than this
     if (wrapper.magic == k_magic) {
         std::memcpy(&wrapper, code, sizeof(wrapper));
         code = wrapper.data;
@@ -234,7 +234,7 @@ VariableAccess::Owner owner_of(const void* code)
     return is_in_library(code) ? VariableAccess::Owner::library : VariableAccess::Owner::program;
 }
 
-/// Who may write which variables, as far as the call tells.
+/// Notes from a call who loaded code, and which variables' addresses the program requested.
 void see_variables(CUpti_CallbackId which, const void* params)
 {
     VariableAccess& variables = state().variables;
@@ -242,7 +242,7 @@ void see_variables(CUpti_CallbackId which, const void* params)
         if (loaded->library != nullptr) variables.library_made(loaded->library, owner_of(loaded->code));
         if (loaded->module != nullptr) variables.module_made(loaded->module, owner_of(loaded->code));
     }
-    // This library asks as well.
+    // Skip requests of this library itself.
     const auto asked = OutsideCapture::is_active() ? std::nullopt : asked_variable(which, params);
     if (!asked || asked->name == nullptr) return;
     if (asked->library != nullptr) variables.asked_of_library(asked->library, asked->name);
@@ -256,7 +256,7 @@ void tie(CUpti_CallbackId which, const CUpti_CallbackData& data, const OpenCalls
     const auto subject = subject_of(which, data.functionParams);
     if (!subject) return;
     if (open.images == 0) {
-        // Loaded lazily, later; but whatever had its handle before is gone.
+        // Its code is loaded later (lazily). An older module with the same handle no longer exists.
         if (subject->made != nullptr) state().images.forget_module(subject->made);
         return;
     }
@@ -265,7 +265,7 @@ void tie(CUpti_CallbackId which, const CUpti_CallbackData& data, const OpenCalls
         const AskDriver driver(*state().driver);
         call = driver.module_of(*subject);
         if (!call) return;
-        // One image, and nothing known before: it is the module's. Else its kernels decide.
+        // A single image without an older one belongs to the module. Otherwise compare kernels.
         const bool is_plain = count_arrived(open.images) == 1 &&
                               (call->module == ModuleCall::Module::made || !state().images.is_known(call->handle));
         if (!call->function && !is_plain)
@@ -281,9 +281,9 @@ void leave(CUpti_CallbackId which, const CUpti_CallbackData& data)
     auto& open = t_open;
     std::size_t at = open.depth;
     while (at > 0 && open.calls[at - 1].id != data.correlationId) --at;
-    if (at == 0) return; // entered before we subscribed
+    if (at == 0) return; // the call began before we subscribed
     open.depth = at;
-    // Still open while tied: what the driver loads for our questions belongs to the same call.
+    // Keep the call open: images that the driver loads for our own questions belong to it.
     tie(which, data, open.calls[at - 1]);
     static_cast<void>(take_arrived(open.calls[at - 1].images));
     open.depth = at - 1;
@@ -297,7 +297,7 @@ void on_driver_call(CUpti_CallbackId which, const CUpti_CallbackData& data)
     if (t_open.is_looking) return;
     if (is_watching() && data.callbackSite == CUPTI_API_EXIT) see_call(which, data);
     if (which == CUPTI_DRIVER_TRACE_CBID_cuModuleUnload) {
-        // Before it happens: afterwards another thread may have got the same handle.
+        // Forget it before the unload: afterwards another thread may have got the same handle.
         if (data.callbackSite == CUPTI_API_ENTER) {
             const CUmodule module = static_cast<const cuModuleUnload_params*>(data.functionParams)->hmod;
             state().images.forget_module(module);
@@ -305,7 +305,7 @@ void on_driver_call(CUpti_CallbackId which, const CUpti_CallbackData& data)
         }
         return;
     }
-    if (!is_loading_call(which)) return; // one that is watched
+    if (!is_loading_call(which)) return; // only watched
     if (data.callbackSite == CUPTI_API_ENTER)
         enter(data);
     else
@@ -332,7 +332,7 @@ void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId w
         else if (domain == CUPTI_CB_DOMAIN_RESOURCE)
             on_resource(which, *static_cast<const CUpti_ResourceData*>(data));
     } catch (...) { // NOLINT(bugprone-empty-catch)
-        // Out of memory: the image is not known then, and a recording that needs it is refused.
+        // Out of memory: the image stays unknown, and a recording that needs it is refused.
     }
 }
 
@@ -346,7 +346,7 @@ Result<void> enable(const Cupti& cupti, CUpti_SubscriberHandle subscriber)
         if (auto done = on(CUPTI_CB_DOMAIN_RESOURCE, which); !done) return done;
     if (auto done = on(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuModuleUnload); !done) return done;
     for (const CUpti_CallbackId which : loading_calls()) {
-        // An older CUPTI does not know the newest calls; images loaded in those are not known then.
+        // An older CUPTI does not know the newest calls: images that those load stay unknown.
         if (auto done = on(CUPTI_CB_DOMAIN_DRIVER_API, which); !done)
             log().debug("driver call {} is not watched: {}", which, done.error().message);
     }
@@ -365,7 +365,7 @@ Result<void> enable_watched(const Cupti& cupti, CUpti_SubscriberHandle subscribe
     return {};
 }
 
-/// Attaches CUPTI. REQUIRES: the state's `start` is held, `driver` and `cupti` are there.
+/// Attaches CUPTI. REQUIRES: the state's `start` is held; `driver` and `cupti` are set.
 Result<void> attach(State& tracker)
 {
     const Cupti& cupti = *tracker.cupti;
@@ -374,7 +374,7 @@ Result<void> attach(State& tracker)
         !done)
         return done;
     if (auto done = enable(cupti, tracker.subscriber); !done) {
-        // NOLINTNEXTLINE(bugprone-unused-return-value): what failed first says more
+        // NOLINTNEXTLINE(bugprone-unused-return-value): the first failure says more
         static_cast<void>(cupti.call("cuptiUnsubscribe", cupti.cuptiUnsubscribe, tracker.subscriber));
         return done;
     }
@@ -382,25 +382,25 @@ Result<void> attach(State& tracker)
     return {};
 }
 
-/// Attaches it again after a pause. REQUIRES: `start` is held.
+/// Attaches CUPTI again after a pause. REQUIRES: `start` is held.
 Result<void> attach_again(State& tracker)
 {
-    // Nobody told of what was unloaded meanwhile, and handles are used again. Libraries' own code stays loaded.
+    // Unloads during the pause were not seen, and handles are reused. Only libraries' own code stays loaded.
     tracker.images.forget_all_but([&](const void* module) { return tracker.variables.is_of_known_library(module); });
     {
         const std::lock_guard lock(tracker.mutex);
-        tracker.saw_malloc = true; // code that calls it may have come
+        tracker.saw_malloc = true; // such code may have been loaded meanwhile
         tracker.unsearched.clear();
         tracker.unsearched_bytes = 0;
     }
     return attach(tracker);
 }
 
-/// Set on the thread that detaches CUPTI, until its callback did.
+/// True on the thread that is detaching CUPTI, until its callback has done it.
 constinit thread_local bool t_detaches = false;
 constexpr CUpti_CallbackId k_detaching_call = CUPTI_DRIVER_TRACE_CBID_cuDriverGetVersion;
 
-/// CUPTI asks to be detached at the end of a driver call (cuptiFinalize in cupti_activity.h): this one does nothing else.
+/// CUPTI must be detached at the end of a driver call (cuptiFinalize in cupti_activity.h), here of a harmless one.
 void detach_if_asked(CUpti_CallbackId which, const CUpti_CallbackData& data)
 {
     if (!t_detaches || which != k_detaching_call || data.callbackSite != CUPTI_API_EXIT) return;
@@ -412,12 +412,12 @@ void detach_if_asked(CUpti_CallbackId which, const CUpti_CallbackData& data)
     t_detaches = false;
 }
 
-/// But for those that the tracker itself listens to. One that stays enabled costs time and nothing else.
+/// Disables the callbacks of watches, except those that the tracker needs. A failure only costs time.
 void disable_watched(const Cupti& cupti, CUpti_SubscriberHandle subscriber) noexcept
 {
     for (const WatchedCall& call : watched_calls())
         if (!is_loading_call(call.id))
-            // NOLINTNEXTLINE(bugprone-unused-return-value): nobody is left to tell
+            // NOLINTNEXTLINE(bugprone-unused-return-value): the failure is harmless
             static_cast<void>(cupti.call("cuptiEnableCallback", cupti.cuptiEnableCallback, std::uint32_t{0}, subscriber,
                                          CUPTI_CB_DOMAIN_DRIVER_API, call.id));
 }
@@ -438,7 +438,7 @@ Result<void> ImageTracker::start(const std::shared_ptr<const Driver>& driver, co
     if (tracker.was_paused) return attach_again(tracker);
     auto cupti = Cupti::load(options.cupti);
     if (!cupti) return std::unexpected(std::move(cupti.error()));
-    // Before the first callback can come, and for good.
+    // Set before the first callback can come, and never changed.
     if (!tracker.driver) tracker.driver = driver;
     tracker.cupti = *cupti;
     return attach(tracker);
@@ -459,12 +459,12 @@ try {
     t_detaches = true;
     int version = 0;
     static_cast<void>(tracker.driver->status("cuDriverGetVersion", tracker.driver->cuDriverGetVersion, &version));
-    if (std::exchange(t_detaches, false)) return false; // somebody else ended it, or CUPTI refuses
+    if (std::exchange(t_detaches, false)) return false; // other code detached it, or CUPTI refuses
     tracker.subscriber = nullptr;
     tracker.is_running = false;
     tracker.was_paused = true;
     return true;
-} catch (const std::exception&) { // memory, for an error's text
+} catch (const std::exception&) { // no memory for an error's text
     return false;
 }
 

@@ -1,4 +1,4 @@
-// Keeps the device code that anybody in this process loads, through CUPTI's callbacks.
+// Keeps all device code that is loaded in this process, through CUPTI's callbacks.
 #pragma once
 
 #include <cstdint>
@@ -14,41 +14,41 @@
 
 namespace warmgraph::backends::cuda {
 
-/// Whether WARMGRAPH_TRACK_IMAGES=1 asks for the tracker as soon as a device is opened.
+/// True if WARMGRAPH_TRACK_IMAGES=1 requests the tracker as soon as a device is opened.
 [[nodiscard]] bool tracking_requested() noexcept;
 
-/// One for the process: CUPTI has one subscriber. Thread-safe.
+/// One tracker for the process, because CUPTI allows one subscriber. Thread-safe.
 class ImageTracker {
 public:
-    /// Loads CUPTI and subscribes. Idempotent. not_recordable with the cure: CUPTI missing, or another subscriber (a
-    /// profiler) is attached.
+    /// Loads CUPTI and subscribes. Later calls do nothing. not_recordable, with the cure: CUPTI is missing, or another
+    /// subscriber (a profiler) is attached.
     [[nodiscard]] static Result<void> start(const std::shared_ptr<const Driver>& driver, const CudaOptions& options);
     [[nodiscard]] static bool is_running() noexcept;
 
-    /// Detaches CUPTI, for the sake of everybody's launches (backends/cuda/NOTES.md). start() and begin_watch() attach
-    /// it again. False: it was not attached, a watch or a hold is open, or CUPTI does not let go. What is known of modules
-    /// that may have been unloaded meanwhile is forgotten when it is attached again: code that was loaded before is unknown
-    /// then, but for that of CUDA's and PyTorch's own libraries, which stays loaded.
+    /// Detaches CUPTI, because it slows down every launch (backends/cuda/NOTES.md). start() and begin_watch() attach it
+    /// again, and then forget all modules that may have been unloaded: earlier code is unknown, except that of CUDA's
+    /// and PyTorch's own libraries, which stays loaded. False: not attached, a watch or a hold is active, or CUPTI
+    /// refuses.
     [[nodiscard]] static bool pause() noexcept;
-    /// Attached from now on, and not detached before as many end_hold. Errors as of start(), and then nothing is held.
-    /// Without effect, and no error, where it was never started.
+    /// Attaches CUPTI if start() was ever called, and prevents pauses until an equal number of end_hold() calls. Errors
+    /// as for start(); after an error nothing is held. Without start() it does nothing and succeeds.
     [[nodiscard]] static Result<void> begin_hold();
     static void end_hold() noexcept;
-    /// Whether it was detached once.
+    /// True if CUPTI was ever detached.
     [[nodiscard]] static bool was_paused() noexcept;
-    /// Whether some code that was loaded since calls malloc on the device.
+    /// True if loaded code may call malloc on the device.
     [[nodiscard]] static bool saw_malloc() noexcept;
 
-    /// Has CUPTI tell of the driver calls that watches look at (enqueue_watch.hpp), until as many end_watch. not_recordable
-    /// where no tracker runs, or CUPTI does not know them.
+    /// Enables callbacks for the driver calls that watches need (enqueue_watch.hpp), until an equal number of
+    /// end_watch() calls. not_recordable: no tracker runs, or CUPTI does not know these calls.
     [[nodiscard]] static Result<void> begin_watch();
     static void end_watch() noexcept;
 
-    /// The cubin of a module that was loaded since start; null where it is unknown or ambiguous (IMAGES.md),
-    /// or where no tracker runs.
+    /// The cubin of a module that was loaded since start(); null if unknown or ambiguous (IMAGES.md), or if no tracker
+    /// runs.
     [[nodiscard]] static std::shared_ptr<const Bytes> image_of(CUmodule module);
 
-    /// Of the modules that were loaded, and the variables that were asked for, since start.
+    /// The modules that were loaded since start(), and the variables whose addresses were requested.
     [[nodiscard]] static const VariableAccess& variables() noexcept;
 };
 

@@ -1,5 +1,5 @@
-// A kernel's parameters for the driver, in launches, in graphs that are built from entries, and in updates. One check for
-// all: the driver reads as many bytes as the kernel takes, without asking whether they are there.
+// A kernel's parameters in the driver's form, for launches, new graph nodes and updates. They share one check, because
+// the driver reads as many bytes as the kernel takes, whether they exist or not.
 #pragma once
 
 #include <array>
@@ -10,30 +10,30 @@
 
 namespace warmgraph::backends::cuda {
 
-/// That they have the number and sizes that the kernel takes; a packed buffer holds the last one. invalid_argument
-/// names the one. Addresses are not looked at.
+/// Checks the number and sizes of the parameters; a packed buffer must reach to the end of the last one.
+/// invalid_argument names the wrong one. Does not check addresses.
 [[nodiscard]] Result<void> check_params(const RawKernel& kernel, const KernelInfo& info);
 
-/// A raw kernel's parameters in the driver's form, in storage that is used again and again.
+/// A raw kernel's parameters in the driver's form. The storage is reused.
 class KernelParams {
 public:
-    /// Makes room, so that fill() of kernels with no more parameters allocates nothing.
+    /// Makes room, so that fill() allocates nothing for kernels with at most this many parameters.
     void reserve(std::size_t params)
     {
         if (m_pointers.size() < params) m_pointers.resize(params), m_addresses.resize(params);
     }
-    /// Valid until the next call, and as long as `kernel`. REQUIRES: check_params.
+    /// The result is valid until the next call and while `kernel` exists. REQUIRES: check_params().
     [[nodiscard]] const CUDA_KERNEL_NODE_PARAMS& fill(CUfunction function, const RawKernel& kernel);
 
 private:
     CUDA_KERNEL_NODE_PARAMS m_native{};
     std::vector<void*> m_pointers;
-    std::vector<std::uint64_t> m_addresses; ///< of memory parameters
+    std::vector<std::uint64_t> m_addresses; ///< for memory parameters
     std::size_t m_packed_size = 0;
     std::array<void*, 5> m_extra{};
 };
 
-/// Dynamic shared memory: RawKernel::shared_bytes and its local parameters, which are no arguments in CUDA.
+/// Dynamic shared memory: RawKernel::shared_bytes and the local parameters, which are not arguments in CUDA.
 [[nodiscard]] std::uint64_t shared_bytes_of(const RawKernel& kernel) noexcept;
 
 } // namespace warmgraph::backends::cuda

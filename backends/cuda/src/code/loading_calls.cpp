@@ -23,7 +23,7 @@ CallSubject about(const CUgraphNodeParams* node) noexcept
     return node->kernel.func != nullptr ? about(node->kernel.func) : about(node->kernel.kern);
 }
 
-// Name of the call, and its subject from its parameters `p`. Any of them may be the first to touch a lazily loaded module.
+// Each call's name, and its subject from its parameters `p`. Any of them may be the first to load a lazy module.
 #define WARMGRAPH_LOADING_CALLS(X)                                                                                     \
     X(cuModuleLoad, made(*p.module))                                                                                   \
     X(cuModuleLoadData, made(*p.module))                                                                               \

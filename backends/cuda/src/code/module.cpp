@@ -23,11 +23,11 @@ struct FatbinHeader {
 
 enum class ImageKind : std::uint8_t { cubin, fatbin, ptx, none };
 
-/// cuModuleLoadData gets no size: what it may read beyond the bytes must be found out before.
+/// cuModuleLoadData gets no size, so this must ensure that it does not read beyond the bytes.
 ImageKind kind_of(ByteView image)
 {
     if (image.size() > sizeof(Elf64_Ehdr) && as_text(image.first(SELFMAG)) == ELFMAG) {
-        // Checks every offset against the size; what its variables hold is nothing to spend a restore's time on.
+        // This checks every offset against the size. Variables are not decoded, to save time in a restore.
         return elf::File::parse(image) ? ImageKind::cubin : ImageKind::none;
     }
     if (image.size() > sizeof(FatbinHeader)) {
@@ -40,7 +40,7 @@ ImageKind kind_of(ByteView image)
     return as_text(image).find(".version") != std::string_view::npos ? ImageKind::ptx : ImageKind::none;
 }
 
-/// "sm_90" of a cubin; "unknown" of other images.
+/// "sm_90" for a cubin; "unknown" for other images.
 std::string architecture_of(ByteView image)
 {
     const auto cubin = Cubin::parse(image);
@@ -62,7 +62,7 @@ std::unexpected<Error> refused(const Core& core, ByteView image, CUresult status
     case CUDA_ERROR_INVALID_PTX:
     case CUDA_ERROR_INVALID_SOURCE:
     case CUDA_ERROR_UNSUPPORTED_PTX_VERSION: return refusal(ErrorCode::stale);
-    // Not the image's fault, but of how this machine is set up: elsewhere it does.
+    // The image is good, but this machine cannot compile it.
     case CUDA_ERROR_JIT_COMPILER_NOT_FOUND:
     case CUDA_ERROR_JIT_COMPILATION_DISABLED: return refusal(ErrorCode::unsupported);
     case CUDA_ERROR_SHARED_OBJECT_INIT_FAILED:
@@ -97,7 +97,7 @@ Result<std::unique_ptr<CudaModule>> CudaModule::load(Core& core, ByteView image,
                     image.size());
     }
     Bytes copy(image.begin(), image.end());
-    if (kind == ImageKind::ptx) copy.push_back(std::byte{0}); // the driver reads PTX up to a zero
+    if (kind == ImageKind::ptx) copy.push_back(std::byte{0}); // the driver reads PTX up to a zero byte
     CUmodule handle = nullptr;
     {
         const CurrentContext context(core);
@@ -129,7 +129,7 @@ Result<Bytes> CudaModule::image_of(std::span<const std::string> kernels)
 
 bool CudaModule::may_be_function(std::uint64_t word) const
 {
-    // The driver puts code above 4 GiB (an H200: 0x7f8f3b7a0a00), its instructions are 16 bytes long, and addresses have at
+    // The driver puts code above 4 GiB (an H200: 0x7f8f3b7a0a00), instructions are 16 bytes long, and addresses have at
     // most 57 bits.
     if (word % 16 != 0 || word >> 32 == 0 || word >> 57 != 0) return false;
     return traits().calls_by_address;
@@ -170,7 +170,7 @@ std::string CudaModule::kernel_names() const
 Result<KernelInfo> CudaModule::ask(const std::string& kernel) const
 {
     const CurrentContext context(m_core);
-    // Asking for an attribute loads a kernel that the driver loads lazily, which a capture would not allow at its launch.
+    // Asking for an attribute loads a lazily loaded kernel, which would not be allowed at its launch in a capture.
     const OutsideCapture outside(m_core);
     const Driver& driver = *m_core.driver;
     KernelInfo info;
@@ -198,7 +198,7 @@ Result<KernelInfo> CudaModule::ask(const std::string& kernel) const
         KernelInfo::Param param;
         const CUresult asked = driver.status("cuFuncGetParamInfo", driver.cuFuncGetParamInfo, info.function, index,
                                              &param.offset, &param.size);
-        if (asked == CUDA_ERROR_INVALID_VALUE) return info; // past the last one
+        if (asked == CUDA_ERROR_INVALID_VALUE) return info; // there are no more parameters
         if (asked != CUDA_SUCCESS)
             return within(fmt::format("kernel '{}', parameter {}", kernel, index),
                           driver.error("cuFuncGetParamInfo", asked));

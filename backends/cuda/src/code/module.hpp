@@ -1,4 +1,4 @@
-// Loaded device code: compiled or loaded here, or loaded by somebody else in this process.
+// Loaded device code: compiled or loaded here, or loaded by other code in this process.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@ namespace warmgraph::backends::cuda {
 
 struct Core;
 
-/// What launches are checked against.
+/// Data for checking launches.
 struct KernelInfo {
     struct Param {
         std::size_t offset = 0, size = 0; ///< bytes, in the parameter buffer
@@ -28,18 +28,18 @@ struct KernelInfo {
     std::uint32_t static_shared = 0; ///< bytes
 };
 
-/// Thread-safe. A module made here is unloaded with the object (the device is idle or the driver keeps the code of work
-/// in flight: lifetimes are the executable's); a foreign one never is.
+/// Thread-safe. Destroying it unloads a module that was made here (the device must be idle or the driver must keep the
+/// code of running work: the executables' lifetimes ensure this), but never a foreign module.
 class CudaModule final : public Module {
 public:
     /// Loads a cubin (or PTX) and registers it in core.modules.
     [[nodiscard]] static Result<std::unique_ptr<CudaModule>> load(Core& core, ByteView image, const Digest& origin);
-    /// NVRTC: source to a cubin of the device's architecture, then load. compile_failed carries the log.
+    /// NVRTC compiles source to a cubin for the device's architecture, which is loaded. compile_failed carries the log.
     [[nodiscard]] static Result<std::unique_ptr<CudaModule>> compile(Core& core, std::string_view source,
                                                                      std::string_view options);
-    /// Of compile() with these options: NVRTC and the architecture it compiles for.
+    /// The identity for compile() with these options: NVRTC and the target architecture.
     [[nodiscard]] static Result<CompilerIdentity> compiler_identity(const Core& core, std::string_view options);
-    /// A module of somebody else's, whose image the tracker kept. Made by ModuleRegistry.
+    /// Wraps another's module, whose image the tracker kept. Called by ModuleRegistry.
     [[nodiscard]] static std::unique_ptr<CudaModule> foreign(Core& core, CUmodule module, Bytes image);
     CudaModule(const CudaModule&) = delete;
     CudaModule& operator=(const CudaModule&) = delete;
@@ -50,7 +50,7 @@ public:
     [[nodiscard]] Digest origin() const noexcept override { return m_origin; }
     [[nodiscard]] Result<std::uint32_t> param_count(const std::string& kernel) override;
     [[nodiscard]] Result<std::vector<cachefmt::ModuleVariable>> changed_variables() override;
-    [[nodiscard]] bool has_variables() const override; ///< true where it is not known
+    [[nodiscard]] bool has_variables() const override; ///< true if unknown
     [[nodiscard]] bool keeps_state() const override;
     [[nodiscard]] bool may_be_function(std::uint64_t word) const override;
     [[nodiscard]] bool is_library_constant(const std::string& variable) const override;
@@ -59,7 +59,7 @@ public:
     [[nodiscard]] Result<void> write_variables(std::span<const cachefmt::ModuleVariable> variables) override;
 
     [[nodiscard]] CUmodule handle() const noexcept { return m_module; }
-    /// Found once, then from a table; valid as long as the module. not_found names the kernels there are.
+    /// Looked up once, then cached; valid while the module exists. not_found lists the module's kernels.
     [[nodiscard]] Result<const KernelInfo*> info(const std::string& kernel);
 
 private:
@@ -69,7 +69,7 @@ private:
     [[nodiscard]] Result<KernelInfo> ask(const std::string& kernel) const;
     [[nodiscard]] std::string kernel_names() const;
     [[nodiscard]] Result<std::pair<CUdeviceptr, std::size_t>> variable(const std::string& name) const;
-    /// Its contents where they are not the image's.
+    /// Returns the variable's contents if they differ from the image's.
     [[nodiscard]] Result<std::optional<Bytes>> changed(const CubinVariable& known) const;
 
     Core& m_core;
@@ -80,7 +80,7 @@ private:
     std::mutex m_mutex; // guards m_kernels
     std::map<std::string, KernelInfo> m_kernels;
     mutable std::once_flag m_traits_read;
-    mutable CodeTraits m_traits; // from then on
+    mutable CodeTraits m_traits; // set by m_traits_read
 };
 
 } // namespace warmgraph::backends::cuda

@@ -1,4 +1,4 @@
-// Modules from source: what a process that only replays is linked without.
+// Makes modules from source. A library that only replays does not link this file.
 #include "code/module.hpp"
 #include "code/nvrtc.hpp"
 #include "device/core.hpp"

@@ -87,9 +87,9 @@ std::vector<std::shared_ptr<Module>> ModuleRegistry::registered()
 std::vector<std::string> ModuleRegistry::exposed_variables(const Core& core, ByteView image)
 {
     const RecordingSide* const side = core.recording_side;
-    if (side == nullptr) return {}; // nobody saw what the program asked for
+    if (side == nullptr) return {}; // without a tracker, requests are unknown
     const auto code = Cubin::parse(image);
-    if (!code) return {}; // no variable is known of it either (CudaModule::changed_variables)
+    if (!code) return {}; // its variables are unknown too (CudaModule::changed_variables)
     std::vector<std::string> exposed;
     for (const auto& asked : side->variables().asked()) {
         const auto module = static_cast<CUmodule>(const_cast<void*>(asked.module));
@@ -97,7 +97,7 @@ std::vector<std::string> ModuleRegistry::exposed_variables(const Core& core, Byt
             const std::lock_guard lock(m_mutex);
             if (m_registered.contains(module)) continue;
         }
-        // Where its code is not known, it may be this.
+        // A module with unknown code may be this one.
         const auto its_code = side->image_of(module);
         const auto its_kernels = its_code ? kernels_of(*its_code) : Result<std::vector<std::string>>{};
         const bool may_be_it =
@@ -135,7 +135,7 @@ Result<CudaModule*> ModuleRegistry::foreign_module(Core& core, CUmodule handle, 
         if (foreign.module) m_gone.push_back(std::move(foreign.module));
         foreign = Foreign{std::move(image), std::move(*kernels), std::move(module)};
     }
-    // An image without the kernel is not this module's.
+    // The image belongs to another module if it lacks the kernel.
     if (std::ranges::find(foreign.kernels, kernel) == foreign.kernels.end()) return image_unknown(core);
     return foreign.module.get();
 }

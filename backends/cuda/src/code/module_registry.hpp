@@ -1,4 +1,4 @@
-// From a function handle to the Module it belongs to, never by name alone: names are not unique.
+// Finds the Module of a function handle, never by name alone, because names are not unique.
 #pragma once
 
 #include <atomic>
@@ -28,11 +28,11 @@ public:
     ModuleRegistry& operator=(const ModuleRegistry&) = delete;
     ~ModuleRegistry();
 
-    /// Modules made here announce themselves.
+    /// Called by each module that is made here.
     void add(CUmodule handle, CudaModule* module);
     void remove(CUmodule handle) noexcept;
 
-    /// See Device::register_module. The same handle again takes the new image.
+    /// See Device::register_module. Registering a handle again replaces its image.
     [[nodiscard]] Result<void> register_module(Core& core, CUmodule handle, ByteView image);
     [[nodiscard]] std::vector<std::shared_ptr<Module>> registered();
     [[nodiscard]] std::uint64_t registrations() const noexcept { return m_registrations; }
@@ -40,24 +40,24 @@ public:
     /// See Device::exposed_variables.
     [[nodiscard]] std::vector<std::string> exposed_variables(const Core& core, ByteView image);
 
-    /// The module of a function: one made here, a registered one, or a foreign one whose image the tracker kept (made on first
-    /// use, stays until the registry goes). not_recordable with the cure where its image is not known.
+    /// Finds the module of a function: one made here, a registered one, or a foreign one whose image the tracker kept
+    /// (created at first use, kept as long as the registry). not_recordable, with the cure, if the image is unknown.
     [[nodiscard]] Result<CudaModule*> module_of(Core& core, CUfunction function);
 
 private:
     struct Foreign {
-        std::shared_ptr<const Bytes> image; ///< the tracker's, by which a handle that is used again is noticed
+        std::shared_ptr<const Bytes> image; ///< the tracker's; another image means that the handle was reused
         std::vector<std::string> kernels;
         std::unique_ptr<CudaModule> module;
     };
     [[nodiscard]] Result<CudaModule*> foreign_module(Core& core, CUmodule handle, const std::string& kernel);
 
     std::atomic<std::uint64_t> m_registrations = 0;
-    std::mutex m_mutex; // guards what follows
+    std::mutex m_mutex; // guards the members below
     std::map<CUmodule, CudaModule*> m_modules;
     std::map<CUmodule, std::shared_ptr<CudaModule>> m_registered;
     std::map<CUmodule, Foreign> m_foreign;
-    std::vector<std::shared_ptr<CudaModule>> m_gone; // foreign ones whose handle was used again; graphs may name them
+    std::vector<std::shared_ptr<CudaModule>> m_gone; // foreign ones whose handle was reused; graphs may use them
 };
 
 } // namespace warmgraph::backends::cuda

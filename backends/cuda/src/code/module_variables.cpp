@@ -1,4 +1,4 @@
-// module.hpp: the contents of a module's variables.
+// The part of CudaModule (module.hpp) for the contents of variables.
 #include <algorithm>
 
 #include "code/module.hpp"
@@ -9,11 +9,11 @@
 namespace warmgraph::backends::cuda {
 namespace {
 
-/// String literals and the like, to which the compiler gives names that no host can use and no kernel writes.
+/// String literals and similar data: the host cannot use their names, and no kernel writes them.
 bool is_literal(std::string_view name) { return name.starts_with("$str") || name.starts_with("__unnamed_"); }
 
-/// Tables of the device runtime (libcudadevrt), which is linked to code that launches kernels itself: names of errors, and functions by
-/// their addresses. Its own code reads them, and nobody writes them. Names that start with "__nv" are the compiler's.
+/// Tables of the device runtime (libcudadevrt), which is linked to code that launches kernels itself. They hold names
+/// of errors and addresses of functions. Only its own code reads them, and nothing writes them.
 bool is_of_device_runtime(const CubinVariable& known)
 {
     if (known.name.starts_with("__nv_static_") && known.name.find("_22_cuda_device_runtime_cu_") != std::string::npos)
@@ -56,7 +56,7 @@ Result<std::optional<Bytes>> CudaModule::changed(const CubinVariable& known) con
         return is_zero ? std::nullopt : std::optional(std::move(now));
     }
     if (!known.relocated.empty()) {
-        // Addresses of this process: a table of virtual functions is nobody's to write, of others one cannot tell.
+        // Addresses of this process. Nothing writes a table of virtual functions; for other variables one cannot know.
         if (known.name.starts_with("_ZTV")) return std::nullopt;
         return fail(
             ErrorCode::not_recordable,
@@ -118,7 +118,7 @@ Result<void> CudaModule::restore_variables(std::span<const cachefmt::ModuleVaria
         const auto known = std::ranges::find(all, variable.name, &CubinVariable::name);
         if (known == all.end()) return fail(ErrorCode::not_found, "no variable '{}' in the image", variable.name);
         Bytes initial{known->initial.begin(), known->initial.end()};
-        initial.resize(known->size); // none: zeros
+        initial.resize(known->size); // zeros if it has no initial value
         wanted.push_back({variable.name, std::move(initial)});
     }
     return write_variables(wanted);
@@ -126,7 +126,7 @@ Result<void> CudaModule::restore_variables(std::span<const cachefmt::ModuleVaria
 
 Result<void> CudaModule::write_variables(std::span<const cachefmt::ModuleVariable> variables)
 {
-    for (const auto& [name, contents, slots] : variables) { // slots are filled in already
+    for (const auto& [name, contents, slots] : variables) { // slots already hold their addresses
         const auto place = variable(name);
         if (!place) return std::unexpected(place.error());
         if (place->second != contents.size()) {

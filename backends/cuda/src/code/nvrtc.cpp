@@ -53,7 +53,7 @@ public:
         if (m_nvrtc.m_log_size(m_program, &size) != NVRTC_SUCCESS || size < 2) return {};
         std::string text(size, '\0');
         if (m_nvrtc.m_log(m_program, text.data()) != NVRTC_SUCCESS) return {};
-        text.pop_back(); // the terminating zero
+        text.pop_back(); // remove the terminating zero
         return text;
     }
 

@@ -1,4 +1,4 @@
-// NVRTC, found at run time when the first source is compiled. Replay never needs it.
+// NVRTC, loaded at run time for the first source. Replay never needs it.
 #pragma once
 
 #include <memory>
@@ -18,22 +18,22 @@ namespace warmgraph::backends::cuda {
 /// Thread-safe (NVRTC is). Never unloaded.
 class Nvrtc {
 public:
-    /// `library`: a name or path, empty for $WARMGRAPH_NVRTC, else the usual names. Loaded once for a name; a failure is
-    /// tried again by the next call. not_found says what was tried and the cure.
+    /// `library` is a name or path. Empty means $WARMGRAPH_NVRTC, else the usual names. Each name is loaded once; after
+    /// a failure the next call tries again. not_found lists the attempts and the cure.
     [[nodiscard]] static Result<std::shared_ptr<const Nvrtc>> load(const std::string& library);
 
-    /// A cubin for `architecture` ("sm_90"), unless the options name another. compile_failed carries the log.
+    /// Compiles a cubin for `architecture` ("sm_90") or for the one in the options. compile_failed carries the log.
     [[nodiscard]] Result<Bytes> compile(std::string_view source, const std::vector<std::string>& options,
                                         const std::string& architecture) const;
-    /// Of compile(): Module::origin.
+    /// The Module::origin for compile() with these arguments.
     [[nodiscard]] Digest origin_of(std::string_view source, std::string_view options,
                                    const std::string& architecture) const;
-    /// "NVRTC 13.0 (build 65be0db342ad51a0)": what is compiled by another build may be other code.
-    /// nullopt: the library does not tell its build.
+    /// "NVRTC 13.0 (build 65be0db342ad51a0)", because another build may generate other code. nullopt: the library has
+    /// no build id.
     [[nodiscard]] std::optional<std::string> identity() const;
-    /// As CompilerIdentity::compiler; unsupported: what is compiled cannot be kept.
+    /// The value for CompilerIdentity::compiler. unsupported: compiled programs cannot be stored.
     [[nodiscard]] Result<std::string> compiler() const;
-    /// "sm_75", "sm_80" ...; empty where it does not tell.
+    /// "sm_75", "sm_80" ...; empty if the library cannot list them.
     [[nodiscard]] std::vector<std::string> architectures() const;
     /// "13.0"
     [[nodiscard]] const std::string& version() const noexcept { return m_version; }
@@ -55,14 +55,14 @@ private:
     decltype(&::nvrtcGetCUBIN) m_cubin = nullptr;
     decltype(&::nvrtcGetProgramLogSize) m_log_size = nullptr;
     decltype(&::nvrtcGetProgramLog) m_log = nullptr;
-    decltype(&::nvrtcGetNumSupportedArchs) m_arch_count = nullptr; ///< null in an older one, as the next
+    decltype(&::nvrtcGetNumSupportedArchs) m_arch_count = nullptr; ///< this and the next are null in older libraries
     decltype(&::nvrtcGetSupportedArchs) m_archs = nullptr;
 };
 
-/// What "--gpu-architecture=sm_90", "-arch sm_90" or "-arch=sm_90" names.
+/// The architecture in "--gpu-architecture=sm_90", "-arch sm_90" or "-arch=sm_90".
 [[nodiscard]] std::optional<std::string> named_architecture(const std::vector<std::string>& options);
 
-/// Words at blanks; '...' and "..." keep blanks within a word, nothing else is special.
+/// Splits at blanks; '...' and "..." keep blanks inside a word. No other character is special.
 [[nodiscard]] Result<std::vector<std::string>> split_options(std::string_view options);
 
 } // namespace warmgraph::backends::cuda

@@ -6,8 +6,8 @@ namespace warmgraph::backends::cuda {
 
 namespace {
 
-constexpr std::uint8_t k_with_size = 4; // format
-// Attributes, by the names that nvdisasm prints.
+constexpr std::uint8_t k_with_size = 4; // the row format with a size
+// Attributes, with the names that nvdisasm prints.
 constexpr std::uint8_t k_externs = 0x0f, k_frame_size = 0x11, k_min_stack_size = 0x12, k_max_stack_size = 0x23,
                        k_register_count = 0x2f, k_cuda_api_version = 0x37;
 

@@ -1,6 +1,6 @@
 // Rows of a cubin's tables about functions: .nv.callgraph, .nv.prototype and .nv.info.
 //
-// There is no public description; the layouts are read off what nvcc 13, nvlink and cuBLASLt 13 write.
+// The format is not public; these layouts were derived from files of nvcc 13, nvlink and cuBLASLt 13.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace warmgraph::backends::cuda {
 
-/// .nv.callgraph: rows of two words. A row (0, -n) starts part n: 1 callers and callees, 2 functions whose address is
-/// taken, 3 callers through pointers, each of the last two with the number of a prototype; 4 functions and those whose
-/// address they take, themselves or from a variable.
+/// .nv.callgraph has rows of two words. A row (0, -n) starts part n. Part 1: callers and callees. Part 2: functions
+/// whose address is taken, part 3: callers through pointers, both with a prototype's number. Part 4: functions, and
+/// functions whose address they use directly or through a variable.
 enum class CallKind : std::uint8_t {
     mark,
-    needs, ///< the second symbol, of parts 1 and 4
+    needs, ///< the first symbol needs the second one (parts 1 and 4)
     address_taken,
     by_address,
 };
@@ -26,18 +26,18 @@ struct CallRow {
 };
 [[nodiscard]] Result<std::vector<CallRow>> read_calls(ByteView section);
 
-/// .nv.info: rows of a format byte, an attribute byte and two bytes of value or, in format 4, of size.
+/// .nv.info: rows of a format byte, an attribute byte, and two bytes with a value or, for format 4, a size.
 struct InfoRow {
     std::uint8_t format = 0, attribute = 0;
-    ByteView whole;   ///< the row
-    ByteView payload; ///< of format 4, else empty
+    ByteView whole;   ///< all bytes of the row
+    ByteView payload; ///< for format 4, else empty
 };
 [[nodiscard]] Result<std::vector<InfoRow>> read_info(ByteView section);
-/// Rows of .nv.info whose first word is the symbol they are about: registers, frame and stack sizes.
+/// True for rows whose first word is the symbol that they describe: registers, frame and stack sizes.
 [[nodiscard]] bool is_about_symbol(const InfoRow& row) noexcept;
-/// Rows of .nv.info that name no symbol, whatever their words are.
+/// True for rows that name no symbol.
 [[nodiscard]] bool is_about_image(const InfoRow& row) noexcept;
-/// Symbols that a function's own .nv.info names as external to it.
+/// The external symbols that a function's own .nv.info lists.
 [[nodiscard]] Result<std::vector<std::uint32_t>> external_symbols(ByteView section);
 
 } // namespace warmgraph::backends::cuda

@@ -20,7 +20,7 @@ using elf::Symbol;
 
 std::uint32_t architecture(const elf::FileHeader& header) noexcept
 {
-    // From ABI version 8 (CUDA 13) the lowest byte holds other things.
+    // From ABI version 8 (CUDA 13) on, the lowest byte has another meaning.
     const std::uint32_t shift = header.ident[8] >= 8 ? 8 : 0;
     return (header.flags >> shift) & 0xffU;
 }
@@ -32,7 +32,7 @@ std::optional<VariableKind> kind_of(std::string_view section, const Symbol& symb
     return (symbol.other & elf::k_managed) != 0 ? VariableKind::managed : VariableKind::device;
 }
 
-// Offsets that relocations fill in, sorted, by section.
+// Offsets that relocations fill in, sorted, for each section.
 std::map<std::uint32_t, std::vector<std::uint64_t>> relocated_places(const File& file)
 {
     std::map<std::uint32_t, std::vector<std::uint64_t>> places;
@@ -49,7 +49,7 @@ std::map<std::uint32_t, std::vector<std::uint64_t>> relocated_places(const File&
     return places;
 }
 
-// Variables do not overlap, so together they are no larger than the file and the zeros: what is more is hostile.
+// Variables do not overlap, so all together fit into the file and the allowed zeros. More means a hostile file.
 class Budget {
 public:
     explicit Budget(std::uint64_t file_size) noexcept : m_bytes(file_size) {}

@@ -1,4 +1,4 @@
-// What a cubin holds: kernels and variables. No driver and no CUDA header is needed.
+// The kernels and variables of a cubin. This needs no driver and no CUDA header.
 #pragma once
 
 #include <cstdint>
@@ -14,47 +14,47 @@ namespace warmgraph::backends::cuda {
 enum class VariableKind : std::uint8_t {
     device,   ///< __device__
     constant, ///< __constant__
-    managed,  ///< __managed__: the loader replaces it by memory of its own
+    managed,  ///< __managed__: the loader gives it other memory
 };
 
-/// How far its name is seen. Whole-program compilation (nvcc without -rdc, from 13.0 on) makes all variables local, and
-/// cudaMemcpyToSymbol still finds them, so this alone does not say whether cuModuleGetGlobal does.
+/// The visibility of the name. Whole-program compilation (nvcc without -rdc, since 13.0) makes all variables local, and
+/// cudaMemcpyToSymbol still finds them. So this alone does not decide whether cuModuleGetGlobal finds a variable.
 enum class VariableBinding : std::uint8_t { local, visible };
 
 /// A variable at global scope.
 struct CubinVariable {
     std::string name;
     std::uint64_t size = 0;
-    /// What it holds after loading; `size` zeros where it has no initial value. Empty where the zeros of all variables
-    /// before it and of it are more than k_most_zeros bytes.
+    /// The contents after loading; `size` zeros if it has no initial value. Empty if the zeros of this and all earlier
+    /// variables exceed k_most_zeros bytes.
     Bytes initial;
     VariableKind kind = VariableKind::device;
     VariableBinding binding = VariableBinding::visible;
-    /// Offsets at which the loader puts an address into `initial`: such words differ from process to process.
+    /// Offsets at which the loader writes an address into `initial`: these words differ from process to process.
     std::vector<std::uint64_t> relocated;
 
     static constexpr std::uint64_t k_most_zeros = 64ULL << 20U;
 };
 
-/// Names of the entry functions, as the symbol table spells and orders them. Fails as Cubin::parse does.
+/// Names of the kernels, spelled and ordered as in the symbol table. Errors as for Cubin::parse.
 [[nodiscard]] Result<std::vector<std::string>> kernels_of(ByteView image);
 
-/// What code does that the parameters of its kernels do not tell. True where it cannot be told.
+/// Properties of code that the kernels' parameters do not show. True if unknown.
 struct CodeTraits {
-    /// Functions are called by their addresses, which differ from process to process: what was compiled separately and linked
-    /// (nvcc -rdc=true). Otherwise a function pointer is the number of a row in a table that the kernel brings along, the
-    /// same everywhere.
+    /// True if functions are called by address, which differs from process to process: code that was compiled
+    /// separately and linked (nvcc -rdc=true). Otherwise a function pointer is a row number in the kernel's own table,
+    /// the same everywhere.
     bool calls_by_address = true;
-    bool keeps_state = true; ///< there are variables in global memory that may be state (state.hpp)
+    bool keeps_state = true; ///< some variables in global memory may be state (state.hpp)
 };
 [[nodiscard]] CodeTraits code_traits(ByteView image);
 
 class Cubin {
 public:
-    /// unsupported where it is no cubin (PTX, a fat binary, another machine), corrupt where it contradicts itself.
+    /// unsupported: not a cubin (PTX, a fat binary, another machine). corrupt: its parts contradict each other.
     [[nodiscard]] static Result<Cubin> parse(ByteView image);
 
-    /// Names of the entry functions, as the symbol table spells and orders them.
+    /// Names of the kernels, spelled and ordered as in the symbol table.
     [[nodiscard]] const std::vector<std::string>& kernels() const noexcept { return m_kernels; }
     [[nodiscard]] const std::vector<CubinVariable>& variables() const noexcept { return m_variables; }
     /// 90 for sm_90 and sm_90a.

@@ -15,7 +15,7 @@ using elf::File;
 using elf::Section;
 using elf::Symbol;
 
-// A table of names with only those that are asked for.
+// A new table with only the names that are requested.
 class NameTable {
 public:
     NameTable() { m_bytes.resize(1); } // offset 0 is the empty name
@@ -56,7 +56,7 @@ public:
     }
 
 private:
-    // Symbols that stay, names that are still used. Sections and symbols may share one table of names.
+    // Drops the names of removed symbols. Sections and symbols may share one table of names.
     Result<void> change_names()
     {
         const std::uint32_t of_symbols = m_file.symbol_names_section();
@@ -138,7 +138,7 @@ private:
         return {};
     }
 
-    // Rows of a symbol and the number of its prototype.
+    // Drops rows of removed symbols. A row is a symbol and its prototype's number.
     Result<void> change_prototypes(std::uint32_t i)
     {
         constexpr std::size_t k_row = 8;

@@ -1,4 +1,4 @@
-// Makes a cubin smaller: the kernels that a graph uses, and what they need (how: ../../IMAGES.md).
+// Makes a cubin smaller: keeps only a graph's kernels and the code and data that they need (see ../../IMAGES.md).
 #pragma once
 
 #include <span>
@@ -9,9 +9,9 @@
 
 namespace warmgraph::backends::cuda {
 
-/// The image with only `kernels` in it; never larger than `image`. Sections and symbols keep their numbers and the code
-/// that stays its bytes. The same input gives the same bytes. unsupported where the file has anything that is not known
-/// (the caller keeps the whole then) or a kernel is not in it; corrupt where it contradicts itself.
+/// Returns the image with only `kernels`; never larger than `image`. Section and symbol numbers and the kept code do
+/// not change. Deterministic. unsupported: the file has an unknown part (the caller then keeps the whole image) or
+/// lacks a kernel. corrupt: its parts contradict each other.
 [[nodiscard]] Result<Bytes> cut_cubin(ByteView image, std::span<const std::string> kernels);
 
 } // namespace warmgraph::backends::cuda

@@ -15,7 +15,7 @@ using elf::File;
 using elf::Section;
 using elf::Symbol;
 
-// ".nv.constant0", ".nv.constant3"
+// E.g. ".nv.constant0", ".nv.constant3".
 bool is_constant_bank(std::string_view name) noexcept
 {
     constexpr std::string_view k_prefix = ".nv.constant";
@@ -23,7 +23,7 @@ bool is_constant_bank(std::string_view name) noexcept
     return std::ranges::all_of(name.substr(k_prefix.size()), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// ".nv.constant2.K", not ".nv.constant.user" (Mercury, sm_100)
+// E.g. ".nv.constant2.K", but not ".nv.constant.user" (Mercury, sm_100).
 bool is_bank_of_function(std::string_view name) noexcept
 {
     constexpr std::size_t k_prefix = std::string_view(".nv.constant").size();
@@ -119,7 +119,7 @@ private:
         return {};
     }
 
-    // The code section in or of which a symbol lies; 0 for none.
+    // The code section that contains or owns a symbol; 0 if there is none.
     [[nodiscard]] std::uint32_t code_of(std::uint32_t symbol) const noexcept
     {
         if (symbol >= m_file.symbols().size()) return 0;
@@ -136,7 +136,7 @@ private:
             m_uses[from].push_back(to);
     }
 
-    // Whatever stays keeps what it names: by relocation, as a callee, or as an external of its .nv.info.
+    // A kept section needs all that it names: in relocations, as callees, or as externals of its .nv.info.
     Result<void> collect_uses()
     {
         const auto sections = m_file.sections();
@@ -190,7 +190,7 @@ private:
     void remove()
     {
         const auto sections = m_file.sections();
-        // Built for the debugger (-G), it stays debuggable; line tables and PTX text are dropped.
+        // A cubin for the debugger (-G) stays debuggable; from others, line tables and PTX text are dropped.
         const bool for_debugger = std::ranges::any_of(
             sections, [&](const Section& section) { return m_file.name(section) == ".debug_info"; });
         const auto goes = [&](std::uint32_t i) {
@@ -206,8 +206,8 @@ private:
 
     const File& m_file;
     CutPlan m_plan;
-    std::vector<std::vector<std::uint32_t>> m_uses; // by code section: the code sections it names
-    std::vector<std::uint32_t> m_roots;             // code that data names
+    std::vector<std::vector<std::uint32_t>> m_uses; // for each code section: the code sections that it names
+    std::vector<std::uint32_t> m_roots;             // code that data sections name
     std::vector<bool> m_reached;
 };
 

@@ -1,4 +1,4 @@
-// Which sections and symbols of a cubin go when only some kernels stay.
+// Decides which sections and symbols of a cubin to remove when only some kernels stay.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace warmgraph::backends::cuda {
 
-/// What a section is for. Anything else is refused.
+/// The purpose of a section. A section with another purpose is refused.
 enum class SectionRole : std::uint8_t {
     none,        ///< null section
     table,       ///< symbols and names
-    kept,        ///< stays as it is: notes, data, constants of the whole image
+    kept,        ///< unchanged: notes, data, constants of the whole image
     code,        ///< .text.F
     of_code,     ///< belongs to one function: .nv.info.F, .nv.shared.F, .nv.constant0.F ...
-    relocations, ///< of its target, sh_info
-    frames,      ///< .debug_frame: stays, its relocations lose rows
+    relocations, ///< relocations of the section that sh_info names
+    frames,      ///< .debug_frame: stays, but loses rows of its relocations
     debug,       ///< other debug information
     info,        ///< .nv.info: rows about functions
     callgraph,
@@ -26,10 +26,10 @@ enum class SectionRole : std::uint8_t {
 };
 
 struct CutPlan {
-    std::vector<SectionRole> roles;     ///< by section
-    std::vector<std::uint32_t> owner;   ///< by section: the code section it belongs to; itself for code; 0 for none
-    std::vector<bool> removed_sections; ///< by section
-    std::vector<bool> removed_symbols;  ///< by symbol
+    std::vector<SectionRole> roles;     ///< for each section
+    std::vector<std::uint32_t> owner;   ///< for each section: its code section; itself for code; 0 for none
+    std::vector<bool> removed_sections; ///< for each section
+    std::vector<bool> removed_symbols;  ///< for each symbol
 
     [[nodiscard]] bool removes_symbol(std::uint32_t symbol) const noexcept
     {
@@ -37,7 +37,7 @@ struct CutPlan {
     }
 };
 
-/// unsupported: an unknown section, or a kernel that is not there (named).
+/// unsupported: an unknown section, or a missing kernel (named).
 [[nodiscard]] Result<CutPlan> plan_cut(const elf::File& file, std::span<const std::string> kernels);
 
 } // namespace warmgraph::backends::cuda

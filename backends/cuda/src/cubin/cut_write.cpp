@@ -58,7 +58,7 @@ private:
                segment.file_size == std::uint64_t{header.segment_count} * sizeof(Segment);
     }
 
-    // Sections in the order of the file. Hostile files may let them overlap: then every one gets its own copy.
+    // Sections in file order. In a hostile file they may overlap: then each gets its own copy.
     [[nodiscard]] std::vector<std::uint32_t> order() const
     {
         std::vector<std::uint32_t> order(m_sections.size());
@@ -67,7 +67,7 @@ private:
         return order;
     }
 
-    // By segment: the sections with bytes that it covers, in file order.
+    // Finds, for each segment, the sections with bytes that it covers, in file order.
     Result<void> find_members()
     {
         const auto in_order = order();
@@ -106,7 +106,7 @@ private:
             if (!usable(alignment))
                 return fail(ErrorCode::unsupported, "segment {} has alignment {}, so the cubin is not cut", s,
                             alignment);
-            // A segment starts where the first section that is left in it does.
+            // A segment starts at its first remaining section.
             const auto first =
                 std::ranges::find_if(m_members[s], [&](std::uint32_t i) { return !m_change.removed[i]; });
             if (first != m_members[s].end()) m_alignment[*first] = std::max(m_alignment[*first], alignment);
@@ -158,7 +158,7 @@ private:
                 end = m_sections[i].offset + m_sections[i].size;
                 empty = false;
             }
-            // An empty segment (only memory) may stand anywhere.
+            // The offset of an empty segment (memory only) does not matter.
             segment.offset = start;
             segment.file_size = end - start;
             const std::uint64_t memory = segment.memory_size > before ? segment.memory_size - before : 0;
@@ -177,9 +177,9 @@ private:
     const ElfChange& m_change;
     std::vector<Section> m_sections;
     std::vector<Segment> m_segments;
-    std::vector<std::vector<std::uint32_t>> m_members; // by segment
-    std::vector<std::uint64_t> m_alignment;            // by section
-    std::uint64_t m_removed_memory = 0;                // bytes of removed sections that take memory only
+    std::vector<std::vector<std::uint32_t>> m_members; // for each segment
+    std::vector<std::uint64_t> m_alignment;            // for each section
+    std::uint64_t m_removed_memory = 0;                // bytes of removed sections that only take memory
     Bytes m_out;
 };
 

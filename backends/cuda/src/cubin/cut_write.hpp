@@ -1,4 +1,4 @@
-// Writes a cubin anew: some sections changed, some gone, numbers as before.
+// Writes a cubin with changed and removed sections. Section numbers stay.
 #pragma once
 
 #include <map>
@@ -10,13 +10,13 @@
 namespace warmgraph::backends::cuda {
 
 struct ElfChange {
-    std::vector<bool> removed;                ///< by section: becomes a null section
-    std::map<std::uint32_t, Bytes> contents;  ///< by section: instead of what the file has
-    std::vector<std::uint32_t> section_names; ///< by section: sh_name
+    std::vector<bool> removed;                ///< for each section: replaced by a null section
+    std::map<std::uint32_t, Bytes> contents;  ///< new contents, by section
+    std::vector<std::uint32_t> section_names; ///< for each section: the new sh_name
 };
 
-/// Sections stay in the order they had in the file, at their alignment; tables of headers come last; segments cover what is
-/// left of the sections that they covered. unsupported where a segment cuts through a section.
+/// Sections keep their order and alignment; the tables of headers come last; segments cover the remaining sections that
+/// they covered before. unsupported: a segment ends inside a section.
 [[nodiscard]] Result<Bytes> write_elf(const elf::File& file, const ElfChange& change);
 
 } // namespace warmgraph::backends::cuda

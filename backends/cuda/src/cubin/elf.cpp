@@ -6,7 +6,7 @@ namespace warmgraph::backends::cuda::elf {
 
 namespace {
 
-// Long enough for any mangled name; without a limit, a hostile table makes reading every name quadratic.
+// Enough for any mangled name. Without a limit, a hostile table would make reading all names quadratic.
 constexpr std::size_t k_longest_name = 16384;
 constexpr std::uint64_t k_most_segments = 64; // nvcc writes four to six
 
@@ -71,7 +71,7 @@ Result<void> File::read_sections()
                         section.offset, section.size, m_bytes.size());
         total += section.size;
     }
-    // Some overlap (Mercury's share contents); a hostile file's thousands over one another would take hours to read.
+    // Some sections overlap (Mercury shares contents). Without a limit a hostile file could take hours to read.
     if (total > 2 * m_bytes.size())
         return fail(ErrorCode::corrupt, "a cubin's sections hold {} bytes, the file {}", total, m_bytes.size());
     return {};

@@ -1,4 +1,4 @@
-// A view of a 64-bit little-endian ELF file as the CUDA tools write it. Every offset is checked: images may be hostile.
+// A view of a 64-bit little-endian ELF file of the CUDA tools. Every offset is checked: images may be hostile.
 #pragma once
 
 #include <cstdint>
@@ -46,10 +46,10 @@ struct Segment {
 };
 static_assert(sizeof(FileHeader) == 64 && sizeof(Section) == 64 && sizeof(Symbol) == 24 && sizeof(Segment) == 56);
 
-/// The bytes must outlive it.
+/// A view: the bytes must outlive it.
 class File {
 public:
-    /// unsupported: not such a file at all; corrupt: it contradicts itself (with the place).
+    /// unsupported: not this kind of file. corrupt: its parts contradict each other (names the place).
     [[nodiscard]] static Result<File> parse(ByteView bytes);
 
     [[nodiscard]] ByteView bytes() const noexcept { return m_bytes; }
@@ -57,7 +57,7 @@ public:
     [[nodiscard]] std::span<const Section> sections() const noexcept { return m_sections; }
     [[nodiscard]] std::span<const Segment> segments() const noexcept { return m_segments; }
     [[nodiscard]] std::span<const Symbol> symbols() const noexcept { return m_symbols; }
-    /// Index of the symbol table's section and of its names'.
+    /// Indices of the symbol table's section and of its names' section.
     [[nodiscard]] std::uint32_t symbol_section() const noexcept { return m_symbol_section; }
     [[nodiscard]] std::uint32_t symbol_names_section() const noexcept { return m_sections[m_symbol_section].link; }
 
@@ -65,7 +65,7 @@ public:
     [[nodiscard]] std::string_view name(const Symbol& symbol) const noexcept;
     /// Empty for sections without bytes in the file.
     [[nodiscard]] ByteView contents(const Section& section) const noexcept;
-    /// The section that a symbol lies in; 0 where in none.
+    /// The section that contains a symbol; 0 if there is none.
     [[nodiscard]] std::uint32_t section_of(const Symbol& symbol) const noexcept;
 
 private:
@@ -90,12 +90,12 @@ struct Relocation {
 {
     return section.type == k_rel || section.type == k_rela;
 }
-/// 16 bytes a row, 24 with addends.
+/// Bytes of a row: 16, or 24 with an addend.
 [[nodiscard]] constexpr std::size_t relocation_size(const Section& section) noexcept
 {
     return section.type == k_rela ? 24 : 16;
 }
-/// Empty where `section` is none; a broken last row is left out.
+/// Empty if `section` has no relocations; an incomplete last row is ignored.
 [[nodiscard]] std::vector<Relocation> relocations(const File& file, const Section& section);
 
 } // namespace warmgraph::backends::cuda::elf

@@ -30,7 +30,7 @@ void ImageTable::tie(const ModuleCall& call, const std::vector<LoadedImage>& loa
     if (call.module == ModuleCall::Module::made) m_ties.erase(call.handle);
     const auto known = m_ties.find(call.handle);
     if (fitting.empty() || (known != m_ties.end() && !known->second.image.bytes)) return;
-    // An older tie counts unless it cannot be: then its module went without a word and the handle was used again.
+    // An older tie also counts if it fits. If not, its module was unloaded unseen and the handle was reused.
     if (known != m_ties.end() && may_be_of(call, *known->second.image.bytes)) fitting.push_back(known->second.image);
     const bool same =
         std::ranges::all_of(fitting, [&](const LoadedImage& image) { return *image.bytes == *fitting.front().bytes; });

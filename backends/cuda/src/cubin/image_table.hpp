@@ -1,4 +1,4 @@
-// Which loaded module came from which image. Only the bookkeeping: callbacks and driver calls are image_tracker.cpp's.
+// Ties loaded modules to their images. Bookkeeping only: image_tracker.cpp has the callbacks and driver calls.
 #pragma once
 
 #include <cstdint>
@@ -17,44 +17,44 @@ namespace warmgraph::backends::cuda {
 /// Device code that the driver loaded during a call.
 struct LoadedImage {
     std::shared_ptr<const Bytes> bytes;
-    std::uint32_t id = 0; ///< what its unloading will be announced by
+    std::uint32_t id = 0; ///< the id that its unload event will carry
 };
 
-/// What is known of the module that a call was about.
+/// Knowledge about the module that a call concerns.
 struct ModuleCall {
     enum class Module : std::uint8_t {
-        made,  ///< by the call: whatever had this handle before is gone
-        older, ///< than the call
+        made,  ///< created by the call: any older module with this handle no longer exists
+        older, ///< existed before the call
     };
     const void* handle = nullptr;
     const void* context = nullptr;
-    const void* library = nullptr; ///< whose module it is in this context; null where it is nobody's, or not known
+    const void* library = nullptr; ///< the module's library in this context; null if none or unknown
     Module module = Module::older;
-    std::optional<std::string> function{};    ///< a kernel that the module has
-    std::vector<std::string> all_functions{}; ///< all kernels that it has; empty where not asked for
+    std::optional<std::string> function{};    ///< one kernel of the module
+    std::vector<std::string> all_functions{}; ///< all kernels of the module; empty if not requested
 };
 
-/// Thread-safe. When in doubt it knows nothing: an image that is not the module's would be a wrong replay.
+/// Thread-safe. In doubt it returns nothing, because a wrong image would cause a wrong replay.
 class ImageTable {
 public:
-    /// The images that arrived during the call. One that cannot be the module's (it lacks the kernel) is left out; of
-    /// several different ones that can, none is taken, then or later.
+    /// Ties the images that arrived during a call to its module. Ignores images that cannot belong to it (the kernel is
+    /// missing). If several different ones fit, the module stays ambiguous for good.
     void tie(const ModuleCall& call, const std::vector<LoadedImage>& loaded);
 
     void forget_module(const void* handle) noexcept;
     void forget_image(std::uint32_t id) noexcept;
     void forget_context(const void* context) noexcept;
-    /// Modules that `stays` does not vouch for.
+    /// Forgets all modules for which `stays` returns false.
     void forget_all_but(const std::function<bool(const void* handle)>& stays);
 
-    /// Null where there is none, or more than one.
+    /// Null if the image is unknown or ambiguous.
     [[nodiscard]] std::shared_ptr<const Bytes> find(const void* handle) const;
-    /// Whether there is one or more.
+    /// True even if ambiguous.
     [[nodiscard]] bool is_known(const void* handle) const;
 
 private:
     struct Tie {
-        LoadedImage image; // without bytes: ambiguous
+        LoadedImage image; // no bytes: ambiguous
         const void* context = nullptr;
     };
     mutable std::mutex m_mutex;

@@ -20,9 +20,9 @@ using elf::File;
 using elf::Section;
 using elf::Symbol;
 
-/// "$str", "$str$2", "__unnamed_1": what NVIDIA's compilers call string literals and names of functions, which have no name in the source.
-/// Every variable of a program has one (CUDA has no anonymous unions in device code). "_$_str", "_$_str_$_1": ".str", ".str.1" of LLVM's,
-/// whose backend for PTX writes "_$_" for what a name there may not have (NVPTXAssignValidGlobalNames): libdevice brings "__CUDA_FTZ" along.
+/// Names of string literals and function names, which have no name in the source. NVIDIA's compilers: "$str", "$str$2",
+/// "__unnamed_1". LLVM (libdevice's "__CUDA_FTZ"): "_$_str", "_$_str_$_1", because its PTX backend replaces '.' by
+/// "_$_" (NVPTXAssignValidGlobalNames). A program's variables always have a name (device code has no anonymous unions).
 bool is_compilers_own(std::string_view name) noexcept
 {
     for (const auto& [prefix, rest] : {std::pair<std::string_view, std::string_view>{"$str", "$0123456789"},
@@ -32,11 +32,11 @@ bool is_compilers_own(std::string_view name) noexcept
     return false;
 }
 
-/// Three texts that Triton gives each of its assertions: "assertMessage_0", "assertFile_0" and "assertFunc_0" (its
-/// TargetInfo::assertFail for NVIDIA's devices). A program may call a variable so; hardly three of one number.
+/// Triton gives each assertion three texts: "assertMessage_0", "assertFile_0" and "assertFunc_0" (its
+/// TargetInfo::assertFail for NVIDIA). A program may use one such name, but hardly all three with the same number.
 class Assertions {
 public:
-    /// Whether the name is one of such a text's.
+    /// Notes the name; returns true if it is a name of such a text.
     bool take(std::string_view name)
     {
         for (std::size_t i = 0; i < k_names.size(); ++i) {
@@ -48,7 +48,7 @@ public:
         }
         return false;
     }
-    /// Each number has all three.
+    /// True if each number has all three texts.
     [[nodiscard]] bool are_whole() const
     {
         return std::ranges::all_of(m_texts, [](const auto& one) { return one.second == (1U << k_names.size()) - 1; });
@@ -56,10 +56,10 @@ public:
 
 private:
     static constexpr std::array<std::string_view, 3> k_names{"assertMessage_", "assertFile_", "assertFunc_"};
-    std::map<std::string_view, unsigned> m_texts; ///< by number
+    std::map<std::string_view, unsigned> m_texts; ///< by the assertion's number
 };
 
-/// One zero, at the end, and nothing before it that no text has. A number is something else, but for one with four such bytes.
+/// True for a zero at the end, and only text before it. A number nearly always contains other bytes.
 bool is_text(ByteView bytes) noexcept
 {
     if (bytes.empty() || bytes.back() != std::byte{0}) return false;
@@ -69,7 +69,7 @@ bool is_text(ByteView bytes) noexcept
     });
 }
 
-/// The decimal number that `text` begins with, which is cut off. None where it has leading zeros or is beyond 32 bits.
+/// Reads and removes a decimal number from the start of `text`; nullopt for a leading zero or more than 32 bits.
 std::optional<std::size_t> take_number(std::string_view& text)
 {
     std::uint32_t number = 0;
@@ -79,7 +79,7 @@ std::optional<std::size_t> take_number(std::string_view& text)
     return number;
 }
 
-/// Without what separate compilation (nvcc -rdc) puts before a local name: "__nv_static_<n>_<n letters>_".
+/// Removes the prefix of separate compilation (nvcc -rdc) from a local name: "__nv_static_<n>_<n letters>_".
 std::string_view own_name(std::string_view symbol)
 {
     constexpr std::string_view k_prefix = "__nv_static_";
@@ -90,7 +90,7 @@ std::string_view own_name(std::string_view symbol)
     return rest.substr(*length + 2);
 }
 
-/// "a", "b" of _ZN1a1bE, a plain nested name. Empty where it is something else: a template's, a function's.
+/// Returns "a", "b" for _ZN1a1bE, a plain nested name. Empty for other names (templates, functions).
 std::vector<std::string_view> parts_of(std::string_view mangled)
 {
     if (!mangled.starts_with("_ZN") || !mangled.ends_with('E')) return {};
@@ -105,7 +105,7 @@ std::vector<std::string_view> parts_of(std::string_view mangled)
     return parts;
 }
 
-/// "__4" (of cuda::std), "THRUST_300001_SM_900_NS", "CUB_200200_900_NS", and the unnamed namespace.
+/// E.g. "__4" (in cuda::std), "THRUST_300001_SM_900_NS", "CUB_200200_900_NS", and the unnamed namespace.
 bool is_inline_namespace(std::string_view part)
 {
     if (part.starts_with("_GLOBAL__N__")) return true;
@@ -114,7 +114,7 @@ bool is_inline_namespace(std::string_view part)
            part.find_first_not_of("0123456789", 2) == std::string_view::npos;
 }
 
-/// "cuda::std::in_place": without the namespace that nvcc puts around what has internal linkage, and inline ones.
+/// "cuda::std::in_place": without inline namespaces, and without the one that nvcc adds for internal linkage.
 std::string qualified_name(const std::vector<std::string_view>& parts)
 {
     std::string name;
@@ -132,8 +132,8 @@ struct Table {
     std::uint64_t size; ///< bytes
     std::string_view sha256;
 };
-/// As in 66 cubins of nvcc 13.0 (64 of them PyTorch 2.11's), the same in all. cuRAND's are no constants in its headers, so
-/// their contents are compared to the last bit: nothing of a program's is called so and holds that.
+/// The same in 66 cubins of nvcc 13.0 (64 of them in PyTorch 2.11). cuRAND's tables are not const in its headers, so
+/// contents are compared exactly: no program's variable has both this name and these contents.
 constexpr auto k_tables = std::to_array<Table>({
     {"__cudart_i2opi_d", 144, "7ede62875c004cc8c2847b487cb377f75c153593f45bab10b272128e31690cde"},
     {"__cudart_i2opi_f", 24, "af58a7804afd16e4e7a715bd29412e82374ac0eb2196ae5f00fbd5835af8006d"},
@@ -153,22 +153,22 @@ bool is_zero(ByteView bytes)
     return std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-/// `initial` is empty where the section has no bytes in the file: zeros.
+/// An empty `initial` means zeros, because the section has no bytes in the file.
 bool is_no_state(std::string_view name, const Symbol& symbol, ByteView initial, Assertions& assertions)
 {
-    if ((symbol.other & elf::k_managed) != 0) return false; // the host writes it as it likes
+    if ((symbol.other & elf::k_managed) != 0) return false; // the host may write it at any time
     if (is_compilers_own(name) || assertions.take(name)) return symbol.binding() == 0 && is_text(initial);
     return (is_empty_object(name, symbol.size) && is_zero(initial)) || is_known_table(name, initial);
 }
 
-/// Nothing lies in the section but what is no state, and what aligns it.
+/// True if the section has only variables that are not state, and padding.
 bool holds_no_state(const File& file, std::uint32_t index)
 {
     constexpr std::uint64_t k_most_padding = 15;
     const Section& section = file.sections()[index];
     const ByteView contents = file.contents(section);
     if (section.type != elf::k_nobits && contents.size() != section.size) return false;
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> places; // (start, end)
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> places; // (start, end) of each variable
     Assertions assertions;
     for (const Symbol& symbol : file.symbols()) {
         if (symbol.type() != elf::k_object || symbol.size == 0 || file.section_of(symbol) != index) continue;
@@ -193,15 +193,15 @@ bool holds_no_state(const File& file, std::uint32_t index)
 
 bool is_empty_object(std::string_view symbol, std::uint64_t size)
 {
-    if (size != 1) return false; // of a class without members, says C++
-    // Function objects, tags and execution policies that the headers define; read from CUDA 13.0's and CUTLASS 4's.
+    if (size != 1) return false; // the C++ size of a class without members
+    // Function objects, tags and execution policies from the headers of CUDA 13.0 and CUTLASS 4.
     constexpr auto k_objects = std::to_array<std::string_view>(
         {"cuda::std::allocator_arg", "cuda::std::default_sentinel", "cuda::std::ignore", "cuda::std::in_place",
          "cuda::std::nullopt", "cuda::std::piecewise_construct", "cuda::std::unexpect",
          "cuda::std::unreachable_sentinel", "cute::_", "cute::product", "thrust::cuda_cub::par",
          "thrust::cuda_cub::par_nosync", "thrust::device", "thrust::host", "thrust::seq", "thrust::system::cpp::par",
          "thrust::system::detail::sequential::seq", "thrust::system::omp::par", "thrust::system::tbb::par"});
-    // Namespaces of nothing but such objects. Names with two underscores are the implementation's.
+    // Namespaces with only such objects. "__cpo" is internal to the implementation.
     constexpr auto k_namespaces = std::to_array<std::string_view>(
         {"cuda::std::__cpo::", "cuda::std::ranges::__cpo::", "thrust::placeholders::_"});
     const auto parts = parts_of(own_name(symbol));

@@ -1,4 +1,4 @@
-// What symbols and sections of a cubin mean. The numbers are those that nvcc 13 writes; there is no public list.
+// The meaning of a cubin's symbols and sections. The numbers were derived from nvcc 13; there is no public list.
 #pragma once
 
 #include <string_view>

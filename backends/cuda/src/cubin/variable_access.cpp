@@ -7,13 +7,13 @@ namespace warmgraph::backends::cuda {
 
 bool is_known_library(std::string_view path) noexcept
 {
-    // A star: whatever follows.
+    // A star stands for any text.
     constexpr auto k_names = std::to_array<std::string_view>(
         {"libcublas", "libcublasLt", "libcudnn*", "libcudss*", "libcufft", "libcufftw", "libcurand", "libcusolver",
          "libcusolverMg", "libcusparse", "libcusparseLt", "libcutensor*", "libnccl", "libnpp*", "libnvjpeg",
          "libnvshmem*", "libtorch_cuda", "libtorch_cuda_linalg"});
     std::string_view file = path.substr(path.find_last_of('/') + 1);
-    // "libcublas.so.13", and as wheels carry it "libcublas-1a2b3c4d.so.13"
+    // "libcublas.so.13", or "libcublas-1a2b3c4d.so.13" in Python wheels.
     file = file.substr(0, file.find_first_of(".-"));
     return std::ranges::any_of(k_names, [&](std::string_view name) {
         return name.ends_with('*') ? file.starts_with(name.substr(0, name.size() - 1)) : file == name;
@@ -41,7 +41,7 @@ void VariableAccess::module_of_library(const void* module, const void* library)
 
 void VariableAccess::ask(std::shared_ptr<Code>& code, std::string_view variable)
 {
-    if (!code) code = std::make_shared<Code>(); // it was there before anybody looked
+    if (!code) code = std::make_shared<Code>(); // it was loaded before the tracker started
     if (code->asked.emplace(variable).second && code->owner == Owner::program) ++m_count;
 }
 

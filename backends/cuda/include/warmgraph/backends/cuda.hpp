@@ -1,4 +1,4 @@
-// The CUDA backend, over the driver API loaded at run time: one binary runs with and without a driver.
+// The CUDA backend. It loads the driver API at run time, so one binary runs with and without a driver.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace warmgraph::backends {
 
-/// Libraries by file name or path; empty: the environment variable, else the usual names, newest first.
+/// Libraries by file name or path. Empty: the environment variable, else the usual names, newest first.
 struct CudaOptions {
     std::string driver{}; ///< $WARMGRAPH_CUDA_DRIVER, libcuda.so.1
     std::string nvrtc{};  ///< $WARMGRAPH_NVRTC, libnvrtc.so.13 ...: loaded when the first program is compiled
@@ -19,15 +19,15 @@ struct CudaOptions {
         upload_lanes{}; ///< threads of an upload of 8 MiB or more; half of the cores, at most 6. Below 2: the driver's own
 };
 
-/// Loads nothing yet: Backend::devices and Backend::open do, and say what is missing and the cure.
+/// Loads nothing. Backend::devices and Backend::open load the driver and report what is missing, with the cure.
 [[nodiscard]] std::shared_ptr<Backend> make_cuda_backend(CudaOptions options = {});
 
-/// The same without what records and compiles: no CUPTI, no NVRTC. Its devices compile and capture nothing (unsupported).
+/// The same backend without CUPTI and NVRTC: its devices cannot compile or capture (unsupported).
 /// A library that calls this one alone links the component backend_cuda_replay.
 [[nodiscard]] std::shared_ptr<Backend> make_cuda_replay_backend(CudaOptions options = {});
 
-/// NVRTC for an architecture ("sm_90"): neither a driver nor a GPU is needed. invalid_argument names those that it
-/// compiles for; not_found: there is no NVRTC.
+/// NVRTC for an architecture ("sm_90"), without a driver or a GPU. invalid_argument lists the architectures that it
+/// supports; not_found: NVRTC is missing.
 [[nodiscard]] Result<std::unique_ptr<AheadCompiler>> make_cuda_ahead_compiler(const std::string& architecture,
                                                                               const CudaOptions& options = {});
 

@@ -1,4 +1,4 @@
-// OpenCL 1.2 and later on any device; PoCL is the default where there is no accelerator.
+// OpenCL 1.2 and later on any device. On a machine without an accelerator, PoCL is the default.
 #pragma once
 
 #include <memory>
