@@ -20,7 +20,7 @@ std::string driver_library(const CudaOptions& options)
     return named && !named->empty() ? *named : "libcuda.so.1";
 }
 
-/// Where the driver cannot start. None: there is simply no device.
+/// Describes why the driver cannot start; nullopt if it started or there is simply no device.
 std::optional<Error> start_failure(const Driver& driver, CUresult status)
 {
     if (status == CUDA_SUCCESS || status == CUDA_ERROR_NO_DEVICE) return std::nullopt;
@@ -131,9 +131,9 @@ private:
 
     CudaOptions m_options;
     const RecordingSide* m_recording_side;
-    std::mutex m_mutex; // guards all below
+    std::mutex m_mutex; // guards the members below
     std::shared_ptr<const Driver> m_driver;
-    std::map<std::size_t, std::weak_ptr<Device>> m_open; ///< the same device is the same object while it is in use
+    std::map<std::size_t, std::weak_ptr<Device>> m_open; ///< a device that is in use is opened only once
 };
 
 } // namespace

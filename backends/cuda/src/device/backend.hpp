@@ -1,4 +1,4 @@
-// The backend as an object, with or without the side that records.
+// Makes the backend, with or without the side that records.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,10 @@
 
 namespace warmgraph::backends::cuda {
 
-/// `side`: null where nothing records or compiles; else it outlives the result.
+/// A null `side` means that nothing records or compiles; else `side` must outlive the result.
 [[nodiscard]] std::shared_ptr<Backend> make_backend(CudaOptions options, const RecordingSide* side);
 
-/// The one there is, static. Only what is linked with recording_side.cpp has it.
+/// The static recording side. Only libraries that link recording_side.cpp have it.
 [[nodiscard]] const RecordingSide& recording_side() noexcept;
 
 } // namespace warmgraph::backends::cuda

@@ -1,4 +1,4 @@
-// What the parts of one CUDA device share.
+// Data that the parts of one CUDA device share.
 #pragma once
 
 #include <condition_variable>
@@ -14,7 +14,7 @@
 
 namespace warmgraph::backends::cuda {
 
-/// Outlives everything that is made from it. The context is the device's primary one, which CUDA's runtime shares.
+/// Outlives all objects that are made from it. The context is the device's primary one, which CUDA's runtime uses too.
 struct Core {
     std::shared_ptr<const Driver> driver;
     CudaOptions options;
@@ -25,16 +25,16 @@ struct Core {
     int compute_major = 0, compute_minor = 0;
     bool reads_host_memory =
         false; ///< kernels read any memory of the process (CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS)
-    std::size_t malloc_heap = 0;  ///< bytes for device code's malloc, when the device was opened
-    CUstream transfers = nullptr; ///< of uploads, downloads and module variables: waits for nobody's work
-    ModuleRegistry modules;       ///< every module that a kernel of a captured graph may come from
+    std::size_t malloc_heap = 0;  ///< bytes of the heap for device code's malloc, read when the device was opened
+    CUstream transfers = nullptr; ///< for uploads, downloads and module variables: waits for no other work
+    ModuleRegistry modules;       ///< all modules whose kernels a captured graph may contain
 
     /// "sm_90"
     [[nodiscard]] std::string architecture() const { return fmt::format("sm_{}{}", compute_major, compute_minor); }
 
-    /// More threads than this that build graphs at once only slow each other down in the driver's lock (measured: NOTES.md).
+    /// The most threads that build graphs at once: more only slow each other down in the driver's lock (NOTES.md).
     static constexpr int k_builders = 4;
-    /// One of them, for its scope. (Not std::counting_semaphore: libstdc++ 12's can sleep through a release.)
+    /// Occupies one of these places in its scope. (libstdc++ 12's std::counting_semaphore can sleep through a release.)
     class Building {
     public:
         explicit Building(Core& core) : m_core(core)
@@ -64,15 +64,15 @@ private:
     int m_builders = 0;
 };
 
-/// Makes the core's context current for its scope and puts the caller's back. Cheap (two driver calls, about 0.1 us; one that
-/// reads a variable of the thread where it is current already); on a failure the first driver call inside reports it.
+/// Makes the core's context current in its scope, then restores the caller's. Cheap: two driver calls (0.1 us in all),
+/// or one fast one if it is already current. If it fails, the next driver call reports the error.
 class CurrentContext {
 public:
     explicit CurrentContext(const Core& core) noexcept : m_core(core)
     {
         CUcontext now = nullptr;
         if (core.driver->cuCtxGetCurrent(&now) == CUDA_SUCCESS && now == core.context && now != nullptr) return;
-        // Twice: what is released under it has no second chance, and would leak for good.
+        // Two attempts, because resources that cannot be released here would leak for good.
         for (int i = 0; i < 2 && !m_pushed; ++i) m_pushed = core.driver->cuCtxPushCurrent(core.context) == CUDA_SUCCESS;
     }
     CurrentContext(const CurrentContext&) = delete;
@@ -88,9 +88,8 @@ private:
     bool m_pushed = false;
 };
 
-/// Lets this thread allocate, load code and transfer while one of its streams captures: such calls are no part of any
-/// stream's order, but the driver would break a thread-local capture for them. A watch of what the thread enqueues
-/// (enqueue_watch.hpp) does not count them either.
+/// Lets this thread allocate, load code and transfer while one of its streams captures. Such calls belong to no stream,
+/// but would break a thread-local capture. Watches of the thread (enqueue_watch.hpp) ignore them too.
 class OutsideCapture {
 public:
     explicit OutsideCapture(const Core& core) noexcept : OutsideCapture(*core.driver) {}
@@ -106,7 +105,7 @@ public:
         --t_depth;
         if (m_changed) static_cast<void>(m_driver.cuThreadExchangeStreamCaptureMode(&m_mode));
     }
-    /// On this thread.
+    /// True on a thread with such an object.
     [[nodiscard]] static bool is_active() noexcept { return t_depth > 0; }
 
 private:

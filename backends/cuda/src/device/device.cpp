@@ -10,7 +10,7 @@ namespace warmgraph::backends::cuda {
 
 namespace {
 
-/// A library that only replays compiles with this: it refuses.
+/// The compiler of a library that only replays: it refuses everything.
 class NoCompiler final : public Compiler {
 public:
     [[nodiscard]] Result<std::unique_ptr<Module>> compile(std::string_view source, std::string_view) override
@@ -120,14 +120,14 @@ std::vector<cachefmt::Fact> CudaDevice::facts() const
         const std::scoped_lock lock{m_facts_mutex};
         if (!m_facts.empty()) return m_facts;
     }
-    // Not under the lock: a child that is forked meanwhile would find it held by a thread that it does not have.
+    // Ask outside the lock: a child that is forked meanwhile would keep the lock for ever.
     auto facts = device_facts(*m_core);
     const std::scoped_lock lock{m_facts_mutex};
     if (m_facts.empty()) m_facts = std::move(facts);
     return m_facts;
 }
 
-/// The driver's version is read from a file, and each attribute is asked for: a look-up would wait for that.
+/// Reads the facts ahead: the driver's version is in a file, and each attribute is a driver call.
 void CudaDevice::begin_warm_up() noexcept
 {
     m_warm_up->begin([this] { static_cast<void>(facts()); });

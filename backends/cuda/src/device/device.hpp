@@ -16,7 +16,7 @@
 
 namespace warmgraph::backends::cuda {
 
-/// A device as it was found, before it is opened.
+/// A device that was found, before it is opened.
 struct FoundDevice {
     CUdevice device = 0;
     std::uint16_t ordinal = 0;
@@ -81,14 +81,14 @@ private:
     [[nodiscard]] Result<void> read_limits();
 
     FoundDevice m_found;
-    mutable std::mutex m_facts_mutex;            // guards the next
-    mutable std::vector<cachefmt::Fact> m_facts; ///< the driver is asked once, not for each function
+    mutable std::mutex m_facts_mutex;            // guards m_facts
+    mutable std::vector<cachefmt::Fact> m_facts; ///< kept, so that not every function asks the driver
     std::unique_ptr<Core> m_core;
-    std::unique_ptr<Memory> m_memory; ///< after m_core, which it uses until it goes
+    std::unique_ptr<Memory> m_memory; ///< destroyed before m_core, which it uses
     std::unique_ptr<Staging> m_staging;
     std::unique_ptr<CudaBulkMemory> m_bulk;
-    std::unique_ptr<Recording> m_recording; ///< null: nothing records
-    std::unique_ptr<WarmUp> m_warm_up;      ///< goes before those above, which it uses
+    std::unique_ptr<Recording> m_recording; ///< null if nothing records
+    std::unique_ptr<WarmUp> m_warm_up;      ///< destroyed before the members above, which it uses
     std::unique_ptr<Compiler> m_compiler;
 };
 

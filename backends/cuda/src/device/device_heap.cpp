@@ -6,8 +6,8 @@
 namespace warmgraph::backends::cuda {
 namespace {
 
-// __global__ void warmgraph_find_heap(unsigned long long* found): *found = malloc(16), which is freed. Written by nvcc 13.0 for
-// compute_75; the version is the first that knows all of it (PTX ISA, "Release Notes").
+// __global__ void warmgraph_find_heap(unsigned long long* found): stores malloc(16) in *found and frees it. Compiled by
+// nvcc 13.0 for compute_75; .version is the oldest that supports it (PTX ISA, "Release Notes").
 constexpr const char* k_ptx = R"ptx(
 .version 6.4
 .target sm_70
@@ -72,7 +72,7 @@ Result<std::uint64_t> DeviceHeap::ask()
     CUlaunchConfig config{};
     config.gridDimX = config.gridDimY = config.gridDimZ = 1;
     config.blockDimX = config.blockDimY = config.blockDimZ = 1;
-    config.hStream = CU_STREAM_PER_THREAD; // waits for nobody else
+    config.hStream = CU_STREAM_PER_THREAD; // waits for no other stream
     auto done = driver.call("cuLaunchKernelEx", driver.cuLaunchKernelEx, &config, function, params,
                             static_cast<void**>(nullptr));
     if (done) done = driver.call("cuStreamSynchronize", driver.cuStreamSynchronize, CUstream{CU_STREAM_PER_THREAD});

@@ -1,4 +1,4 @@
-// Where the heap of device code's malloc lies: the driver does not tell, so a kernel asks it for a few bytes.
+// Finds the heap of device code's malloc. The driver does not report it, so a kernel allocates a few bytes.
 #pragma once
 
 #include <mutex>
@@ -9,7 +9,7 @@
 
 namespace warmgraph::backends::cuda {
 
-/// Thread-safe. The heap is the context's, and stays where it is.
+/// Thread-safe. The heap belongs to the context and does not move.
 class DeviceHeap {
 public:
     explicit DeviceHeap(const Core& core) noexcept : m_core(core) {}
@@ -17,8 +17,8 @@ public:
     DeviceHeap& operator=(const DeviceHeap&) = delete;
     ~DeviceHeap();
 
-    /// A range that holds the heap: its size to both sides of an address in it. Blocks while a kernel runs; the first time the
-    /// driver compiles it.
+    /// Returns a range that contains the heap: the heap's size on both sides of an address in it. Blocks while a kernel
+    /// runs; the driver compiles that kernel at the first call.
     [[nodiscard]] Result<MemoryRef> find();
 
 private:
@@ -26,7 +26,7 @@ private:
     [[nodiscard]] Result<std::uint64_t> ask();
 
     const Core& m_core;
-    std::mutex m_mutex; // guards what follows
+    std::mutex m_mutex; // guards the members below
     CUmodule m_module = nullptr;
     std::optional<MemoryRef> m_known;
 };

@@ -10,8 +10,8 @@ namespace {
 
 using FindFunction = decltype(&::cuGetProcAddress);
 
-/// `symbol` is the header's versioned one ("cuMemAlloc_v2"), whose signature cannot differ from the header's. By its plain
-/// name and a version, an older driver may answer with an older signature (cuGraphAddDependencies before 13.0).
+/// `symbol` is the header's versioned name ("cuMemAlloc_v2"), which has the header's signature. For a plain name and a
+/// version, an older driver may return a function with an older signature (cuGraphAddDependencies before 13.0).
 void* find_function(void* library, FindFunction find, const char* name, const char* symbol)
 {
     if (void* const address = ::dlsym(library, symbol); address != nullptr) return address;
@@ -31,9 +31,9 @@ std::string path_of(void* code)
 
 } // namespace
 
-Driver::~Driver() // NOLINT(modernize-use-equals-default): it says what is not done
+Driver::~Driver() // NOLINT(modernize-use-equals-default): the body explains
 {
-    // Never closed: the driver keeps threads and exit handlers of its own, which must find their code.
+    // Never closed, because the driver's threads and exit handlers need its code.
 }
 
 Error Driver::error(const char* function, CUresult status) const
@@ -62,7 +62,7 @@ Result<std::shared_ptr<const Driver>> Driver::load(const std::string& library)
     if (find == nullptr)
         return fail(ErrorCode::unsupported,
                     "the CUDA driver in {} is older than 12.0, expected 12.0 or newer: update it", library);
-    const char* missing = nullptr; // the first
+    const char* missing = nullptr; // the first missing one
     const auto resolve = [&]<class Function>(const char* name, const char* symbol, Function& target) {
         void* const address = find_function(driver->m_library, find, name, symbol);
         if (address == nullptr && missing == nullptr) missing = name;

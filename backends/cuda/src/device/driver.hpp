@@ -1,4 +1,4 @@
-// The CUDA driver, found at run time, and the only way to call it: the text of a failed call is in its Error.
+// The CUDA driver, found at run time, and the only way to call it. Errors contain the name of the failed call.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace warmgraph::backends::cuda {
 
-// Without these there is no backend. The names are the header's: its macros choose the version (cuMemAlloc_v2 ...), as
-// cuGetProcAddress does when it is asked for the header's CUDA_VERSION.
+// The required functions. The header's macros choose their versions (cuMemAlloc_v2 ...), as cuGetProcAddress does for
+// the header's CUDA_VERSION.
 #define WARMGRAPH_CUDA_REQUIRED(X)                                                                                     \
     X(cuInit)                                                                                                          \
     X(cuDriverGetVersion)                                                                                              \
@@ -121,7 +121,7 @@ namespace warmgraph::backends::cuda {
     X(cuGraphExecEventWaitNodeSetEvent)                                                                                \
     X(cuGraphExecHostNodeSetParams)
 
-// Null where the driver lacks them: what uses them does without.
+// Optional functions, null if the driver lacks them. Their callers work without them.
 #define WARMGRAPH_CUDA_OPTIONAL(X)                                                                                     \
     X(cuGraphInstantiateWithParams)                                                                                    \
     X(cuLibraryGetModule)                                                                                              \
@@ -136,10 +136,10 @@ namespace warmgraph::backends::cuda {
     X(cuGraphExecExternalSemaphoresSignalNodeSetParams)                                                                \
     X(cuGraphExecExternalSemaphoresWaitNodeSetParams)
 
-/// Entry points by name. Immutable after load; shared by everything made from it.
+/// The driver's functions. Immutable after load; all objects of the backend share it.
 class Driver {
 public:
-    /// not_found where the library is missing, unsupported where it is too old (with the versions), both with the cure.
+    /// not_found: the library is missing. unsupported: it is too old (with the versions). Both messages have the cure.
     [[nodiscard]] static Result<std::shared_ptr<const Driver>> load(const std::string& library);
     Driver() = default;
     Driver(const Driver&) = delete;
@@ -158,16 +158,16 @@ public:
         return std::unexpected(error(name, status));
     }
 
-    /// The bare status, of calls whose failure is an answer: `status("cuInit", driver.cuInit, 0U)`. The name stands for the
-    /// test that looks for raw calls.
+    /// The plain status, for calls whose failure is an answer: `status("cuInit", driver.cuInit, 0U)`. A test that looks
+    /// for raw calls needs the name.
     template <class... Params, class... Args>
     [[nodiscard]] CUresult status(const char*, CUresult (*function)(Params...), Args... args) const noexcept
     {
         return function(args...);
     }
 
-    int version = 0;    ///< 13000 of the driver
-    std::string path{}; ///< of the loaded library; empty where it cannot be told
+    int version = 0;    ///< the driver's, e.g. 13000
+    std::string path{}; ///< path of the loaded library; empty if unknown
     // NOLINTBEGIN(bugprone-macro-parentheses,readability-identifier-naming): the driver's names
 #define WARMGRAPH_CUDA_MEMBER(name) decltype(&::name) name = nullptr;
     WARMGRAPH_CUDA_REQUIRED(WARMGRAPH_CUDA_MEMBER)

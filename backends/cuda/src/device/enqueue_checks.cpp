@@ -1,4 +1,4 @@
-// enqueue.hpp: what is checked before work is enqueued.
+// The checks of enqueue.hpp.
 #include <algorithm>
 
 #include "code/kernel_params.hpp"
@@ -10,7 +10,7 @@
 namespace warmgraph::backends::cuda {
 namespace {
 
-constexpr std::uint32_t k_max_grid_yz = 65535; ///< of every compute capability, as is k_max_block_z
+constexpr std::uint32_t k_max_grid_yz = 65535; ///< limit of every compute capability, as is k_max_block_z
 constexpr std::uint32_t k_max_block_z = 64;
 
 template <class... Args>
@@ -37,13 +37,13 @@ Result<void> check_geometry(const RawKernel& work, const KernelInfo& info)
     return {};
 }
 
-/// Of parameters that check_params accepted.
+/// REQUIRES: check_params() accepted the parameters.
 Result<void> check_memory(const RawKernel& work, const Memory& memory, Touch touch)
 {
     std::size_t index = 0;
     for (const RawParam& param : work.params) {
         if (param.kind == ParamKind::local) continue;
-        if (param.kind == ParamKind::memory && !param.address.is_null()) // null: a tensor without elements
+        if (param.kind == ParamKind::memory && !param.address.is_null()) // null means a tensor without elements
             if (auto checked = memory.check("kernel argument", param.address, 1, touch); !checked)
                 return wrong(work, "parameter {}: {}", index, checked.error().message);
         ++index;
@@ -56,7 +56,7 @@ Result<void> check_shared(const RawKernel& work, const KernelInfo& info, std::ui
     std::uint64_t total = std::uint64_t{info.static_shared} + work.shared_bytes;
     for (const RawParam& param : work.params) {
         if (param.kind != ParamKind::local) continue;
-        total = param.local_size > most ? most + 1 : total + param.local_size; // no wrap-around
+        total = param.local_size > most ? most + 1 : total + param.local_size; // avoids overflow
     }
     if (total > most)
         return wrong(work, "{} bytes of local memory (shared, dynamic and static), at most {} on this device", total,
@@ -78,7 +78,7 @@ Result<void> check_attributes(const RawKernel& work)
     return {};
 }
 
-/// From the first byte to the last of a box. nullopt where its pitches are too small or too large.
+/// Bytes from the first to the last byte of a box. nullopt if its pitches are too small or too large.
 std::optional<std::uint64_t> extent_of(const RawCopy& work, const Pitch& pitch)
 {
     if (work.rows == 0 || work.slices == 0) return std::nullopt;

@@ -13,20 +13,20 @@ namespace {
 
 using Kind = WatchedCall::Kind;
 
-/// Streams are compared as handles; the null stream is one of the two default streams.
+/// Returns a comparable handle: a null stream becomes one of the two default streams.
 CUstream real_stream(CUstream stream, bool is_per_thread) noexcept
 {
     if (stream != nullptr) return stream;
     return is_per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY; // NOLINT: the header's casts
 }
 
-/// One watch's knowledge: of its thread alone.
+/// The state of one watch, used only by its thread.
 class Watcher {
 public:
     Watcher(const Driver& driver, CUstream stream) : m_driver(driver), m_members{real_stream(stream, false)} {}
 
     void see(const WatchedCall& call, const void* params);
-    /// A call of which nothing is known.
+    /// Notes that a call could not be watched.
     void lose() noexcept { m_is_blind = true; }
     [[nodiscard]] std::optional<std::string> stray() const;
     [[nodiscard]] bool waits_outside() const noexcept { return m_waits; }
@@ -43,7 +43,7 @@ private:
 
     const Driver& m_driver;
     std::vector<CUstream> m_members;
-    std::vector<CUevent> m_events; ///< whose last record was in a member
+    std::vector<CUevent> m_events; ///< events that were last recorded in a member
     const WatchedCall* m_stray = nullptr;
     CUstream m_stray_stream = nullptr;
     bool m_waits = false;
@@ -77,8 +77,8 @@ void Watcher::see_event(const WatchedCall& call, CUevent event, CUstream stream)
     }
 }
 
-/// Then the call ran nothing. Asked only of what would count, which is rare. The legacy stream never captures, and to ask it
-/// fails while another stream does.
+/// True if the stream is capturing, so that the call ran nothing. Called only for stray calls and waits, which are
+/// rare. The legacy stream never captures, and asking it fails while another stream captures.
 bool Watcher::captures(CUstream stream) const noexcept
 {
     if (stream == CU_STREAM_LEGACY) return false; // NOLINT: the header's cast
@@ -101,12 +101,12 @@ std::optional<std::string> Watcher::stray() const
     return fmt::format("{} in another stream ({:#x})", name, reinterpret_cast<std::uintptr_t>(m_stray_stream));
 }
 
-/// This thread's, the last one first. A plain pointer: a callback may come while the thread's other objects are destroyed.
+/// This thread's newest watch. A plain pointer, because callbacks may come while the thread's objects go away.
 constinit thread_local Watcher* t_watcher = nullptr;
 
 class CudaEnqueueWatch final : public EnqueueWatch {
 public:
-    /// REQUIRES: the tracker watches for it.
+    /// REQUIRES: the tracker's begin_watch() succeeded.
     CudaEnqueueWatch(const Driver& driver, CUstream stream) : m_watcher(std::make_unique<Watcher>(driver, stream))
     {
         m_watcher->outer = std::exchange(t_watcher, m_watcher.get());
@@ -122,7 +122,7 @@ public:
             *at = m_watcher->outer;
             return;
         }
-        // The thread that made it still names it, and cannot be reached from here.
+        // The other thread still points to it, and this thread cannot change that.
         static_cast<void>(m_watcher.release()); // NOLINT(bugprone-unused-return-value)
         log().error("a watch of enqueued work was destroyed by another thread than made it: it is leaked");
     }
@@ -139,7 +139,7 @@ bool is_watching() noexcept { return t_watcher != nullptr; }
 
 void see_call(CUpti_CallbackId which, const CUpti_CallbackData& data) noexcept
 {
-    // Transfers and the like of this backend, which are no part of any stream's order.
+    // Skip this backend's own transfers, which belong to no stream.
     if (OutsideCapture::is_active()) return;
     const WatchedCall* const call = find_watched_call(which);
     if (call == nullptr || *static_cast<const CUresult*>(data.functionReturnValue) != CUDA_SUCCESS) return;

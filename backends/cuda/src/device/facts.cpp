@@ -13,7 +13,7 @@ namespace {
 using cachefmt::Fact;
 using cachefmt::Role;
 
-/// Digits and dots, at least one of each, beginning and ending with a digit.
+/// True for digits and dots, at least one of each, with a digit first and last.
 bool is_version(std::string_view text)
 {
     const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
@@ -30,8 +30,8 @@ std::string first_line(const char* path)
     return line;
 }
 
-/// The user-mode driver's own version, which is what runs here: the file behind libcuda.so.1 carries it, in containers too.
-/// Else the kernel module's; at last the interface's, which is coarser but never wrong about itself.
+/// The version of the user-mode driver, from the file behind libcuda.so.1, which works in containers too. If unknown,
+/// the kernel module's version, else the interface's version, which is less exact.
 std::string driver_version(const Driver& driver)
 {
     if (auto version = version_in_library_name(driver.path); !version.empty()) return version;
@@ -102,7 +102,7 @@ std::vector<Fact> device_facts(const Core& core)
         {"driver.version", driver_version(*core.driver), Role::must_match},
         {"runtime.version", version_text(core.driver->version), Role::must_match},
     };
-    add_compiler_variables(facts, k_flag_variables); // also PyTorch's NVRTC reads them
+    add_compiler_variables(facts, k_flag_variables); // PyTorch's NVRTC reads them too
     return facts;
 }
 

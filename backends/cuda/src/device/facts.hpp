@@ -1,4 +1,4 @@
-// What must be the same for a recorded graph to be valid here.
+// Facts that must be equal for a recorded graph to be valid here.
 #pragma once
 
 #include <array>
@@ -10,18 +10,18 @@
 
 namespace warmgraph::backends::cuda {
 
-/// Flags that NVRTC takes from the environment.
+/// Environment variables with flags for NVRTC.
 inline constexpr std::array<const char*, 2> k_flag_variables{"NVRTC_PREPEND_FLAGS", "NVRTC_APPEND_FLAGS"};
 
-/// Guard facts; a probe that fails gives cachefmt::k_unknown.
+/// Guard facts; a probe that fails has the value cachefmt::k_unknown.
 [[nodiscard]] std::vector<cachefmt::Fact> device_facts(const Core& core);
 
-/// "13.0" of 13000
+/// "13.0" for 13000.
 [[nodiscard]] std::string version_text(int version);
-/// "580.159.03" of "/usr/lib/libcuda.so.580.159.03", and of what /proc/driver/nvidia/version says; empty where there is none.
+/// "580.159.03" from "/usr/lib/libcuda.so.580.159.03" or from /proc/driver/nvidia/version; empty if there is none.
 [[nodiscard]] std::string version_in_library_name(std::string_view path);
 [[nodiscard]] std::string version_in_kernel_module_text(std::string_view text);
-/// "MIG 1g.18gb" of "NVIDIA H200 MIG 1g.18gb"; "none" of a whole device.
+/// "MIG 1g.18gb" for "NVIDIA H200 MIG 1g.18gb"; "none" for a whole device.
 [[nodiscard]] std::string partition_in_name(std::string_view device_name);
 [[nodiscard]] Result<std::string> device_name(const Driver& driver, CUdevice device);
 

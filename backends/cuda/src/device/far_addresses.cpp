@@ -10,26 +10,26 @@ namespace warmgraph::backends::cuda {
 namespace {
 
 constexpr std::uint64_t k_slot = 8ULL << 30; ///< bytes: two values of the upper 32 bits
-/// Not from 2^44 itself: AddressSanitizer's shadow ends 2 GiB above it.
+/// Starts above 2^44, because AddressSanitizer's shadow ends 2 GiB above it.
 constexpr std::uint64_t k_first_slot = (1ULL << 44) / k_slot + 1, k_end_slot = (1ULL << 46) / k_slot;
-constexpr std::uint64_t k_offsets = 1021; ///< a prime: multiples of a number below it are different for as long
+constexpr std::uint64_t k_offsets = 1021; ///< a prime, so that the offsets repeat late
 constexpr std::uint64_t k_least_unit = 2ULL << 20;
 
 struct Slots {
-    std::mutex mutex;                             // guards all below
-    std::map<std::uint64_t, std::uint64_t> taken; // slots of each place, by its first
+    std::mutex mutex;                             // guards the members below
+    std::map<std::uint64_t, std::uint64_t> taken; // first slot of each place, with its number of slots
     std::uint64_t next = k_first_slot;
-    std::uint64_t count = 0; // of places so far
+    std::uint64_t count = 0; // places taken so far
 };
 
 Slots& slots()
 {
-    // Never destroyed: devices that go away at the end of the process give their places back.
+    // Never destroyed: devices that are closed at the end of the process return their places.
     static Slots* const s_slots = new Slots; // NOLINT(cppcoreguidelines-owning-memory)
     return *s_slots;
 }
 
-/// The first of `wanted` free slots from `from` on.
+/// Finds `wanted` free slots in a row at or after `from`; returns the first.
 std::optional<std::uint64_t> find_free(const Slots& all, std::uint64_t from, std::uint64_t wanted)
 {
     std::uint64_t at = from;

@@ -14,11 +14,11 @@ std::uint64_t page_size()
 
 void* to_pointer(std::uint64_t address)
 {
-    return reinterpret_cast<void*>(address); // NOLINT: so the system takes it
+    return reinterpret_cast<void*>(address); // NOLINT: the system's type
 }
 
-/// 0: none. The wish is a hint, which the system follows where nothing lies. With MAP_FIXED_NOREPLACE, ThreadSanitizer ends a
-/// program for an address that it does not leave to programs.
+/// Maps memory at the address `wish`, which is only a hint for the system; 0 on failure. MAP_FIXED_NOREPLACE is not
+/// used, because ThreadSanitizer ends the program if it reserves that address.
 std::uint64_t map_at(std::uint64_t wish, std::uint64_t size)
 {
     constexpr int k_flags = MAP_PRIVATE | MAP_ANONYMOUS;

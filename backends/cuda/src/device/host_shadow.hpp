@@ -1,4 +1,4 @@
-// Page-locked host memory at far addresses: what stands for the caller's in a capture.
+// Page-locked host memory at far addresses. It replaces the caller's memory in a capture.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@
 
 namespace warmgraph::backends::cuda {
 
-/// Thread-safe. It is memory like any other: cuMemHostAlloc takes no address, so the process maps it and the driver registers it.
+/// Thread-safe. The process maps the memory and the driver registers it, because cuMemHostAlloc takes no address.
 class HostShadows {
 public:
     explicit HostShadows(Core& core) noexcept : m_core(core) {}
     HostShadows(const HostShadows&) = delete;
     HostShadows& operator=(const HostShadows&) = delete;
-    ~HostShadows() = default; ///< REQUIRES: all were released
+    ~HostShadows() = default; ///< REQUIRES: all shadows were released
 
-    /// The start of at least `size` bytes. out_of_memory where the system gives none.
+    /// Returns the start of at least `size` bytes. out_of_memory: the system has none.
     [[nodiscard]] Result<std::uint64_t> reserve(std::uint64_t size);
-    /// The memory is given back even where the driver complains.
+    /// Frees the memory even if the driver reports an error.
     [[nodiscard]] Result<void> release(std::uint64_t start);
 
 private:
@@ -31,7 +31,7 @@ private:
     };
     Core& m_core;
     std::mutex m_mutex;                        // guards m_shadows
-    std::map<std::uint64_t, Shadow> m_shadows; ///< by start
+    std::map<std::uint64_t, Shadow> m_shadows; ///< by start address
 };
 
 } // namespace warmgraph::backends::cuda

@@ -5,7 +5,7 @@
 namespace warmgraph::backends::cuda {
 namespace {
 
-/// Whether the driver's range holds bytes of ours: then what lies beyond ours is padding, not somebody else's.
+/// True if the driver's range contains one of our ranges: its other bytes are then padding.
 template <class Range>
 bool overlaps(const Range& ours, const Range& range)
 {
@@ -127,7 +127,7 @@ std::optional<Memory::Range> Memory::ask_driver(std::uint64_t flat) const noexce
 {
     const CurrentContext context(m_core);
     const Driver& driver = *m_core.driver;
-    // Not cuMemGetAddressRange: it knows no host memory.
+    // cuMemGetAddressRange does not know host memory.
     CUdeviceptr start = 0;
     std::size_t size = 0;
     const auto ask = [&](CUpointer_attribute what, void* value) {
@@ -161,7 +161,7 @@ Result<void> Memory::check(const char* what, const Address& address, std::uint64
                         flat);
         return {};
     }
-    // Somebody else's. It may consist of several mappings, one after another (PyTorch's expandable segments).
+    // Memory of other code may consist of several adjacent mappings (PyTorch's expandable segments).
     for (std::uint64_t at = flat, left = size;;) {
         const auto range = ask_driver(at);
         if (!range || (ours && overlaps(*ours, *range))) {
@@ -206,7 +206,7 @@ std::optional<MemoryRef> Memory::allocation_at(std::uint64_t flat) const noexcep
     if (!range || flat - range->start >= range->size) {
         const auto ours = range;
         range = ask_driver(flat);
-        // In the driver's rounding after one of ours, or in the guard behind a shadow.
+        // The address is in the driver's padding after our memory, or in the guard behind a shadow.
         if (range && ours && overlaps(*ours, *range)) return std::nullopt;
     }
     if (!range || range->kind == Kind::shadow || range->kind == Kind::decoy) return std::nullopt;

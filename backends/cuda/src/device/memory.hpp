@@ -1,4 +1,4 @@
-// Which addresses there are: this device object's own allocations, and those of everybody else that the driver knows.
+// Valid addresses: this device object's own allocations, and all others that the driver knows.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace warmgraph::backends::cuda {
 
-/// What work that names an address does with it now.
+/// The use of an address by work.
 enum class Touch : std::uint8_t {
-    run,    ///< touches it: shadows are refused
-    record, ///< a capture: touches nothing
+    run,    ///< accesses the memory: shadows are refused
+    record, ///< captures, so that no memory is accessed
 };
 
-/// Copies between any two pointers that the driver or the host knows; returns when it is done. Waits for no other work.
+/// Copies between any two pointers that the driver or the host knows; blocks until done. Waits for no other work.
 [[nodiscard]] Result<void> transfer(const Core& core, CUdeviceptr to, CUdeviceptr from, std::uint64_t size);
 
 /// Thread-safe.
@@ -27,23 +27,23 @@ public:
     explicit Memory(Core& core) noexcept : m_core(core), m_shadows(core), m_host_shadows(core) {}
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
-    ~Memory(); ///< frees what is left
+    ~Memory(); ///< frees the remaining memory
 
     [[nodiscard]] Result<MemoryRef> allocate(std::uint64_t size);
     [[nodiscard]] Result<MemoryRef> allocate_host(std::uint64_t size);
     [[nodiscard]] Result<MemoryRef> reserve_shadow(std::uint64_t size);
-    [[nodiscard]] Result<MemoryRef> reserve_decoy(std::uint64_t size); ///< a shadow that work may touch
+    [[nodiscard]] Result<MemoryRef> reserve_decoy(std::uint64_t size); ///< a shadow that work may access
     [[nodiscard]] Result<MemoryRef> reserve_host_shadow(std::uint64_t size);
-    /// Waits for work that uses the memory (the driver does). Memory of others is left alone, with a warning.
+    /// Waits for work that uses the memory (the driver does). For memory of other code it only logs a warning.
     void release(const MemoryRef& memory) noexcept;
 
-    /// That `size` bytes from `address` exist. `what` begins the message.
+    /// Checks that `size` bytes from `address` exist. `what` starts the message.
     [[nodiscard]] Result<void> check(const char* what, const Address& address, std::uint64_t size, Touch touch) const;
     [[nodiscard]] MemorySpace space_of(const Address& address) const noexcept;
     [[nodiscard]] bool is_managed(const Address& address) const noexcept;
-    /// Whether it is in a range of ours, shadows included, or in one that the driver knows.
+    /// True if the address is in our memory, shadows included, or in memory that the driver knows.
     [[nodiscard]] bool is_known(std::uint64_t flat) const noexcept;
-    /// Shadows are not reported: nothing may read them.
+    /// Ignores shadows, because nothing may read them.
     [[nodiscard]] std::optional<MemoryRef> allocation_at(std::uint64_t flat) const noexcept;
 
 private:
@@ -59,7 +59,7 @@ private:
     [[nodiscard]] Result<MemoryRef> reserve(std::uint64_t size, Kind kind);
     MemoryRef insert(std::uint64_t start, std::uint64_t size, Kind kind);
     void free(std::uint64_t start, Kind kind) noexcept;
-    /// The last of our allocations that starts at or before `flat`, whether it reaches there or not.
+    /// Our last allocation that starts at or before `flat`; it may end before `flat`.
     [[nodiscard]] std::optional<Range> ours_before(std::uint64_t flat) const;
     [[nodiscard]] std::optional<Range> ask_driver(std::uint64_t flat) const noexcept;
 

@@ -37,7 +37,7 @@ Result<std::unique_ptr<GraphExec>> CudaRecording::instantiate_captured(const Raw
     return graph.native != nullptr ? CudaGraphExec::make_captured(m_core, graph) : m_device.instantiate(graph);
 }
 
-/// Where no code calls malloc, nobody has a pointer into it.
+/// If no code calls malloc, no pointer into the heap exists.
 Result<std::optional<MemoryRef>> CudaRecording::device_heap()
 {
     if (!ImageTracker::saw_malloc()) return std::nullopt;
@@ -48,7 +48,7 @@ Result<std::optional<MemoryRef>> CudaRecording::device_heap()
 
 bool CudaRecording::is_handle(std::uint64_t word) const noexcept
 {
-    // The driver looks numbers up among the context's objects (NOTES.md). What else it may answer leaves the doubt.
+    // The driver looks the number up among the context's objects (NOTES.md). Any other answer means "maybe".
     const auto is_none = [](CUresult status) {
         return status == CUDA_ERROR_INVALID_VALUE || status == CUDA_ERROR_INVALID_HANDLE;
     };
@@ -62,8 +62,8 @@ bool CudaRecording::is_handle(std::uint64_t word) const noexcept
 std::optional<std::string> CudaRecording::host_memory_at(std::uint64_t flat, const HostMappings& mappings) const
 {
     if (!m_core.reads_host_memory) return std::nullopt;
-    auto name = mappings.at(flat); // first: most words lie in none, and the driver takes longer to ask
-    // The driver's own mappings: registers, and ranges that it gives memory to.
+    auto name = mappings.at(flat); // first, because most words are in no mapping and asking the driver is slower
+    // Skip the driver's own mappings: registers, and the ranges of its allocations.
     if (!name || name->starts_with("/dev/nvidia") || m_memory.is_known(flat)) return std::nullopt;
     return name->empty() ? "memory without a name" : std::move(*name);
 }

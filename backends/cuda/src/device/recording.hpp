@@ -1,4 +1,4 @@
-// What recording asks of a device.
+// The CUDA device's part for recording.
 #pragma once
 
 #include "device/core.hpp"

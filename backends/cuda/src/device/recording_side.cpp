@@ -15,7 +15,7 @@ namespace {
 
 class BuiltRecordingSide final : public RecordingSide {
 public:
-    /// A process that only replays must not fail for it.
+    /// A failure is ignored, because a process that only replays does not need the tracker.
     void before_context(const std::shared_ptr<const Driver>& driver, const CudaOptions& options) const override
     {
         if (!tracking_requested()) return;

@@ -1,5 +1,5 @@
-// The side of this backend that records and compiles: CUPTI, NVRTC, and graphs that are read back. A library that only replays
-// is linked without it (make_cuda_replay_backend). So the rest of the backend knows this interface alone.
+// The part of this backend that records and compiles: CUPTI, NVRTC, and reading graphs back. A library that only
+// replays does not link it (make_cuda_replay_backend), so the rest of the backend uses only this interface.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ class Driver;
 class Memory;
 class WarmUp;
 
-/// Without state of its own. Thread-safe.
+/// Stateless. Thread-safe.
 class RecordingSide {
 public:
     RecordingSide() = default;
@@ -27,23 +27,23 @@ public:
     RecordingSide& operator=(const RecordingSide&) = delete;
     virtual ~RecordingSide() = default;
 
-    /// Before a device's context is made: what is loaded into it must be seen, where WARMGRAPH_TRACK_IMAGES asks for it.
+    /// Called before a device's context is made: starts the tracker if WARMGRAPH_TRACK_IMAGES requests it.
     virtual void before_context(const std::shared_ptr<const Driver>& driver, const CudaOptions& options) const = 0;
-    /// Backend::prepare_recording and Backend::libraries.
+    /// See Backend::prepare_recording and Backend::libraries.
     [[nodiscard]] virtual Result<void> prepare(const std::shared_ptr<const Driver>& driver,
                                                const CudaOptions& options) const = 0;
     [[nodiscard]] virtual std::vector<Library> libraries(const CudaOptions& options) const = 0;
-    /// A device's own. The device and its parts outlive both.
+    /// Make the parts of one device. The device, `core` and the other arguments outlive them.
     [[nodiscard]] virtual std::unique_ptr<Recording> make_recording(Device& device, Core& core,
                                                                     Memory& memory) const = 0;
     [[nodiscard]] virtual std::unique_ptr<Compiler> make_compiler(Core& core, WarmUp& warm_up) const = 0;
 
-    /// Reads a graph back that a stream has captured (graph/graph_reader.hpp).
+    /// Reads back a graph that a stream has captured (graph/graph_reader.hpp).
     [[nodiscard]] virtual Result<RawGraph> read_captured(Core& core, CUgraph graph) const = 0;
 
     // ImageTracker (code/image_tracker.hpp) answers these.
     [[nodiscard]] virtual std::shared_ptr<const Bytes> image_of(CUmodule module) const = 0;
-    /// not_recordable with the cure, for a module that image_of() does not know.
+    /// The error for a module that image_of() does not know: not_recordable, with the cure.
     [[nodiscard]] virtual Error image_unknown() const = 0;
     [[nodiscard]] virtual const VariableAccess& variables() const noexcept = 0;
 };

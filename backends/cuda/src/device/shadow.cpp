@@ -8,11 +8,11 @@
 namespace warmgraph::backends::cuda {
 namespace {
 
-constexpr std::uint64_t k_mappings = 64;                ///< of one shadow, about: each takes 25 us (measured)
+constexpr std::uint64_t k_mappings = 64;                ///< in one shadow, about: each takes 25 us (measured)
 constexpr std::uint64_t k_largest_chunk = 256ULL << 20; ///< bytes
-constexpr std::uint64_t k_guards = 7;                   ///< different numbers of unmapped granules
+constexpr std::uint64_t k_guards = 7;                   ///< different sizes of the guard, in granules
 constexpr std::uint64_t k_field_slot = 8ULL << 30;      ///< bytes: two values of the upper 32 bits
-constexpr std::uint64_t k_field_offsets = 1021; ///< a prime: multiples of a number below it are different for as long
+constexpr std::uint64_t k_field_offsets = 1021;         ///< a prime, so that the offsets repeat late
 
 CUmemAllocationProp properties(const Core& core)
 {
@@ -95,7 +95,7 @@ Result<std::shared_ptr<const Shadows::Chunk>> Shadows::chunk_for(std::uint64_t s
             if (wanted == *unit) m_smallest = *made;
             return made;
         }
-        // A full device still has its smallest piece, if anything.
+        // A full device may still have one piece of the smallest size.
         if (wanted == *unit || made.error().code != ErrorCode::out_of_memory) return made;
     }
 }
@@ -112,7 +112,7 @@ Result<std::uint64_t> Shadows::reserve_range(Shadow& shadow)
                           CUdeviceptr{shadow.place->start()}, 0ULL);
         const bool is_reserved = status == CUDA_SUCCESS && start != 0;
         if (is_reserved && start == shadow.place->start()) return std::uint64_t{start};
-        // Elsewhere: the driver takes the wish for a hint, and something lies there.
+        // The driver chose another address: the requested one is only a hint.
         if (is_reserved)
             static_cast<void>(driver.status("cuMemAddressFree", driver.cuMemAddressFree, start, shadow.reserved));
         shadow.place.reset();
@@ -124,8 +124,8 @@ Result<std::uint64_t> Shadows::reserve_range(Shadow& shadow)
     return std::uint64_t{start};
 }
 
-/// Driver 580 on an H200 follows few wishes (14 of 50). What it reserves by itself in one piece, large enough to be cut into
-/// slots of 8 GiB, does as well: nothing else lies in there.
+/// Reserves one large range and cuts it into slots of 8 GiB, because driver 580 on an H200 follows few address requests
+/// (14 of 50). Nothing else has addresses in it.
 Shadows::Field Shadows::reserve_field() const
 {
     const Driver& driver = *m_core.driver;
@@ -142,7 +142,7 @@ Shadows::Field Shadows::reserve_field() const
 std::optional<std::uint64_t> Shadows::take_of_field(Shadow& shadow)
 {
     if (!m_field) m_field = reserve_field();
-    // No two shadows lie apart by a distance that others have too.
+    // Varying offsets, so that all distances between shadows differ.
     const std::uint64_t offset = m_count * (m_count + 1) / 2 % k_field_offsets * m_granularity;
     const std::uint64_t wanted = (offset + shadow.reserved + k_field_slot - 1) / k_field_slot;
     for (std::uint64_t first = 0; first + wanted <= m_field->slots; ++first) {
@@ -202,7 +202,7 @@ Result<std::uint64_t> Shadows::reserve(std::uint64_t size)
     const auto start = reserve_range(shadow);
     if (!start) return start;
     if (auto done = map(*start, shadow, mapped); !done) {
-        static_cast<void>(undo(*start, shadow)); // NOLINT(bugprone-unused-return-value): what failed first says more
+        static_cast<void>(undo(*start, shadow)); // NOLINT(bugprone-unused-return-value): the first failure says more
         return std::unexpected(done.error());
     }
     m_shadows.emplace(*start, std::move(shadow));

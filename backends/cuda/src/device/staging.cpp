@@ -15,7 +15,7 @@ namespace {
 
 constexpr unsigned k_most_lanes = 6;
 
-/// Half of the cores: the other threads of a starting service have work as well.
+/// Half of the cores, because other threads of a starting service need some too.
 unsigned wanted_lanes(const CudaOptions& options)
 {
     return options.upload_lanes.value_or(std::min(k_most_lanes, std::thread::hardware_concurrency() / 2));
@@ -54,7 +54,7 @@ struct Staging::Lane {
     void* memory = nullptr;
 };
 
-/// Who is free takes the next one. The first failure ends all.
+/// Hands out pieces to lanes that are free. The first failure stops all.
 class Staging::Pieces {
 public:
     Pieces(CUdeviceptr to, ByteView bytes) : m_to(to), m_bytes(bytes) {}
@@ -69,7 +69,7 @@ public:
             if (!copied && !m_has_failed.exchange(true)) m_failure = std::move(copied);
         }
     }
-    /// Once all lanes have ended.
+    /// Call this after all lanes have ended.
     [[nodiscard]] Result<void> result() { return std::move(m_failure); }
 
 private:
@@ -93,7 +93,7 @@ Result<void> Staging::upload(CUdeviceptr to, ByteView bytes)
 {
     if (is_worth_it(bytes)) {
         const std::unique_lock lock(m_mutex,
-                                    std::try_to_lock); // another upload has the lanes: the driver's way is as good then
+                                    std::try_to_lock); // another upload uses the lanes: then use the driver
         const CurrentContext context(m_core);
         const OutsideCapture outside(m_core);
         if (lock && make_lanes()) {
@@ -104,7 +104,7 @@ Result<void> Staging::upload(CUdeviceptr to, ByteView bytes)
     return transfer(m_core, to, reinterpret_cast<CUdeviceptr>(bytes.data()), bytes.size());
 }
 
-/// Not of memory that the driver knows: it is page-locked, and copied at full speed.
+/// False for memory that the driver knows: it is page-locked, and already copied at full speed.
 bool Staging::is_worth_it(ByteView bytes) const
 {
     if (bytes.size() < k_least || wanted_lanes(m_core.options) < 2) return false;
@@ -144,7 +144,7 @@ Result<void> Staging::run(Pieces& pieces)
                     const OutsideCapture outside(m_core);
                     pieces.copy_with(lane);
                 });
-        } catch (const std::system_error&) { // no more threads: those that there are copy all of it
+        } catch (const std::system_error&) { // no more threads: the existing ones copy everything
         }
         pieces.copy_with(*m_lanes.front());
     }

@@ -9,9 +9,9 @@
 
 namespace warmgraph::backends::cuda {
 
-/// Copies in pieces, each lane with a thread, a stream and page-locked memory of its own. The driver does that with one thread, which
-/// reads the host's memory at a fraction of the bus's speed (figures: docs/measurements.md, "Start from the cache").
-/// The lanes are made with the first large upload and kept, 12 MiB of page-locked memory. Safe from several threads.
+/// Copies in pieces; each lane has its own thread, stream and page-locked memory. The driver's own copy uses one
+/// thread, which reads host memory at a fraction of the bus's speed (docs/measurements.md, "Start from the cache"). The
+/// first large upload makes the lanes, which are kept and use 12 MiB of page-locked memory. Thread-safe.
 class Staging {
 public:
     explicit Staging(const Core& core);
@@ -20,9 +20,9 @@ public:
     ~Staging();
 
     static constexpr std::size_t k_piece = std::size_t{2} << 20;
-    static constexpr std::size_t k_least = 4 * k_piece; ///< smaller uploads are the driver's
+    static constexpr std::size_t k_least = 4 * k_piece; ///< the driver does smaller uploads itself
 
-    /// As transfer(): `bytes` may be used again when it returns. driver_failed where a copy fails; then some of the target is written.
+    /// Like transfer(): blocks until the copy is done. driver_failed: a copy failed, and part of the target is written.
     [[nodiscard]] Result<void> upload(CUdeviceptr to, ByteView bytes);
 
 private:
@@ -33,7 +33,7 @@ private:
     [[nodiscard]] Result<void> run(Pieces& pieces);
 
     const Core& m_core;
-    std::mutex m_mutex; // guards the lanes, for as long as an upload takes
+    std::mutex m_mutex; // guards the lanes during a whole upload
     std::vector<std::unique_ptr<Lane>> m_lanes;
     bool m_is_impossible = false;
 };

@@ -7,7 +7,7 @@
 namespace warmgraph::backends::cuda {
 namespace {
 
-/// Why the driver gave no graph, where no call of ours failed before.
+/// Explains why the driver gave no graph although none of our calls failed.
 Error broken_capture(const Driver& driver, CUresult status)
 {
     const std::string text = driver.error("cuStreamEndCapture", status).message;
@@ -36,7 +36,7 @@ Error broken_capture(const Driver& driver, CUresult status)
     }
 }
 
-/// A graph that may outlive the device, if only to be destroyed.
+/// A graph that may outlive the device, and is then only destroyed.
 struct KeptGraph {
     KeptGraph(std::shared_ptr<const Driver> of, NativeGraph kept) : driver(std::move(of)), graph(std::move(kept)) {}
     std::shared_ptr<const Driver> driver; ///< destroyed after the graph
@@ -64,7 +64,7 @@ CudaEvent::~CudaEvent()
 
 Result<bool> CudaEvent::is_done()
 {
-    // The driver would break the capture, if it still lasts.
+    // The driver would break a capture that is still active.
     if (point)
         return fail(ErrorCode::not_recordable,
                     "an event of a capture is never done: what it follows is recorded and does not run");
@@ -89,7 +89,7 @@ Result<std::unique_ptr<Stream>> CudaStream::make(Core& core, Memory& memory)
 
 std::unique_ptr<Stream> CudaStream::view(Core& core, Memory& memory, CUstream stream)
 {
-    // A null handle is a stream like any other for the driver; here it is what a stream of another device has.
+    // A null handle here would look like another device's stream; the driver has an equal non-null handle.
     return std::unique_ptr<Stream>(
         new CudaStream(core, memory, stream != nullptr ? stream : CU_STREAM_LEGACY, Owned::no));
 }
@@ -97,12 +97,12 @@ std::unique_ptr<Stream> CudaStream::view(Core& core, Memory& memory, CUstream st
 CudaStream::~CudaStream()
 {
     const Driver& driver = *m_core.driver;
-    // NOLINTNEXTLINE(bugprone-unused-return-value): nobody is left to tell
+    // NOLINTNEXTLINE(bugprone-unused-return-value): a destructor cannot report it
     if (m_began && m_capture.is_active()) static_cast<void>(end_capture());
-    if (m_owned == Owned::no) return; // it may be gone by now
+    if (m_owned == Owned::no) return; // the caller may have destroyed it
     const CurrentContext context(m_core);
     const OutsideCapture outside(m_core);
-    // What the work was to do is the caller's to check by synchronize(); here nobody is left to be told.
+    // A failure is only logged: callers check their work with synchronize().
     auto done = driver.call("cuStreamSynchronize", driver.cuStreamSynchronize, m_stream);
     if (!done) log().warn("a stream goes away: {}", done.error().message);
     auto destroyed = driver.call("cuStreamDestroy", driver.cuStreamDestroy, m_stream);
@@ -213,14 +213,14 @@ bool CudaStream::is_capturing() const noexcept { return m_capture.is_active() ||
 
 Result<void> CudaStream::begin_capture()
 {
-    if (m_capture.is_active()) return m_capture.begin(); // says so, and the capture remembers it
+    if (m_capture.is_active()) return m_capture.begin(); // fails, and marks the capture as failed
     if (driver_captures())
         return fail(ErrorCode::not_recordable, "begin_capture of a stream that takes part in a capture already");
     if (m_core.recording_side == nullptr)
         return fail(ErrorCode::unsupported,
                     "this library only replays, and captures nothing: record with libwarmgraph");
     const CurrentContext context(m_core);
-    // Thread-local: other threads may allocate meanwhile.
+    // Thread-local mode: other threads may allocate meanwhile.
     auto begun = m_core.driver->call("cuStreamBeginCapture", m_core.driver->cuStreamBeginCapture, m_stream,
                                      CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     if (!begun) return begun;
@@ -230,13 +230,13 @@ Result<void> CudaStream::begin_capture()
 
 Result<RawGraph> CudaStream::end_capture()
 {
-    if (!m_began || !m_capture.is_active()) return m_capture.end(); // says what is wrong
+    if (!m_began || !m_capture.is_active()) return m_capture.end(); // returns the right error
     m_began = false;
     const CurrentContext context(m_core);
     const Driver& driver = *m_core.driver;
     NativeGraph graph(driver);
     const CUresult status = driver.status("cuStreamEndCapture", driver.cuStreamEndCapture, m_stream, graph.out());
-    // A failure of ours came first, and says more than that the capture is broken.
+    // Our own first failure says more than the driver's "capture is broken".
     if (auto ours = m_capture.end(); !ours) return ours;
     if (status != CUDA_SUCCESS) return std::unexpected(broken_capture(driver, status));
     if (graph.get() == nullptr)
@@ -246,7 +246,7 @@ Result<RawGraph> CudaStream::end_capture()
     if (!read) return read;
     const auto kept = std::make_shared<const KeptGraph>(m_core.driver, std::move(graph));
     read->native = {kept, kept->graph.get()};
-    // Destroyed, it would give its addresses to the next capture, and nothing would tell the two apart.
+    // Keep the graph: otherwise the next capture could get the same addresses for its allocations.
     if (!read->allocations.empty()) read->owner = kept;
     return read;
 }

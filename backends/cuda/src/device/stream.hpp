@@ -15,7 +15,7 @@ class CudaEvent final : public Event {
 public:
     enum class Kind : std::uint8_t {
         point,    ///< recorded once, by Stream::record_event
-        external, ///< for graphs: recorded and waited for by its handle
+        external, ///< for graphs, which record it and wait for it by its handle
     };
     [[nodiscard]] static Result<std::shared_ptr<CudaEvent>> make(const Core& core, Kind kind);
     CudaEvent(const CudaEvent&) = delete;
@@ -28,7 +28,7 @@ public:
     [[nodiscard]] CUevent handle() const noexcept { return m_event; }
     [[nodiscard]] const Core& core() const noexcept { return m_core; }
     [[nodiscard]] Kind kind() const noexcept { return m_kind; }
-    /// Where it was recorded in a capture that this backend began.
+    /// Set if it was recorded in a capture of this backend.
     std::optional<CapturedPoint> point;
 
 private:
@@ -39,12 +39,12 @@ private:
     Kind m_kind;
 };
 
-/// A CUstream that does not wait for the legacy stream. Captures are the driver's. Beside them, StreamCapture keeps who takes
-/// part, and the first failure: a driver that broke a capture says only that it is broken.
+/// A CUstream that does not wait for the legacy stream. The driver captures; StreamCapture also notes the members of
+/// the capture and the first failure, because the driver only reports that a capture is broken.
 class CudaStream final : public Stream {
 public:
     [[nodiscard]] static Result<std::unique_ptr<Stream>> make(Core& core, Memory& memory);
-    /// One that somebody else made, and destroys later.
+    /// Wraps a stream that other code made and will destroy.
     [[nodiscard]] static std::unique_ptr<Stream> view(Core& core, Memory& memory, CUstream stream);
     CudaStream(const CudaStream&) = delete;
     CudaStream& operator=(const CudaStream&) = delete;
@@ -60,7 +60,7 @@ public:
     [[nodiscard]] Result<void> synchronize() override;
     [[nodiscard]] Result<void> begin_capture() override;
     [[nodiscard]] Result<RawGraph> end_capture() override;
-    /// Also when somebody else's event pulled it into a capture.
+    /// True also if an event of other code made it join a capture.
     [[nodiscard]] bool is_capturing() const noexcept override;
     [[nodiscard]] void* native() const noexcept override { return m_stream; }
     [[nodiscard]] std::shared_ptr<void> allow_first_run() override { return std::make_shared<OutsideCapture>(m_core); }
@@ -76,7 +76,7 @@ private:
     }
     [[nodiscard]] bool driver_captures() const noexcept;
     [[nodiscard]] Touch touch() const noexcept { return is_capturing() ? Touch::record : Touch::run; }
-    /// Passes a failure on; a capture remembers it.
+    /// Returns the result; a capture stores a failure.
     [[nodiscard]] Result<void> noted(Result<void> done);
 
     Core& m_core;
@@ -84,8 +84,8 @@ private:
     CUstream m_stream;
     Owned m_owned;
     StreamCapture m_capture;
-    KernelParams m_params; ///< of the kernel that is being enqueued
-    bool m_began = false;  ///< the capture that m_capture is part of
+    KernelParams m_params; ///< for the kernel that is being enqueued
+    bool m_began = false;  ///< this stream began the capture of m_capture
 };
 
 } // namespace warmgraph::backends::cuda

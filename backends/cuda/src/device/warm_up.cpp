@@ -20,10 +20,10 @@ namespace warmgraph::backends::cuda {
 
 namespace {
 
-/// As many as a decode step of a language model has: the driver's memory for nodes grows with them.
+/// As many as in a decode step of a language model, because the driver's memory for nodes grows with their number.
 constexpr std::size_t k_nodes = 256;
-/// Of host memory that a restore of so many takes: 8 KB a node by the driver, the rest for the entry, its images and the
-/// graph that is made of it. The first touch of a page costs more than what is written there (1.5 us on a rented H200).
+/// Host memory for restoring that many nodes: 8 KB a node for the driver, the rest for the entry, its images and its
+/// graph. The first touch of a page costs more than writing to it (1.5 us on a rented H200).
 constexpr std::size_t k_host_bytes = k_nodes * 24 * 1024;
 
 bool is_wanted()
@@ -43,7 +43,7 @@ public:
             static_cast<void>(m_driver.status("cuGraphExecDestroy", m_driver.cuGraphExecDestroy, m_exec));
         if (m_graph != nullptr) static_cast<void>(m_driver.status("cuGraphDestroy", m_driver.cuGraphDestroy, m_graph));
     }
-    /// One kernel after the other.
+    /// Makes a chain of kernel nodes.
     [[nodiscard]] Result<void> make(CUfunction function)
     {
         auto made = m_driver.call("cuGraphCreate", m_driver.cuGraphCreate, &m_graph, 0U);
@@ -75,17 +75,17 @@ Result<void> warm_up(const Core& core, bulk::Launcher& launcher)
     if (!launcher.is_ready(bulk::Launcher::Compile::never))
         return fail(ErrorCode::unsupported, "there is no code for this device");
     const CurrentContext context(core);
-    const OutsideCapture outside(core); // another thread may capture meanwhile
+    const OutsideCapture outside(core); // another thread may be capturing
     return ThrowawayGraph{*core.driver}.make(launcher.function(bulk::Kernel::warm_up));
 }
 
 } // namespace
 
 struct WarmUp::State {
-    std::mutex mutex; // guards what follows
+    std::mutex mutex; // guards the members below
     std::condition_variable changed;
     enum class Is : std::uint8_t { not_begun, running, done } is = Is::not_begun;
-    pid_t process = 0; ///< that began it: a forked child has no such thread
+    pid_t process = 0; ///< the process that began it: a forked child lacks the thread
 };
 
 WarmUp::WarmUp(const Core& core, bulk::Launcher& launcher)
@@ -103,12 +103,12 @@ try {
     const GrownHeap heap(k_host_bytes);
     std::thread{[state = m_state, &core = m_core, &launcher = m_launcher, first = std::move(first)]() noexcept {
         try {
-            // glibc gives the heap of a thread that has ended to the next: the one that reads images.
+            // glibc gives the heap of an ended thread to the next new thread, which will read images.
             const GrownHeap own(k_host_bytes);
             first();
             if (auto warmed = warm_up(core, launcher); !warmed)
                 log().debug("nothing was warmed up: {}", warmed.error().message);
-        } catch (const std::exception&) { // whoever needs it will hear of it
+        } catch (const std::exception&) { // the first real use reports it
         }
         const std::scoped_lock ending(state->mutex);
         state->is = Is::done;
@@ -116,7 +116,7 @@ try {
     }}.detach();
     m_state->is = Is::running;
     m_state->process = ::getpid();
-} catch (const std::exception&) { // no thread: the first restore pays
+} catch (const std::exception&) { // without the thread the first restore takes longer
 }
 
 void WarmUp::wait() noexcept

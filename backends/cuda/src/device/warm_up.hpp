@@ -1,7 +1,7 @@
-// What the first restore of a process would wait for, done ahead on another thread. The first code that calls the driver's part of
-// assert() makes the driver link it (1.2 ms on an H200), and the first graph with such code makes it ready (3 ms); kernels of Triton and
-// PyTorch are such code. Without it neither a first module nor a first graph costs anything to speak of. Measured: docs/measurements.md.
-// The driver keeps memory for it, which a stale word in a parameter may seem to point to: a process that adopts does better without.
+// Does one-time work of a process's first restore ahead, on another thread. The first code that uses the driver's part
+// of assert(), as kernels of Triton and PyTorch do, makes the driver link it (1.2 ms on an H200), and the first graph
+// with such code prepares it (3 ms). Without such code a first restore costs little more (docs/measurements.md).
+// Processes that adopt graphs should not use it: stale words may seem to point to its memory.
 #pragma once
 
 #include <functional>
@@ -13,28 +13,28 @@
 
 namespace warmgraph::backends::cuda {
 
-/// Loads the kernels of `launcher`, instantiates a graph of them, which is never launched, and frees it. Any failure is left to whoever
-/// needs the same thing. begin() and wait() from any thread.
+/// Loads the kernels of `launcher`, instantiates a graph of them that is never launched, and frees it. Ignores
+/// failures: the first real use reports them. begin() and wait() are thread-safe.
 class WarmUp {
 public:
-    /// Both outlive it.
+    /// Both must outlive it.
     WarmUp(const Core& core, bulk::Launcher& launcher);
     WarmUp(const WarmUp&) = delete;
     WarmUp& operator=(const WarmUp&) = delete;
     ~WarmUp();
 
-    /// Once; later calls do nothing. Nor does it do anything where $WARMGRAPH_WARM_UP is 0. `first`: what the thread does
-    /// before that; what it needs outlives this object.
+    /// Starts the thread. Later calls do nothing; nor does it if $WARMGRAPH_WARM_UP is 0. The thread runs `first`
+    /// before the other work; objects that it uses must outlive this one.
     void begin(std::function<void()> first) noexcept;
-    /// Until it is done, where it was begun. The driver does one such thing at a time: who goes on beside it is no faster.
+    /// Waits for the end if it was begun. The driver does one such thing at a time, so working beside it is no faster.
     void wait() noexcept;
 
 private:
     struct State;
-    std::shared_ptr<State> m_state; ///< the thread's too
+    std::shared_ptr<State> m_state; ///< shared with the thread
     const Core& m_core;
     bulk::Launcher& m_launcher;
-    ExitHook m_at_exit; ///< the driver is taken down after it
+    ExitHook m_at_exit; ///< waits before the driver is shut down
 };
 
 } // namespace warmgraph::backends::cuda

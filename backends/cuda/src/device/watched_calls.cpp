@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-// The header's macros choose a version; here each version is a call of its own.
+// The header's macros choose one version; this file lists each version separately.
 #undef cuStreamWaitValue32
 #undef cuStreamWaitValue64
 #undef cuStreamWriteValue32
@@ -32,8 +32,8 @@ bool waits(const CUstreamBatchMemOpParams* operations, unsigned int count) noexc
     });
 }
 
-// Name of the call, and its stream from its parameters `p`. Each has a variant for programs whose null stream is the
-// per-thread one ("_ptsz").
+// Each call's name, and its stream from its parameters `p`. Each has a variant ("_ptsz") for programs whose null stream
+// is the per-thread stream.
 #define WARMGRAPH_ENQUEUES(X)                                                                                          \
     X(cuLaunchKernel, p.hStream)                                                                                       \
     X(cuLaunchKernelEx, p.config->hStream)                                                                             \
@@ -92,7 +92,7 @@ bool waits(const CUstreamBatchMemOpParams* operations, unsigned int count) noexc
 #define WARMGRAPH_NEWER_BATCHES(X)
 #endif
 
-// Without a stream: in the null stream, and done when they return. Their per-thread variant is "_ptds".
+// Synchronous calls without a stream parameter: they use the null stream. Their per-thread variant is "_ptds".
 #define WARMGRAPH_SYNCHRONOUS(X)                                                                                       \
     X(cuMemcpy)                                                                                                        \
     X(cuMemcpyPeer)                                                                                                    \

@@ -8,7 +8,7 @@
 #include "warmgraph/backends/work_checks.hpp"
 
 namespace warmgraph::backends::cuda {
-/// An edge as the driver holds it.
+/// An edge with the driver's handles.
 struct CudaGraphBuilder::NativeEdge {
     CUgraphNode from = nullptr, to = nullptr;
     EdgeData data{};
@@ -23,7 +23,7 @@ struct CudaGraphBuilder::NativeEdge {
 
 namespace {
 
-/// Edges of one edge data.
+/// Edges with the same edge data.
 struct EdgeGroup {
     EdgeData data{};
     std::vector<CUgraphNode> from, to;
@@ -47,7 +47,7 @@ Result<void> check_edge_data(const RawNode& node, std::size_t index)
     return {};
 }
 
-/// What the driver is about to allocate of this thread's heap (host_pages.hpp). 0: not worth it.
+/// Bytes of heap that the driver will allocate on this thread (host_pages.hpp); 0 if it is too little to matter.
 std::size_t host_bytes_of(std::size_t nodes) noexcept
 {
     constexpr std::size_t k_bytes_of_node = 8192, k_least_nodes = 64;
@@ -92,7 +92,7 @@ Result<void> CudaGraphBuilder::add(const RawNode& node)
     const std::size_t at = m_built.nodes.size();
     if (auto checked = check_order(node, at); !checked) return checked;
     if (auto checked = check_edge_data(node, at); !checked) return checked;
-    // A call that adds a node gives all its edges no data. With the node they cost less than after all nodes (NOTES.md).
+    // Plain edges are added with their node, which is faster than later (NOTES.md). Edges with data need another call.
     const bool are_plain = std::ranges::all_of(node.edges, [](const EdgeData& data) { return data == EdgeData{}; });
     m_dependencies.clear();
     if (are_plain)
@@ -132,11 +132,11 @@ Result<std::unique_ptr<GraphExec>> CudaGraphBuilder::instantiate()
     return CudaGraphExec::make(m_core, std::move(*built));
 }
 
-/// One call with mixed edge data gives all edges the first one's (measured): a call for each.
+/// One call for each edge data: a call with mixed data gives all edges the first one's (measured).
 Result<void> CudaGraphBuilder::connect()
 {
     const Driver& driver = *m_core.driver;
-    std::vector<EdgeGroup> groups(1); // the plain edges first
+    std::vector<EdgeGroup> groups(1); // the first group is for plain edges
     for (const NativeEdge& edge : m_later) {
         auto group = std::ranges::find(groups, edge.data, &EdgeGroup::data);
         if (group == groups.end()) group = groups.insert(group, {edge.data, {}, {}});

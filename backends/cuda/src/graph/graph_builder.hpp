@@ -1,4 +1,4 @@
-// A CUgraph, put together node by node.
+// Builds a CUgraph node by node.
 #pragma once
 
 #include <deque>
@@ -15,15 +15,15 @@ namespace warmgraph::backends::cuda {
 
 struct BuiltGraph {
     NativeGraph graph;
-    std::vector<CUgraphNode> nodes{};         ///< as they were added
-    std::deque<KernelFunction> functions{};   ///< that the nodes launch
-    std::vector<KeptWork> kept{};             ///< of each node
-    NodeBuffers buffers{};                    ///< room for the parameters of each of them
+    std::vector<CUgraphNode> nodes{};         ///< in the order of adding
+    std::deque<KernelFunction> functions{};   ///< the functions that the nodes launch
+    std::vector<KeptWork> kept{};             ///< for each node
+    NodeBuffers buffers{};                    ///< reused storage for the parameters of a node
     unsigned long long instantiate_flags = 0; ///< CUgraphInstantiate_flags
 };
 
-/// Function attributes are set, node attributes set and read back, edges added with their nodes, or in groups of equal edge
-/// data, and read back (measured): driver_failed when the driver holds something else than it was given.
+/// Sets function attributes and node attributes, and adds edges with their nodes or in groups of equal edge data. Reads
+/// node attributes and edges back: driver_failed if the driver holds other values (measured).
 class CudaGraphBuilder final : public GraphBuilder {
 public:
     CudaGraphBuilder(const CudaGraphBuilder&) = delete;
@@ -33,7 +33,7 @@ public:
 
     [[nodiscard]] Result<void> add(const RawNode& node) override;
     [[nodiscard]] Result<std::unique_ptr<GraphExec>> instantiate() override;
-    /// Adds the edges that are not there yet. Once.
+    /// Adds the remaining edges. Call it once.
     [[nodiscard]] Result<BuiltGraph> finish();
 
 private:
@@ -44,8 +44,8 @@ private:
     [[nodiscard]] Result<std::vector<NativeEdge>> held_edges() const;
     [[nodiscard]] std::string describe(const NativeEdge& edge) const;
 
-    GrownHeap m_heap; // before its turn to build
-    // For as long as it builds: the driver's lock is shared with few, and each call would set these anew.
+    GrownHeap m_heap; // made before the thread waits for its turn to build
+    // Held while the builder lives: few threads share the driver's lock, and each call would set these again.
     Core::Building m_building;
     CurrentContext m_current;
     OutsideCapture m_outside;
@@ -54,12 +54,12 @@ private:
     KernelFunctions m_functions;
     std::vector<CUgraphNode> m_dependencies; ///< of the node that is being added
     std::vector<NativeEdge> m_edges;         ///< all of them
-    std::vector<NativeEdge> m_later;         ///< of nodes with an edge that has data: one call with mixed data is wrong
+    std::vector<NativeEdge> m_later;         ///< of nodes with edge data, which need separate calls
     BuiltGraph m_built;
 };
 
-/// Priorities of nodes count only where the graph is instantiated for them; else the launching stream's holds for all, as
-/// in a graph that nobody gave priorities.
+/// Node priorities only count if the graph is instantiated with this flag. Without it all nodes have the launching
+/// stream's priority, which is right for graphs without node priorities.
 [[nodiscard]] unsigned long long instantiate_flags_of(const RawGraph& graph) noexcept;
 
 } // namespace warmgraph::backends::cuda

@@ -31,7 +31,7 @@ Result<void> NativeExec::instantiate(CUgraph graph, std::span<const CUgraphNode>
     auto made =
         driver.call("cuGraphInstantiateWithParams", driver.cuGraphInstantiateWithParams, &m_exec, graph, &params);
     if (made && params.result_out == CUDA_GRAPH_INSTANTIATE_SUCCESS) return {};
-    if (made) // not by the documentation; a null exec must never be launched
+    if (made) // undocumented, but a null exec must never be launched
         made = fail(ErrorCode::driver_failed, "cuGraphInstantiateWithParams gave result {}",
                     static_cast<int>(params.result_out));
     const auto at = std::ranges::find(nodes, params.hErrNode_out);
@@ -50,7 +50,7 @@ Result<std::unique_ptr<CudaGraphExec>> CudaGraphExec::make(Core& core, BuiltGrap
 
 Result<std::unique_ptr<CudaGraphExec>> CudaGraphExec::make_captured(Core& core, const RawGraph& graph)
 {
-    // The driver's handles are not const; what is instantiated stays as it is.
+    // The driver's handles are not const, but instantiating does not change the graph.
     auto* const native = static_cast<CUgraph>(const_cast<void*>(graph.native.get()));
     auto exec = instantiate_foreign(core, native, instantiate_flags_of(graph));
     if (!exec) return within("instantiate the captured graph", exec.error());
@@ -91,7 +91,7 @@ try {
     const CurrentContext current(m_core);
     const OutsideCapture outside(m_core);
     auto done = driver.call("cuGraphUpload", driver.cuGraphUpload, m_exec.get(), m_core.transfers);
-    // A launch in another stream is in order with launches of the exec; cuda.h does not say so of uploads.
+    // Launches of an exec are ordered, also in other streams; cuda.h does not say so about uploads. So wait here.
     if (done) done = driver.call("cuStreamSynchronize", driver.cuStreamSynchronize, m_core.transfers);
     return done;
 } catch (...) {

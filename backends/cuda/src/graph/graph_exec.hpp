@@ -8,14 +8,14 @@
 
 namespace warmgraph::backends::cuda {
 
-/// A CUgraphExec, owned. The driver frees one that is still running when it has finished.
+/// An owned CUgraphExec. The driver delays the destruction of a running one.
 class NativeExec {
 public:
     explicit NativeExec(const Core& core) noexcept : m_core(core) {}
     NativeExec(const NativeExec&) = delete;
     NativeExec& operator=(const NativeExec&) = delete;
     ~NativeExec();
-    /// Names the node where the driver does: its index in `nodes`.
+    /// Instantiates. The error names the node, as an index in `nodes`, if the driver does.
     [[nodiscard]] Result<void> instantiate(CUgraph graph, std::span<const CUgraphNode> nodes, unsigned long long flags);
     [[nodiscard]] CUgraphExec get() const noexcept { return m_exec; }
 
@@ -27,17 +27,17 @@ private:
 class CudaGraphExec final : public GraphExec {
 public:
     [[nodiscard]] static Result<std::unique_ptr<CudaGraphExec>> make(Core& core, BuiltGraph built);
-    /// Somebody else's graph, which must outlive this object. update() is unsupported.
+    /// Instantiates a graph of other code, which must outlive this object. update() is unsupported.
     [[nodiscard]] static Result<std::unique_ptr<CudaGraphExec>> adopt(Core& core, CUgraph graph);
-    /// RawGraph::native, which it keeps. update() is unsupported. REQUIRES: there is one, and it is this backend's.
+    /// Instantiates RawGraph::native and keeps it. update() is unsupported. REQUIRES: it is set and of this backend.
     [[nodiscard]] static Result<std::unique_ptr<CudaGraphExec>> make_captured(Core& core, const RawGraph& graph);
 
-    /// A failed launch has enqueued nothing.
+    /// A failed launch enqueued nothing.
     [[nodiscard]] Result<void> launch(Stream& stream) noexcept override;
     [[nodiscard]] Result<void> launch_uncaptured(Stream& stream) noexcept override;
-    /// The driver keeps the old parameters for launches in flight (cuGraphExecKernelNodeSetParams). unsupported where only
-    /// another exec can hold the change: copies and fills of several rows, launch attributes. Allocates nothing, copies
-    /// nothing but parameters; an unchanged node succeeds always.
+    /// The driver keeps the old parameters for running launches (cuGraphExecKernelNodeSetParams). unsupported for
+    /// changes that need a new exec: copies and fills of several rows, launch attributes. Allocates nothing and copies
+    /// only parameters; an unchanged node always succeeds.
     [[nodiscard]] Result<void> update(std::uint32_t node, const RawWork& work) noexcept override;
     [[nodiscard]] Result<void> upload() noexcept override;
 
@@ -48,8 +48,7 @@ private:
 
     Core& m_core;
     std::shared_ptr<const void> m_captured; ///< destroyed after m_exec
-    BuiltGraph
-        m_built; ///< updates name its nodes, so it stays, and change what is kept of them; destroyed after m_exec
+    BuiltGraph m_built;                     ///< updates use its nodes and change the kept work; destroyed after m_exec
     NativeExec m_exec;
 };
 

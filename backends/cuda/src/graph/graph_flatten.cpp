@@ -19,13 +19,13 @@ struct Incoming {
     EdgeData data{};
 };
 
-/// One graph without its children. Edges are sorted by their end, starts[i] is the first that ends in node i.
+/// One graph without its children. Edges are sorted by their end; starts[i] is the first edge that ends in node i.
 struct Level {
     std::vector<CUgraphNode> handles;
     std::vector<CUgraphNodeType> types;
     std::vector<Edge> edges;
     std::vector<std::size_t> starts;
-    std::vector<std::uint32_t> successors; ///< how many
+    std::vector<std::uint32_t> successors; ///< number of successors
     std::vector<std::uint32_t> order;
     std::size_t roots = 0;
 };
@@ -56,7 +56,7 @@ Result<std::vector<Edge>> read_edges(const Driver& driver, CUgraph graph, const 
     return edges;
 }
 
-/// Kahn's algorithm; of the nodes that are free the one that the driver lists first.
+/// Kahn's algorithm. Among the free nodes it takes the first one in the driver's order.
 std::vector<std::uint32_t> topological_order(std::vector<Edge> edges, std::size_t nodes)
 {
     std::ranges::sort(edges, {}, &Edge::from);
@@ -122,7 +122,7 @@ class Flattener {
 public:
     explicit Flattener(const Driver& driver) noexcept : m_driver(driver) {}
 
-    /// Appends a level behind `before`. Gives back the nodes after which all of it is done.
+    /// Appends a level after `before`. Returns the nodes that end it.
     Result<std::vector<std::uint32_t>> add(const Level& level, const std::vector<Incoming>& before)
     {
         std::vector<std::uint32_t> place(level.handles.size()), ends;
@@ -135,7 +135,7 @@ public:
                 const auto child = child_ends.find(edge.from);
                 if (child == child_ends.end()) {
                     incoming.push_back({place[edge.from], edge.data});
-                } else { // whole child graphs have no ports: a plain edge asks for no less
+                } else { // child graphs have no ports, so a plain edge is right
                     for (const std::uint32_t end : child->second) incoming.push_back({end, {}});
                 }
             }
@@ -158,7 +158,7 @@ public:
     std::vector<FlatNode> take() noexcept { return std::move(m_nodes); }
 
 private:
-    /// Empty nodes stand where m edges in and n out would be m x n.
+    /// Inserts a child graph. Empty nodes join its edges, so that m edges in and n out do not become m x n.
     Result<std::vector<std::uint32_t>> expand(CUgraphNode node, std::vector<Incoming> incoming, std::size_t successors)
     {
         CUgraph graph = nullptr;
@@ -166,7 +166,7 @@ private:
         if (!got) return std::unexpected(got.error());
         const auto level = read_level(m_driver, graph);
         if (!level) return std::unexpected(level.error());
-        for (Incoming& edge : incoming) edge.data = {}; // a plain edge asks for no less
+        for (Incoming& edge : incoming) edge.data = {}; // a plain edge is strict enough
         if (level->handles.empty() || (incoming.size() > 1 && level->roots > 1)) {
             auto start = push(nullptr, CU_GRAPH_NODE_TYPE_EMPTY, incoming);
             if (!start) return std::unexpected(start.error());

@@ -1,4 +1,4 @@
-// A CUgraph and its child graphs as one list of nodes.
+// Turns a CUgraph and its child graphs into one list of nodes.
 #pragma once
 
 #include <vector>
@@ -9,17 +9,17 @@
 namespace warmgraph::backends::cuda {
 
 struct FlatNode {
-    CUgraphNode handle = nullptr; ///< null: stands for the start or the end of a child graph
+    CUgraphNode handle = nullptr; ///< null: an empty node at the start or end of a child graph
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
-    std::vector<std::uint32_t> dependencies; ///< as RawNode's, both
+    std::vector<std::uint32_t> dependencies; ///< as in RawNode, both
     std::vector<EdgeData> edges;
 };
 
-/// In the driver's node order as far as the edges allow, which is the same for two captures of the same work; a child
-/// graph's nodes at its place. not_recordable: two edges between the same two nodes.
+/// Returns the nodes in the driver's order as far as the edges allow, so that two captures of the same work agree. A
+/// child graph's nodes replace it. not_recordable: two edges between the same two nodes.
 [[nodiscard]] Result<std::vector<FlatNode>> flatten(const Driver& driver, CUgraph graph);
 
-/// "memcpy", "conditional" ...
+/// E.g. "memcpy", "conditional".
 [[nodiscard]] const char* kind_name(CUgraphNodeType type) noexcept;
 
 } // namespace warmgraph::backends::cuda

@@ -9,7 +9,7 @@
 namespace warmgraph::backends::cuda {
 namespace {
 
-/// "memset (node 3)". Of a kernel its number alone: who reads it says its name.
+/// "memset (node 3)"; for a kernel only the number, because the reader adds its name.
 std::string place_of(CUgraphNodeType type, std::size_t index)
 {
     if (type == CU_GRAPH_NODE_TYPE_KERNEL) return fmt::format("node {}", index);
@@ -90,10 +90,10 @@ private:
     const Driver& m_driver;
     KernelReader m_kernels;
     RawGraph m_graph;
-    std::map<CUdeviceptr, std::uint32_t> m_allocated; // not freed so far, with their nodes
+    std::map<CUdeviceptr, std::uint32_t> m_allocated; // allocations that are not freed yet, with their nodes
 };
 
-/// That the replaying process would have it, by the guard fact of the same name.
+/// Refuses a heap of another size than at the start, because the guard fact records that size.
 Result<void> check_malloc_heap(const Core& core)
 {
     std::size_t now = 0;

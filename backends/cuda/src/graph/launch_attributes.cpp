@@ -18,10 +18,10 @@ const AttributeInfo* attribute_info(std::uint32_t id) noexcept
     return found == k_node_attributes.end() ? nullptr : &*found;
 }
 
-/// False where the driver or the device does not know it: nobody has set it then.
+/// Returns false if the driver or the device does not know the attribute: then it was never set.
 Result<bool> AttributeReader::read(CUgraphNode node, std::uint32_t id, CUlaunchAttributeValue& value) const
 {
-    // The header's type of ids ends sooner than the driver's ids do.
+    // The header's enumeration has fewer ids than newer drivers.
     using WithNumber = CUresult (*)(CUgraphNode, std::uint32_t, CUlaunchAttributeValue*);
     const CUresult status =
         m_driver.status("cuGraphKernelNodeGetAttribute",
@@ -69,7 +69,7 @@ Result<std::vector<RawAttribute>> changed_attributes(const AttributeValues& now,
         const ByteView bytes = std::as_bytes(std::span(&now[id], 1)).first(size);
         changed.push_back({id, Bytes(bytes.begin(), bytes.end())});
     }
-    // Every captured launch prefers to spread its clusters; without clusters that says nothing.
+    // Every captured launch has the preference "spread", which means nothing without clusters.
     if (now[CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION].clusterDim.x == 0)
         std::erase_if(changed, [](const RawAttribute& attribute) {
             return attribute.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE;
@@ -90,7 +90,7 @@ Result<void> set_attributes(const Driver& driver, CUgraphNode node, std::span<co
         std::memcpy(&value, attribute.value.data(), info->size);
         auto set =
             driver.call("cuGraphKernelNodeSetAttribute", driver.cuGraphKernelNodeSetAttribute, node, info->id, &value);
-        // The driver may refuse to set an attribute that the kernel was compiled with (__cluster_dims__); it holds all the same.
+        // The driver may refuse an attribute that was compiled into the kernel (__cluster_dims__): compare it instead.
         CUlaunchAttributeValue held{};
         const CUresult status =
             driver.status("cuGraphKernelNodeGetAttribute", driver.cuGraphKernelNodeGetAttribute, node, info->id, &held);

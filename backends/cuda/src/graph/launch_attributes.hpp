@@ -1,4 +1,4 @@
-// Launch attributes of kernel nodes: which there are, how many of their bytes are used.
+// Launch attributes of kernel nodes, and their sizes.
 #pragma once
 
 #include <array>
@@ -12,11 +12,11 @@ namespace warmgraph::backends::cuda {
 
 struct AttributeInfo {
     CUlaunchAttributeID id;
-    std::uint32_t size; ///< bytes of CUlaunchAttributeValue that count
+    std::uint32_t size; ///< used bytes of CUlaunchAttributeValue
     const char* name;
 };
 
-/// Those that kernel nodes have, by id. Programmatic stream serialization is not among them: in a graph it is edge data.
+/// Attributes of kernel nodes, sorted by id. Programmatic stream serialization is missing: in a graph it is edge data.
 inline constexpr std::array k_node_attributes{
     AttributeInfo{CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, 28, "access policy window"},
     AttributeInfo{CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 4, "cooperative"},
@@ -31,26 +31,26 @@ inline constexpr std::array k_node_attributes{
     AttributeInfo{CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING, 4, "NVLink-centric scheduling"},
 };
 
-/// Of streams and of single launches: in a graph they are edges or event nodes, or nothing.
+/// Attributes of streams and single launches only: in a graph they become edges or event nodes, or do not exist.
 inline constexpr std::array<std::uint32_t, 5> k_launch_only{
     CU_LAUNCH_ATTRIBUTE_IGNORE, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY,
     CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,
     CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT};
 
-/// Null for an id that no kernel node has.
+/// Null for ids that kernel nodes do not have.
 [[nodiscard]] const AttributeInfo* attribute_info(std::uint32_t id) noexcept;
 
-/// A launch attribute's id is below this in every driver so far; the header that this is built with may know fewer.
+/// A limit above all ids of known drivers; our header may know fewer ids.
 inline constexpr std::uint32_t k_most_attributes = 64;
-/// By id; all zero where the driver refuses to read one.
+/// By id; all zero if the driver refuses to read one.
 using AttributeValues = std::array<CUlaunchAttributeValue, k_most_attributes>;
-/// Reads k_node_attributes and those that only a newer driver knows: the first call, and the first after ask_again(), asks which, by
-/// all ids that are left. Not thread-safe.
+/// Reads k_node_attributes and attributes that only a newer driver knows: the first read(), and the first after
+/// ask_again(), tries all other ids. Not thread-safe.
 class AttributeReader {
 public:
     explicit AttributeReader(const Driver& driver) noexcept : m_driver(driver) {}
     [[nodiscard]] Result<AttributeValues> read(CUgraphNode node);
-    /// Another function's nodes may have others.
+    /// Call this for another function, whose nodes may have other attributes.
     void ask_again() noexcept { m_has_asked = false; }
 
 private:
@@ -60,10 +60,10 @@ private:
     std::vector<std::uint32_t> m_newer;
     bool m_has_asked = false;
 };
-/// Those of `now` that are not as in `fresh`, a node to which nothing was done. not_recordable: one that this library does not know.
+/// Returns the attributes in `now` that differ from `fresh`, an untouched node's. not_recordable: an unknown attribute.
 [[nodiscard]] Result<std::vector<RawAttribute>> changed_attributes(const AttributeValues& now,
                                                                    const AttributeValues& fresh);
-/// Sets and reads back. driver_failed when the driver holds something else, unsupported for an unknown id.
+/// Sets attributes and reads them back. driver_failed: the driver holds another value; unsupported: an unknown id.
 [[nodiscard]] Result<void> set_attributes(const Driver& driver, CUgraphNode node,
                                           std::span<const RawAttribute> attributes);
 

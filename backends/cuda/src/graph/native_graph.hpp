@@ -1,4 +1,4 @@
-// A CUgraph, owned.
+// An owned CUgraph.
 #pragma once
 
 #include <utility>

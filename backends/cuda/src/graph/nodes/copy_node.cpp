@@ -29,7 +29,7 @@ std::unexpected<Error> not_page_locked(const Side& side, std::uint64_t address)
         side.name, address);
 }
 
-/// Where a side lies. Only here the driver is asked, and only where the node leaves it open.
+/// The memory space of a side. Asks the driver only if the node does not say.
 Result<MemorySpace> space_of(const Core& core, const Side& side, std::uint64_t address,
                              std::span<const RawAllocation> allocations)
 {
@@ -128,7 +128,7 @@ Result<void> add(AddCall& call, const RawCopy& copy)
 Result<void> change(const ChangeCall& call, RawCopy& before, const RawCopy& after)
 {
     if (before == after) return {};
-    // The driver refuses both (cuGraphExecMemcpyNodeSetParams); said here with the cure.
+    // The driver refuses both (cuGraphExecMemcpyNodeSetParams); this error has the cure.
     if (before.rows > 1 || before.slices > 1 || after.rows > 1 || after.slices > 1)
         return fail(ErrorCode::unsupported,
                     "the driver cannot change a copy of several rows; instantiate another graph");

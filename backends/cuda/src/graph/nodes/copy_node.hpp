@@ -1,4 +1,4 @@
-// Copies, as graph nodes and in streams: raw work to the driver's structure and back.
+// Copies in graphs and streams: converts between raw work and the driver's structure.
 #pragma once
 
 #include <span>
@@ -7,11 +7,11 @@
 
 namespace warmgraph::backends::cuda {
 
-/// One row is a plain copy (pitches 0), which the driver's exec-update accepts and whose size no pitch limits.
+/// One row becomes a plain copy (pitches 0): the driver can update it in an exec, and no pitch limits its size.
 [[nodiscard]] CUDA_MEMCPY3D to_native(const RawCopy& copy) noexcept;
 
-/// RawCopy, or RawEmpty where nothing is copied. not_recordable: arrays, host memory that is not page-locked.
-/// `allocations`: memory that the graph itself allocates, which the driver does not know before a launch.
+/// Returns RawCopy, or RawEmpty if nothing is copied. not_recordable: arrays, host memory that is not page-locked.
+/// `allocations` is memory that the graph itself allocates, which the driver does not know before a launch.
 [[nodiscard]] Result<RawWork> read_copy(const Core& core, CUgraphNode node,
                                         std::span<const RawAllocation> allocations = {});
 [[nodiscard]] Result<void> add(AddCall& call, const RawCopy& copy);

@@ -3,10 +3,10 @@
 namespace warmgraph::backends::cuda {
 namespace {
 
-/// Raw graphs hold the driver's events as numbers.
+/// Raw graphs store the driver's events as numbers.
 CUevent event_of(std::uint64_t handle) noexcept
 {
-    return reinterpret_cast<CUevent>(static_cast<std::uintptr_t>(handle)); // NOLINT: so it was read
+    return reinterpret_cast<CUevent>(static_cast<std::uintptr_t>(handle)); // NOLINT: a handle stored as a number
 }
 
 template <class Work>

@@ -1,4 +1,4 @@
-// Event nodes: events of outside that a graph records or waits for.
+// Event nodes: a graph records outside events or waits for them.
 #pragma once
 
 #include "graph/nodes/node_calls.hpp"

@@ -23,7 +23,7 @@ bool may_be_set(std::uint32_t id) noexcept
     return std::ranges::find(k_settable, static_cast<CUfunction_attribute>(id)) != k_settable.end();
 }
 
-// As work_checks' check_update, against what is kept of the node.
+// Like check_update() of work_checks, but compares with the kept data of the node.
 Result<void> check_change(const KeptKernel& before, const RawKernel& after)
 {
     const auto differs = [&](std::string_view what, ErrorCode code = ErrorCode::invalid_argument) {
@@ -59,7 +59,7 @@ Result<KernelFunction*> KernelFunctions::find(const RawKernel& kernel)
 Result<void> apply_function_attributes(const Driver& driver, CUfunction function,
                                        std::span<const FunctionAttribute> attributes)
 {
-    static std::mutex mutex; // between reading the limit and raising it
+    static std::mutex mutex; // held while reading and raising the limit
     const std::scoped_lock lock(mutex);
     for (const FunctionAttribute& attribute : attributes) {
         if (!may_be_set(attribute.id))

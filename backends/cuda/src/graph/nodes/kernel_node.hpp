@@ -1,4 +1,4 @@
-// Kernel nodes: handing a raw kernel to the driver. Reading them is kernel_reader.hpp's.
+// Adds and changes kernel nodes. kernel_reader.hpp reads them.
 #pragma once
 
 #include <deque>
@@ -14,18 +14,18 @@
 
 namespace warmgraph::backends::cuda {
 
-/// A kernel in use, resolved.
+/// A kernel in use, with its module and properties.
 struct KernelFunction {
     Module* module = nullptr;
     std::string name;
-    const KernelInfo* info = nullptr;       ///< the module's
-    std::vector<FunctionAttribute> applied; ///< what was set last
+    const KernelInfo* info = nullptr;       ///< owned by the module
+    std::vector<FunctionAttribute> applied; ///< attributes that were last set
 };
 
-/// The functions of one built graph, each found once. Addresses of KernelFunctions stay.
+/// The functions of one built graph; each is looked up once. Addresses of KernelFunctions stay valid.
 class KernelFunctions {
 public:
-    /// With check_params.
+    /// Also runs check_params().
     [[nodiscard]] Result<KernelFunction*> find(const RawKernel& kernel);
     [[nodiscard]] std::deque<KernelFunction> take() noexcept { return std::move(m_functions); }
 
@@ -45,16 +45,16 @@ private:
     std::unordered_map<Key, KernelFunction*, Hash> m_index;
 };
 
-/// Sets what differs. The limit of dynamic shared memory only grows: other graphs may hold the same function.
+/// Sets attributes that differ. The limit of dynamic shared memory only grows: other graphs may use the same function.
 [[nodiscard]] Result<void> apply_function_attributes(const Driver& driver, CUfunction function,
                                                      std::span<const FunctionAttribute> attributes);
 
-/// A kernel node as instantiated, without its parameters.
+/// An instantiated kernel node without its parameters.
 struct KeptKernel {
     const KernelFunction* function = nullptr;
     Dim3 grid{}, block{};
     std::uint64_t shared_bytes = 0;
-    std::size_t packed_size = 0; ///< 0: kernelParams
+    std::size_t packed_size = 0; ///< 0: separate parameters (kernelParams)
     std::vector<RawAttribute> attributes;
 };
 [[nodiscard]] KeptKernel kept(const RawKernel& kernel, const KernelFunction* function);

@@ -8,7 +8,7 @@
 namespace warmgraph::backends::cuda {
 namespace {
 
-constexpr int k_default_shared = 48 * 1024; // bytes that a block has without asking, static ones included
+constexpr int k_default_shared = 48 * 1024; // bytes that a block may use without a raised limit, static ones included
 
 Result<std::vector<std::uint32_t>> param_sizes(const Driver& driver, CUfunction function)
 {
@@ -16,13 +16,13 @@ Result<std::vector<std::uint32_t>> param_sizes(const Driver& driver, CUfunction 
     for (std::size_t offset = 0, size = 0;; sizes.push_back(static_cast<std::uint32_t>(size))) {
         const CUresult status =
             driver.status("cuFuncGetParamInfo", driver.cuFuncGetParamInfo, function, sizes.size(), &offset, &size);
-        if (status == CUDA_ERROR_INVALID_VALUE) return sizes; // one past the last
+        if (status == CUDA_ERROR_INVALID_VALUE) return sizes; // there are no more parameters
         if (status != CUDA_SUCCESS) return std::unexpected(driver.error("cuFuncGetParamInfo", status));
     }
 }
 
-/// The limit of dynamic shared memory is the loaded function's: somebody else's launch may have raised it further. What is
-/// recorded is what this launch needs of it.
+/// The limit of dynamic shared memory belongs to the loaded function, and a launch of other code may have raised it.
+/// Records only the limit that this launch needs.
 void limit_to_launch(std::vector<FunctionAttribute>& attributes, int free_shared, unsigned int needed)
 {
     const auto limit = std::ranges::find(attributes, std::uint32_t{CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES},
@@ -34,11 +34,11 @@ void limit_to_launch(std::vector<FunctionAttribute>& attributes, int free_shared
         attributes.erase(limit);
 }
 
-/// Those that are not as a freshly loaded function has them. `free_shared`: bytes of dynamic shared memory that it has then.
+/// Returns attributes that differ from a fresh function's. `free_shared`: its bytes of dynamic shared memory.
 Result<std::vector<FunctionAttribute>> read_function_attributes(const Driver& driver, CUfunction function,
                                                                 int& free_shared)
 {
-    Result<void> done; // the first failure but of an attribute that this driver does not know
+    Result<void> done; // the first failure, except for attributes that this driver does not know
     const auto get = [&](CUfunction_attribute id, int otherwise) {
         int value = otherwise;
         const CUresult status = driver.status("cuFuncGetAttribute", driver.cuFuncGetAttribute, &value, id, function);
@@ -66,7 +66,7 @@ Result<std::vector<FunctionAttribute>> read_function_attributes(const Driver& dr
     return found;
 }
 
-/// CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE of an `extra` list.
+/// Reads CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE from an `extra` list.
 Result<Bytes> packed_buffer(void** extra)
 {
     const void* buffer = nullptr;
@@ -86,7 +86,7 @@ Result<Bytes> packed_buffer(void** extra)
     return Bytes(bytes, bytes + size);
 }
 
-/// The driver gives one form; with both, kernelParams has the sizes that the driver itself knows.
+/// The driver returns one form. If it returns both, use kernelParams, whose sizes the driver knows.
 Result<void> read_params(const CUDA_KERNEL_NODE_PARAMS& native, const std::vector<std::uint32_t>& sizes,
                          RawKernel& kernel)
 {
@@ -113,7 +113,7 @@ Result<void> read_params(const CUDA_KERNEL_NODE_PARAMS& native, const std::vecto
 
 std::string kernel_text(std::string_view name) { return fmt::format("kernel '{}'", readable_kernel_name(name)); }
 
-/// Only its name is asked for: in the device's own context the driver may answer nothing else about it.
+/// Asks only for the name: in the device's own context the driver may refuse other questions about the function.
 std::unexpected<Error> of_another_context(const Driver& driver, CUfunction function)
 {
     const char* name = nullptr;
@@ -135,7 +135,7 @@ Result<AttributeValues> KernelReader::fresh_attributes(const CUDA_KERNEL_NODE_PA
     CUgraphNode node = nullptr;
     const CUresult added = driver.status("cuGraphAddKernelNode", driver.cuGraphAddKernelNode, &node, m_scratch.get(),
                                          nullptr, std::size_t{0}, &native);
-    if (added == CUDA_ERROR_INVALID_VALUE) return AttributeValues{}; // not without its attributes
+    if (added == CUDA_ERROR_INVALID_VALUE) return AttributeValues{}; // it needs attributes
     if (added != CUDA_SUCCESS) return std::unexpected(driver.error("cuGraphAddKernelNode", added));
     m_attributes.ask_again();
     return m_attributes.read(node);

@@ -1,4 +1,4 @@
-// Kernel nodes of a graph, whoever captured it.
+// Reads kernel nodes of any graph.
 #pragma once
 
 #include <string>
@@ -12,28 +12,28 @@
 
 namespace warmgraph::backends::cuda {
 
-/// Reads the kernel nodes of one graph. What is a function's (module, name, layout) is asked for once.
+/// Reads the kernel nodes of one graph. Asks for a function's properties (module, name, layout) once.
 class KernelReader {
 public:
     explicit KernelReader(Core& core) noexcept : m_core(core), m_attributes(*core.driver), m_scratch(*core.driver) {}
-    /// not_recordable: another context's kernel, unknown device code.
+    /// not_recordable: a kernel of another context, unknown device code.
     [[nodiscard]] Result<RawKernel> read(CUgraphNode node);
 
 private:
     struct Known {
         CudaModule* module = nullptr;
         std::string name;
-        std::vector<std::uint32_t> sizes; ///< of parameters
+        std::vector<std::uint32_t> sizes; ///< of the parameters
         std::vector<FunctionAttribute> attributes;
-        int free_shared = 0;     ///< bytes of dynamic shared memory that a launch has without raising the limit
-        AttributeValues fresh{}; ///< launch attributes of a node to which nothing was done
+        int free_shared = 0;     ///< bytes of dynamic shared memory that a launch may use without raising the limit
+        AttributeValues fresh{}; ///< launch attributes of an untouched node
     };
     [[nodiscard]] Result<const Known*> known(const CUDA_KERNEL_NODE_PARAMS& native);
     [[nodiscard]] Result<AttributeValues> fresh_attributes(const CUDA_KERNEL_NODE_PARAMS& native);
 
     Core& m_core;
     AttributeReader m_attributes;
-    NativeGraph m_scratch; ///< holds the fresh nodes
+    NativeGraph m_scratch; ///< the graph of the untouched nodes
     std::unordered_map<CUfunction, Known> m_known;
 };
 

@@ -12,7 +12,7 @@ using cachefmt::width_of;
 
 constexpr auto number(MemoryOperationKind kind) noexcept { return static_cast<std::uint32_t>(kind); }
 
-// Raw work holds the driver's numbers.
+// Raw work uses the driver's numbers.
 static_assert(number(MemoryOperationKind::wait_32) == CU_STREAM_MEM_OP_WAIT_VALUE_32);
 static_assert(number(MemoryOperationKind::write_32) == CU_STREAM_MEM_OP_WRITE_VALUE_32);
 static_assert(number(MemoryOperationKind::flush_remote_writes) == CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES);
@@ -43,7 +43,7 @@ CUstreamBatchMemOpParams native_operation(const RawMemoryOperation& operation) n
     return native;
 }
 
-/// The upper half of a 32-bit value is whatever the application left there.
+/// The upper half of a 32-bit value is undefined, so it is dropped.
 template <class Word>
 RawMemoryOperation of_word(MemoryOperationKind kind, const Word& word) noexcept
 {
@@ -142,7 +142,7 @@ Result<void> change(const ChangeCall& call, RawMemoryOperations& before, const R
     auto set =
         changed_or_unsupported(call("cuGraphExecBatchMemOpNodeSetParams", driver.cuGraphExecBatchMemOpNodeSetParams,
                                     &call.buffers.operations.fill(call.core, after)));
-    if (set) before = after; // of the same size: allocates nothing
+    if (set) before = after; // same size, so this allocates nothing
     return set;
 }
 

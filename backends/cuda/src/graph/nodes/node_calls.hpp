@@ -1,4 +1,4 @@
-// What each kind of node is given to add itself to a graph, and to change itself in an exec.
+// Arguments for adding a node of any kind to a graph, and for changing it in an exec.
 #pragma once
 
 #include <span>
@@ -17,9 +17,9 @@ struct AddCall {
     CUgraph graph;
     KernelFunctions& functions;
     NodeBuffers& buffers;
-    std::span<const CUgraphNode> dependencies; ///< whose edges have no data
+    std::span<const CUgraphNode> dependencies; ///< dependencies whose edges have no data
     CUgraphNode node = nullptr;                ///< the added one
-    const KernelFunction* kernel = nullptr;    ///< of a kernel node
+    const KernelFunction* kernel = nullptr;    ///< set for kernel nodes
 
     template <class... Params, class... Args>
     [[nodiscard]] Result<void> operator()(const char* name,
@@ -31,7 +31,7 @@ struct AddCall {
     }
 };
 
-/// Gives a node of an exec other parameters.
+/// Gives a node of an exec new parameters.
 struct ChangeCall {
     const Core& core;
     CUgraphExec exec;
@@ -46,8 +46,8 @@ struct ChangeCall {
     }
 };
 
-/// What the driver does not let an exec change (a copy between memory of other kinds: measured, cuMemMap's against
-/// cuMemAlloc's), another exec can hold. A driver that is broken says so again there.
+/// Makes a driver's refusal to change a node `unsupported`, because another exec can hold the change (measured: copies
+/// between memory of cuMemMap and of cuMemAlloc). If the driver is broken, that exec fails too.
 [[nodiscard]] inline Result<void> changed_or_unsupported(Result<void> set)
 {
     if (!set && set.error().code == ErrorCode::driver_failed)

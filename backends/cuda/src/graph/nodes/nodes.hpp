@@ -1,5 +1,5 @@
-// The kinds of node that this backend knows. One file each: what it is in a graph (read), how it gets there (add), and how it
-// gets other parameters (change).
+// The kinds of node that this backend supports. Each has its own file, with functions to read a node, add it to a
+// graph, and change its parameters.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@
 
 namespace warmgraph::backends::cuda {
 
-/// The driver's structures, used again and again: for a graph whose nodes there is room for, filling them allocates nothing.
+/// The driver's structures, reused: after reserve() for all nodes, filling them allocates nothing.
 struct NodeBuffers {
     KernelParams kernels;
     NativeOperations operations;
@@ -33,7 +33,7 @@ struct NodeBuffers {
     void reserve(const RawSemaphores& work) { semaphores.reserve(work.uses.size()); }
 };
 
-// An exec keeps of each node what it was given last. Of a kernel only what does not change: parameters are many.
+// An exec keeps each node's last work; for a kernel only the fixed part, because parameters are many.
 
 template <class Work>
 struct KeptAs {
@@ -61,7 +61,7 @@ using KeptWork = decltype(detail::kept_variant(std::declval<RawWork>()));
 }
 [[nodiscard]] inline Result<void> change(const ChangeCall&, RawEmpty&, const RawEmpty&) { return {}; }
 
-/// nullopt: a node that is no work of its own (an allocation, a child graph), or of an unknown kind. `allocations`: those of the graph.
+/// nullopt: no work of its own (an allocation, a child graph), or an unknown kind. `allocations` are the graph's.
 [[nodiscard]] inline std::optional<Result<RawWork>> read_node(const Core& core, KernelReader& kernels,
                                                               std::span<const RawAllocation> allocations,
                                                               CUgraphNodeType type, CUgraphNode node)

@@ -10,10 +10,10 @@ namespace {
 
 CUexternalSemaphore handle_of(std::uint64_t handle) noexcept
 {
-    return reinterpret_cast<CUexternalSemaphore>(static_cast<std::uintptr_t>(handle)); // NOLINT: so it was read
+    return reinterpret_cast<CUexternalSemaphore>(static_cast<std::uintptr_t>(handle)); // NOLINT: a handle
 }
 
-/// Signal and wait parameters have the same members, but for a mutex's time limit.
+/// Signal and wait parameters have the same members, except a mutex's time limit.
 template <class Params>
 Params to_params(const RawSemaphore& use) noexcept
 {
@@ -35,7 +35,7 @@ void fill(const RawSemaphores& work, std::vector<CUexternalSemaphore>& handles, 
     node = {handles.data(), params.data(), static_cast<unsigned int>(handles.size())};
 }
 
-/// Of what is no fence value nothing could be made anew in another process.
+/// Only fence values can be recreated in another process: refuses all other parameters.
 Result<void> check_plain(const void* sci_fence, std::uint64_t mutex_key, std::uint64_t mutex_limit, unsigned flags,
                          unsigned known_flags)
 {
@@ -179,7 +179,7 @@ Result<void> change(const ChangeCall& call, RawSemaphores& before, const RawSema
     if (auto checked = check_semaphores(after); !checked) return checked;
     auto set = changed_or_unsupported(after.action == SemaphoreAction::signal ? set_signal(call, after)
                                                                               : set_wait(call, after));
-    if (set) before = after; // of the same size: allocates nothing
+    if (set) before = after; // same size, so this allocates nothing
     return set;
 }
 

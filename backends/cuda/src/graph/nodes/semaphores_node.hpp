@@ -1,4 +1,4 @@
-// External semaphore nodes: work outside the graph, of another API mostly, waits for the graph's and the graph for it.
+// External semaphore nodes: the graph waits for work outside it (mostly of another API), and that work for the graph.
 #pragma once
 
 #include <vector>
@@ -7,12 +7,12 @@
 
 namespace warmgraph::backends::cuda {
 
-/// The driver's structures, and what they point at.
+/// The driver's structures and the arrays that they point to.
 class NativeSemaphores {
 public:
-    /// Room for a node's semaphores, so that filling allocates nothing.
+    /// Makes room for a node's semaphores, so that filling allocates nothing.
     void reserve(std::size_t semaphores);
-    /// Valid until the next one.
+    /// The result is valid until the next call.
     const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS& signal(const RawSemaphores& work);
     const CUDA_EXT_SEM_WAIT_NODE_PARAMS& wait(const RawSemaphores& work);
 
@@ -27,14 +27,14 @@ private:
 /// invalid_argument: no semaphore, or a null one.
 [[nodiscard]] Result<void> check_semaphores(const RawSemaphores& work);
 
-/// RawSemaphores. not_recordable: a fence of NvSciSync, a keyed mutex, flags that are unknown here.
+/// Return RawSemaphores. not_recordable: a fence of NvSciSync, a keyed mutex, unknown flags.
 [[nodiscard]] Result<RawWork> read_signal(const Driver& driver, CUgraphNode node);
 [[nodiscard]] Result<RawWork> read_wait(const Driver& driver, CUgraphNode node);
 
 [[nodiscard]] Result<void> add(AddCall& call, const RawSemaphores& work);
 [[nodiscard]] Result<void> change(const ChangeCall& call, RawSemaphores& before, const RawSemaphores& after);
 
-/// unsupported: an older driver without this entry point.
+/// The error for a driver without this function: unsupported.
 [[nodiscard]] std::unexpected<Error> no_semaphores(const Driver& driver, const char* entry);
 
 } // namespace warmgraph::backends::cuda
