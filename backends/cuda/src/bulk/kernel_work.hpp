@@ -1,30 +1,30 @@
-// What the host gives to the kernels of kernels.cu: each takes one of these, by value. The layout is the same on both sides:
-// 8-byte fields only. Compiles as C++17 (nvcc).
+// Parameters of the kernels in kernels.cu. Each kernel takes one of these structures by value. Host and device have the
+// same layout, because all fields have 8 bytes. Compiles as C++17 (nvcc).
 #pragma once
 
 namespace warmgraph::backends::cuda::bulk {
 
-using u64 = unsigned long long; // what atomics take
+using u64 = unsigned long long; // the type of atomic functions
 using Byte = unsigned char;
 
 constexpr unsigned k_others = 8;
 constexpr unsigned k_windows = 64;
 
-/// What the threads of a launch find together. In device memory; the host sets it before and reads it after.
+/// The joint result of a launch's threads, in device memory. The host initialises it and reads it afterwards.
 struct Tally {
-    u64 first = ~0ULL; ///< the smallest offset or index; all ones: none
+    u64 first = ~0ULL; ///< the smallest offset or index; all ones if none
     u64 count = 0;
-    u64 farthest = 0; ///< the bits of a double that is not negative: in the order of the numbers
+    u64 farthest = 0; ///< the bits of a double >= 0, which sort like the numbers
     u64 low = 0, high = 0;
 };
 
-/// Of every operand: `alignment` is the largest power of two up to 16 that divides all its addresses.
+/// In all structures, `alignment` is the largest power of two up to 16 that divides all the addresses.
 struct DisturbWork {
     Byte* memory = nullptr;
     u64 size = 0, alignment = 1;
     u64 element = 1; ///< bytes
-    u64 ones = 0;    ///< a 1 in each element's first byte, over 8 bytes
-    u64 is_real = 0; ///< floating point
+    u64 ones = 0;    ///< an 8-byte word with a 1 in each element's first byte
+    u64 is_real = 0; ///< 1 for floating point
 };
 
 struct DifferenceWork {
@@ -45,7 +45,7 @@ enum class Numbers : u64 { whole, f16, bf16, f32, f64 };
 struct DepartureWork {
     const Byte* candidate = nullptr;
     const Byte* others[k_others] = {};
-    u64 count = 0; ///< of the others
+    u64 count = 0; ///< number of others
     u64 size = 0, alignment = 1;
     u64 element = 1; ///< bytes
     Numbers numbers = Numbers::whole;
@@ -67,16 +67,16 @@ struct Word {
     u64 offset, value;
 };
 
-/// Words that begin in [begin, end), multiples of 16, of `size` bytes of memory.
+/// Searches words that begin in [begin, end), multiples of 16, in `size` bytes of memory.
 struct WordsWork {
     const Byte* memory = nullptr;
     u64 size = 0, alignment = 1;
     u64 begin = 0, end = 0;
-    Window windows[k_windows] = {}; ///< by address, apart from each other
-    u64 count = 0;                  ///< of the windows, 1 at least
+    Window windows[k_windows] = {}; ///< sorted by address, with gaps between them
+    u64 count = 0;                  ///< number of windows, at least 1
     Tally* tally = nullptr;
-    Word* words = nullptr; ///< in no order
-    u64 room = 0;          ///< of `words`; what is beyond is counted only
+    Word* words = nullptr; ///< unordered
+    u64 room = 0;          ///< size of `words`; further words are only counted
 };
 
 struct WarmUpWork {

@@ -1,8 +1,8 @@
-// The device's part of bulk_memory.cpp. kernels.ptx is made of it (README.md beside it) and committed: building warmgraph
-// needs no nvcc. fake_cuda/bulk_kernels.cpp of the tests compiles it for the host and runs a launch's threads one after
-// another, so threads may meet in atomics and in warp_sum() only.
+// The device's part of bulk_memory.cpp. kernels.ptx is made from it and committed (see README.md), so that building
+// warmgraph needs no nvcc. The tests' fake_cuda/bulk_kernels.cpp compiles it for the host and runs a launch's threads
+// one after another, so threads may only communicate by atomics and warp_sum().
 //
-// A thread takes blocks of 16 bytes, a grid's width apart. The last block may be shorter; what is missing there reads as 0.
+// A thread takes 16-byte blocks, a grid's width apart. The last block may be shorter; its missing bytes read as 0.
 #include <cassert>
 
 #include "kernel_work.hpp"
@@ -62,7 +62,7 @@ __device__ void store_block(Byte* memory, u64 offset, u64 size, u64 alignment, B
         at[i] = static_cast<Byte>((i < 8 ? block.low : block.high) >> (8 * (i % 8)));
 }
 
-/// The same as other_exponent() of bulk_memory.cpp in backends/api.
+/// Like other_exponent() of bulk_memory.cpp in backends/api.
 __device__ u64 other_exponent(u64 high)
 {
     const u64 exponent = high & 0x7F;
@@ -81,7 +81,7 @@ __device__ u64 disturbed(u64 word, const DisturbWork& work)
     return result;
 }
 
-/// Offset in the block of the first byte that is not 0; REQUIRES: there is one.
+/// Offset in the block of the first byte that is not 0. REQUIRES: such a byte exists.
 __device__ u64 first_set(Block block)
 {
     const auto at = [](u64 word) { return static_cast<u64>(__ffsll(static_cast<long long>(word)) - 1) / 8; };
@@ -96,7 +96,7 @@ __device__ u64 warp_sum(u64 value)
     return value;
 }
 
-/// Whether this thread has what warp_sum() gives.
+/// True if warp_sum() returns the sum on this thread.
 __device__ bool is_leader()
 {
 #ifdef __CUDA_ARCH__
@@ -113,7 +113,7 @@ __device__ u64 mix(u64 x)
     return x ^ x >> 33;
 }
 
-/// Numbers of a type: their values, and what one rounding is.
+/// The numbers of a type: values, and the exponents that define one rounding.
 struct Half {
     using Value = float;
     static constexpr int k_fraction = 10, k_smallest = -14;
@@ -150,7 +150,7 @@ __device__ double infinity() { return __longlong_as_double(0x7FF0000000000000LL)
 __device__ u64 bits_of(double value) { return static_cast<u64>(__double_as_longlong(value)); }
 __device__ bool is_finite(double value) { return (bits_of(value) & 0x7FF0000000000000ULL) != 0x7FF0000000000000ULL; }
 
-/// The exponent of one rounding at the larger finite magnitude.
+/// Returns e, where one rounding is 2^e, at the larger finite magnitude.
 template <class Type>
 __device__ int rounding(double low, double high)
 {
@@ -160,7 +160,7 @@ __device__ int rounding(double low, double high)
     return (exponent < Type::k_smallest ? Type::k_smallest : exponent) - Type::k_fraction;
 }
 
-/// The exponent may be beyond a double's, so in two steps.
+/// Multiplies by 2^exponent, in two steps because that power may exceed a double's range.
 __device__ double scaled(double value, int exponent)
 {
     const int half = exponent / 2;
@@ -168,14 +168,14 @@ __device__ double scaled(double value, int exponent)
     return value * power(half) * power(exponent - half);
 }
 
-/// How many roundings a value outside lies beyond.
+/// Returns the distance in roundings of a value outside.
 template <class Type>
 __device__ double distance(double value, double low, double high)
 {
     const double bound = value > high ? high : low;
     if (!is_finite(value) || !is_finite(bound)) return infinity();
     const int exponent = rounding<Type>(low, high);
-    // No -0, whose bits are more than any number's.
+    // Clear the sign: the bits of -0 would be greater than any number's.
     return __longlong_as_double(
         static_cast<long long>(bits_of(scaled(value, -exponent) - scaled(bound, -exponent)) & ~(1ULL << 63)));
 }
@@ -191,7 +191,7 @@ __device__ u64 load_element(const Byte* at, const DepartureWork& work)
     }
 }
 
-/// Roundings outside; negative: inside.
+/// Returns the distance outside, in roundings; negative if inside.
 template <class Type>
 __device__ double departure_of(u64 bits, u64 offset, const DepartureWork& work)
 {
@@ -206,7 +206,7 @@ __device__ double departure_of(u64 bits, u64 offset, const DepartureWork& work)
         if (other < low) low = other;
         if (other > high) high = other;
     }
-    // Where others hold infinities, low and high begin as they would end.
+    // The initial low and high are infinities too, which is right if other values are infinite.
     if (value != value) return has_nan ? -1 : infinity();
     if (low <= value && value <= high) return -1;
     if (low > high) return infinity();
@@ -228,7 +228,7 @@ __device__ double departure_of(u64 bits, u64 offset, const DepartureWork& work)
     return infinity();
 }
 
-/// The elements of a block that no other one equals as a whole.
+/// Adds the elements of a block that equals none of the others as a whole.
 __device__ void add_departures(Tally& sum, Block block, u64 offset, const DepartureWork& work)
 {
 #pragma unroll 1
@@ -236,7 +236,7 @@ __device__ void add_departures(Tally& sum, Block block, u64 offset, const Depart
         u64 bits = (at < 8 ? block.low : block.high) >> (8 * (at % 8));
         if (work.element < 8) bits &= (1ULL << (8 * work.element)) - 1;
         const double far = departure_of(bits, offset + at, work);
-        // Where none is allowed, even a distance counts that is too small for a double.
+        // With 0 roundings allowed, even a distance that is too small for a double counts.
         if (far < 0 || (work.roundings > 0 && far <= work.roundings)) continue;
         const u64 index = (offset + at) / work.element;
         if (index < sum.first) sum.first = index;
@@ -272,7 +272,7 @@ extern "C" __global__ void warmgraph_first_difference(const __grid_constant__ Di
         const Block difference{a.low ^ b.low, a.high ^ b.high};
         if ((difference.low | difference.high) == 0) continue;
         atomicMin(&work.tally->first, at + first_set(difference));
-        return; // this thread's other blocks come later
+        return; // this thread's next blocks have larger offsets
     }
 }
 
@@ -283,7 +283,7 @@ extern "C" __global__ void warmgraph_first_other(const __grid_constant__ OtherWo
         const Block difference{block.low ^ work.pattern, block.high ^ work.pattern};
         if ((difference.low | difference.high) == 0) continue;
         const u64 found = at + first_set(difference);
-        if (found >= work.size) continue; // what is missing in the last block
+        if (found >= work.size) continue; // a missing byte of the last block
         atomicMin(&work.tally->first, found);
         return;
     }
@@ -307,7 +307,7 @@ extern "C" __global__ void warmgraph_departure(const __grid_constant__ Departure
     atomicAdd(&work.tally->count, sum.count);
 }
 
-/// The same as add_words() of fingerprint.cpp in backends/api.
+/// Like add_words() of fingerprint.cpp in backends/api.
 extern "C" __global__ void warmgraph_fingerprint(const __grid_constant__ FingerprintWork work)
 {
     constexpr u64 k_low_key = 0x9E3779B97F4A7C15, k_high_key = 0xBB67AE8584CAA73B;
@@ -343,8 +343,8 @@ extern "C" __global__ void warmgraph_words_in(const __grid_constant__ WordsWork 
     }
 }
 
-/// Never launched (warm_up.cpp). The first code that calls the driver's part of assert() makes the driver link that part, and the first
-/// graph with such code makes it ready: kernels of Triton and PyTorch are such code.
+/// Never launched (warm_up.cpp). The first code that uses the driver's part of assert(), as kernels of Triton and
+/// PyTorch do, makes the driver link it, and the first graph with such code prepares it.
 extern "C" __global__ void warmgraph_warm_up(const __grid_constant__ WarmUpWork work)
 {
     if (work.holds == 0) assert(false);
