@@ -18,7 +18,7 @@
 namespace warmgraph {
 namespace {
 
-/// "%*": the level, but nothing for info, so that info lines stay plain.
+/// "%*": the level of warnings and errors; nothing for lower levels, so that their lines stay plain.
 class SeverityFlag final : public spdlog::custom_flag_formatter {
 public:
     void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override

@@ -83,7 +83,7 @@ Result<void> set_mode_of_new_folder(int parent, const std::string& name, std::ui
 {
     const Descriptor folder = open_folder_at(parent, name);
     struct stat status{};
-    if (!folder && errno == ENOENT) return failed("make folder", path, ENOENT); // somebody removed it meanwhile
+    if (!folder && errno == ENOENT) return failed("make folder", path, ENOENT); // another process removed it meanwhile
     if (!folder || ::fstat(folder.number(), &status) != 0 || status.st_uid != ::geteuid())
         return fail(ErrorCode::permission_denied,
                     "cannot make folder {}: somebody put another one, or a link, in its place", path.string());

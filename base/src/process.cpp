@@ -165,7 +165,7 @@ ProcessStatus status_of(pid_t process) noexcept
     const ssize_t size = ::read(file, buffer.data(), buffer.size());
     ::close(file);
     std::string_view text(buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
-    // The second field is the program's name in brackets, which may hold anything.
+    // The second field is the program's name in brackets, which may contain any character.
     text.remove_prefix(std::min(text.rfind(')') + 1, text.size()));
     ProcessStatus status;
     for (std::size_t field = k_state; field <= k_start && !text.empty(); ++field) {

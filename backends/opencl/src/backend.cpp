@@ -95,7 +95,7 @@ public:
 
 private:
     std::mutex m_mutex;
-    std::map<std::size_t, std::weak_ptr<Device>> m_open; ///< the same device is the same object while it is in use
+    std::map<std::size_t, std::weak_ptr<Device>> m_open; ///< a device that is in use is opened only once
 };
 
 } // namespace

@@ -242,7 +242,7 @@ void see_variables(CUpti_CallbackId which, const void* params)
         if (loaded->library != nullptr) variables.library_made(loaded->library, owner_of(loaded->code));
         if (loaded->module != nullptr) variables.module_made(loaded->module, owner_of(loaded->code));
     }
-    // Skip requests of this library itself.
+    // Skip requests that this library makes itself.
     const auto asked = OutsideCapture::is_active() ? std::nullopt : asked_variable(which, params);
     if (!asked || asked->name == nullptr) return;
     if (asked->library != nullptr) variables.asked_of_library(asked->library, asked->name);

@@ -52,9 +52,9 @@ private:
     Core& m_core;
     std::size_t m_expected; ///< nodes
     KernelFunctions m_functions;
-    std::vector<CUgraphNode> m_dependencies; ///< of the node that is being added
+    std::vector<CUgraphNode> m_dependencies; ///< dependencies of the node that is being added
     std::vector<NativeEdge> m_edges;         ///< all of them
-    std::vector<NativeEdge> m_later;         ///< of nodes with edge data, which need separate calls
+    std::vector<NativeEdge> m_later;         ///< edges of nodes with edge data, which need separate calls
     BuiltGraph m_built;
 };
 

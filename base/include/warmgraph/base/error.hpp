@@ -13,8 +13,8 @@
 
 namespace warmgraph {
 
-/// A failure: the code says what the caller can do, the message says what happened, what was
-/// expected against what was found, and the cure (lower case, no full stop).
+/// A failure. The code says what the caller can do. The message says what happened, the expected and the found value,
+/// and the cure (lower case, no full stop).
 struct Error {
     ErrorCode code;
     std::string message;

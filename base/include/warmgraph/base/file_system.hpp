@@ -46,7 +46,7 @@ struct DirectoryItem {
 /// data and probes: a power cut may lose or truncate them.
 enum class Durability : std::uint8_t { synced, unsynced };
 
-/// An advisory lock on one file, held until destroyed; the kernel releases it when the process dies.
+/// An advisory lock on one file, held until this object is destroyed or the process dies.
 class FileLock {
 public:
     virtual ~FileLock() = default;

@@ -11,8 +11,8 @@
 
 namespace warmgraph {
 
-/// GNU build id (hex) of the ELF object that holds `code`, read from its loaded PT_NOTE segment
-/// (System V gABI "Note Section", NT_GNU_BUILD_ID). nullopt when it has none.
+/// GNU build id (hex) of the loaded ELF object that contains `code`, from its PT_NOTE segment (System V gABI "Note
+/// Section", NT_GNU_BUILD_ID). nullopt if it has no build id.
 [[nodiscard]] std::optional<std::string> build_id_of(const void* code) noexcept;
 
 /// The build id of a file. nullopt if it cannot be read, is not an ELF object of this machine's kind, or has no build
@@ -43,7 +43,7 @@ public:
     HostMappings() = default; ///< none
     /// Parses the format of /proc/self/maps (proc(5)). Skips malformed lines.
     explicit HostMappings(std::string_view text);
-    /// Empty where /proc/self/maps cannot be read.
+    /// Empty if /proc/self/maps cannot be read.
     [[nodiscard]] static HostMappings read();
     /// The name of the mapping that holds `address`: "[heap]", "/usr/lib/libc.so.6", or "" if it has no name. nullopt:
     /// no readable mapping holds the address.

@@ -59,7 +59,7 @@ struct Scalar {
 
 enum class SlotKind : std::uint8_t {
     region =
-        0, ///< address of regions[target] + addend (in a value it may point outside, before the start or past the end)
+        0, ///< address of regions[target] + addend (for a value it may lie outside, before the start or past the end)
     scalar = 1, ///< value of scalars[target] + addend (addend 0 for floats), `width` bytes
 };
 
@@ -244,7 +244,7 @@ struct Edge {
 
 /// A module's `__device__` or `__constant__` variable whose contents at capture time differed from the image's.
 struct ModuleVariable {
-    std::string name; ///< as the image's symbol table spells it
+    std::string name; ///< spelled as in the image's symbol table
     Bytes contents;
     std::vector<Slot> slots{}; ///< sorted by offset: addresses in the graph's constants
     bool operator==(const ModuleVariable&) const = default;

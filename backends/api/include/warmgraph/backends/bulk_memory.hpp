@@ -34,7 +34,7 @@ struct AddressWord {
     auto operator<=>(const AddressWord&) const = default;
 };
 
-/// [from, to). Empty where from >= to.
+/// [from, to), empty if from >= to.
 struct AddressWindow {
     std::uint64_t from = 0, to = 0;
     auto operator<=>(const AddressWindow&) const = default;

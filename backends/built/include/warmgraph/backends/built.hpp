@@ -1,4 +1,4 @@
-// The backends of this build, listed in one place.
+// The list of the backends in this build.
 #pragma once
 
 #include <memory>

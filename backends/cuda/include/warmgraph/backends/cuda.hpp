@@ -15,8 +15,8 @@ struct CudaOptions {
     std::string driver{}; ///< $WARMGRAPH_CUDA_DRIVER, libcuda.so.1
     std::string nvrtc{};  ///< $WARMGRAPH_NVRTC, libnvrtc.so.13 ...: loaded when the first program is compiled
     std::string cupti{};  ///< $WARMGRAPH_CUPTI, libcupti.so.13 ...: loaded by Recording::prepare_recording
-    std::optional<unsigned>
-        upload_lanes{}; ///< threads of an upload of 8 MiB or more; half of the cores, at most 6. Below 2: the driver's own
+    /// Threads for an upload of 8 MiB or more; default: half of the cores, at most 6. Below 2, the driver copies.
+    std::optional<unsigned> upload_lanes{};
 };
 
 /// Loads nothing. Backend::devices and Backend::open load the driver and report what is missing, with the cure.
