@@ -20,7 +20,7 @@ namespace warmgraph::backends::cuda {
 
 namespace {
 
-/// As many as in a decode step of a language model, because the driver's memory for nodes grows with their number.
+/// Nodes, as many as a language model's decode step has: the driver's memory for nodes grows with their number.
 constexpr std::size_t k_nodes = 256;
 /// Host memory for restoring that many nodes: 8 KB a node for the driver, the rest for the entry, its images and its
 /// graph. The first touch of a page costs more than writing to it (1.5 us on a rented H200).

@@ -194,7 +194,7 @@ struct RawGraph {
 /// True if the graph interacts with the outside: semaphores, host functions, recorded or awaited events, memory
 /// operations that wait. Writes of memory operations do not count (without_outside).
 [[nodiscard]] bool has_outside_work(const RawGraph& graph) noexcept;
-/// Removes that work, so that the graph can run on copies and always ends; its nodes become empty. A batch of memory
+/// Removes outside work, so that the graph can run on copies and always ends; its nodes become empty. A batch of memory
 /// operations loses its waits and keeps its writes: they go to the graph's regions, so on copies nothing outside sees
 /// them, and without them the contents would differ.
 ///
