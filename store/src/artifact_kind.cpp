@@ -10,7 +10,7 @@
 namespace warmgraph::store {
 namespace {
 
-constexpr std::size_t k_shown_of_word = 64; // bytes of an unknown one in a message
+constexpr std::size_t k_shown_of_word = 64; // bytes of an unknown word in a message
 
 constexpr bool is_in_order()
 {
@@ -20,7 +20,7 @@ constexpr bool is_in_order()
 }
 static_assert(is_in_order());
 
-/// A model of that name would lie among them.
+/// A model with such a name would be stored among the kind's files.
 constexpr bool are_reserved()
 {
     return std::ranges::all_of(k_kinds, [](const KindRow& row) {

@@ -5,9 +5,9 @@
 namespace warmgraph::store {
 namespace {
 
-constexpr std::uint64_t k_most_bytes = 16 << 20; ///< of host memory. A model of 16 layers has headers of 150 KB
+constexpr std::uint64_t k_most_bytes = 16 << 20; ///< host memory; a model of 16 layers has headers of 150 KB
 
-/// Of host memory, about.
+/// The approximate host memory of a header.
 std::uint64_t bytes_of(const EntryHeader& header)
 {
     std::uint64_t bytes = sizeof(header) + header.info.verification.size();

@@ -1,5 +1,5 @@
-// Headers that were read and verified, so that a process which looks at an entry again need not: a table of graphs reads
-// each of its headers to see what there is to load ahead, to find the one that fits, and at the first call.
+// Verified headers, so that a process reads each header once. Without this, a table of graphs reads each of its headers
+// to find what to load ahead, to find the entry that fits, and at the first call.
 #pragma once
 
 #include <map>
@@ -12,12 +12,13 @@ namespace warmgraph::store {
 /// Thread-safe.
 class HeaderMemo {
 public:
-    /// Of what has this stamp, which is asked of the tier first. Null: it must be read.
+    /// Returns the header that was read with this stamp; ask the tier for the current stamp first. Null: it must be
+    /// read.
     [[nodiscard]] Header find(const EntryKey& key, const Stamp& stamp) const;
-    /// Whether any entry of the function's is known: else the first look may read at once.
+    /// Whether any entry of the function is in the memo; if not, the caller reads at once.
     [[nodiscard]] bool knows(const FunctionKey& function) const;
-    /// A verified one, as it was read with this stamp. Nothing of a tier that cannot tell one state from the next. Where it
-    /// would be too much, all that was kept goes before.
+    /// Keeps a verified header that was read with this stamp. Keeps nothing for a tier without versions. Drops all
+    /// older headers when the limit would be exceeded.
     void keep(const Stamp& stamp, Header header);
 
 private:

@@ -38,7 +38,7 @@ Result<Path> resolve(const Path& root)
     return absolute;
 }
 
-/// What info() says about the folder; a link is followed, for people who keep caches on another disk.
+/// Returns the folder's FileInfo. A link is followed, for people who keep caches on another disk.
 Result<std::optional<FileInfo>> inspect(FileSystem& files, Path& root)
 {
     auto info = files.info(root);
@@ -50,7 +50,7 @@ Result<std::optional<FileInfo>> inspect(FileSystem& files, Path& root)
     return files.info(root);
 }
 
-/// Makes the folder where it is missing and may be made. `root` becomes what a link leads to.
+/// Makes the folder if it is missing and may be made. A link in `root` is replaced by its target.
 Result<FileInfo> find_or_make(FileSystem& files, Path& root, const StoreOptions& options)
 {
     auto info = inspect(files, root);
@@ -69,7 +69,7 @@ Result<FileInfo> find_or_make(FileSystem& files, Path& root, const StoreOptions&
     return **info;
 }
 
-/// access() says yes to root even where writing fails, so something is written: a lock file, which is not synced.
+/// Writes a lock file (not synced) as a test, because access() gives root a yes even when writing fails.
 Result<void> check_writable(FileSystem& folder, const Path& root, Modes modes)
 {
     const Path probe = temporary_name();
@@ -80,7 +80,8 @@ Result<void> check_writable(FileSystem& folder, const Path& root, Modes modes)
     return {};
 }
 
-/// Nothing is written, no probe either, before it is clear that the folder is the library's or empty, and the user's.
+/// Writes nothing, not even a probe, before it is clear that the folder is empty or the library's, and belongs to the
+/// user.
 Result<void> prepare_writing(FileSystem& folder, const Path& root, const StoreOptions& options,
                              const FolderTrust& trust)
 {
@@ -94,13 +95,13 @@ Result<void> prepare_writing(FileSystem& folder, const Path& root, const StoreOp
     return ensure_mark(folder, root, modes);
 }
 
-/// Whether a folder that is not to be written for this reason may be read instead.
+/// Whether the folder may be opened read-only although it cannot be written, for this reason.
 bool is_still_readable(FileSystem& folder, const Error& error)
 {
     return (error.code == ErrorCode::permission_denied || error.code == ErrorCode::no_space) && has_mark(folder);
 }
 
-/// A folder that may be read, opened for good.
+/// A folder that may be read, opened once for all later calls.
 struct Opened {
     Path root;
     FolderTrust trust;
@@ -113,7 +114,7 @@ Result<Opened> open_folder(FileSystem& files, Path root, const StoreOptions& opt
     if (!info) return std::unexpected(info.error());
     const auto mark = files.read(root / k_mark_file, k_mark_cap);
     const FolderTrust trust(options, root, *info, mark && *mark && is_mark((*mark)->bytes));
-    // Asked with what is open then, whatever stood there a moment ago.
+    // The opened folder is checked again, because another one may have taken the path meanwhile.
     auto folder = files.open_folder(
         root, [trust](const FileInfo& opened, const Path& path) { return trust.admits_folder(opened, path); });
     if (!folder) return std::unexpected(folder.error());
@@ -129,7 +130,7 @@ struct LocalStore::Impl {
     LoadMarks load_marks{tier.disk()};
     Usage usage{tier.disk(), [this]() noexcept { return load_marks.settle(); }};
     Upkeep upkeep{tier};
-    pid_t process = ::getpid(); ///< that opened the store
+    pid_t process = ::getpid(); ///< the process that opened the store
 
     void count(const EntryKey& key, EventKind kind, std::string_view reason, const Tally& tally)
     {
@@ -138,7 +139,7 @@ struct LocalStore::Impl {
         if (check_key(key.function)) usage.add(tier.disk().layout.function(key.function), more);
     }
 
-    /// Who opened the folder counts what is untrusted: each entry once, and not at every look.
+    /// Untrusted entries are counted by the code that opened the folder: each entry once, not at every read.
     void count_refused(const EntryKey& key, const Stamp& stamp, const Error& error)
     {
         if (error.code != ErrorCode::untrusted) count(key, EventKind::damaged, to_string(error.code), {1, stamp.size});
@@ -206,7 +207,7 @@ std::unique_ptr<LocalStore> LocalStore::without_folder(std::string why, const St
 
 LocalStore::~LocalStore()
 {
-    // A forked child has no thread of the store's to end, and what is pending is its parent's to write.
+    // A forked child has no store thread to end, and its parent writes the pending usage.
     if (::getpid() != m_impl->process)
         static_cast<void>(m_impl.release());
     else

@@ -12,7 +12,7 @@ namespace warmgraph::store {
 namespace {
 
 constexpr std::size_t k_shown_of_compression = 64; // bytes of a bad setting in a message
-constexpr int k_highest_level = 19;                // above it zstd takes memory that a reader need not have
+constexpr int k_highest_level = 19;                // higher levels make zstd use more memory for reading
 
 Packing* packing_of(Packings& packings, std::string_view kind)
 {
@@ -90,7 +90,7 @@ Result<Bytes> pack(ByteView blob, const Packing& packing)
 
 Result<Bytes> unpack(Bytes object, const Digest& digest, std::uint64_t most)
 {
-    // A blob may begin like a frame and be none, or be one itself.
+    // A blob may look like a frame without being one, or be a frame itself.
     const bool may_be_frame = cachefmt::frame_content_size(object).has_value();
     if (may_be_frame)
         if (auto contents = frame_contents(object, most); contents && sha256(*contents) == digest) return contents;

@@ -5,7 +5,7 @@
 namespace warmgraph::store {
 namespace {
 
-/// Holds most headers, so that one read does. Measured headers are 2-8 KiB.
+/// Large enough for most headers, so that one read suffices. Measured headers are 2-8 KiB.
 constexpr std::uint64_t k_first_read = 32 * 1024;
 constexpr Extent k_stamp_alone{0, false};
 
@@ -14,20 +14,20 @@ std::uint64_t entry_cap(const cachefmt::Limits& limits) noexcept
     return cachefmt::k_envelope_bytes + limits.header_bytes + limits.payload_stored_bytes;
 }
 
-/// A newer warmgraph's entry is its business (an older reader misses and leaves it).
+/// An older reader treats a newer warmgraph's entry as a miss and leaves it.
 bool is_newer_format(ByteView prefix)
 {
     return cachefmt::stored_format_version(prefix).value_or(0) > cachefmt::k_format_version;
 }
 
-/// Decodes what was read.
+/// Decodes the bytes and decides what to do with the object.
 template <class T, class Decode>
 Judged<T> judge(const Found& found, Asked asked, Decode decode)
 {
     Judged<T> judged{found.stamp, found.bytes ? decode(*found.bytes) : std::unexpected(found.bytes.error())};
     if (judged.content || !found.bytes) return judged;
     const bool is_anothers = asked == Asked::by_name && is_newer_format(*found.bytes);
-    // Its bytes are whole, and somebody else may accept them.
+    // The bytes are intact, and another process may accept them.
     if (is_anothers || judged.content.error().code == ErrorCode::untrusted) judged.fate = Fate::leave;
     return judged;
 }
@@ -43,7 +43,8 @@ Result<T> only_in_use(Result<T> decoded)
     return decoded;
 }
 
-/// The header's bytes at least, after `prefix` was found: as many as the envelope says.
+/// Reads on until the whole header is there; `prefix` are the bytes that were read so far, its envelope says how many
+/// are needed.
 Result<std::optional<Found>> complete(Tier& tier, const EntryKey& key, const cachefmt::Limits& limits, Found&& prefix)
 {
     if (!prefix.bytes || prefix.bytes->size() < k_first_read) return std::move(prefix);
@@ -75,7 +76,7 @@ Result<std::optional<Judged<Header>>> judge_and_keep(Tier& tier, const EntryKey&
     return Judged<Header>{stamp, shared};
 }
 
-/// `now`: what is there, read or not.
+/// `now`: the object's current stamp, with or without its bytes.
 Result<std::optional<Judged<Header>>> judge_unless_known(Tier& tier, const EntryKey& key, const Caps& caps, Asked asked,
                                                          const Found& now, HeaderMemo& memo)
 {
@@ -92,7 +93,7 @@ Result<std::optional<Judged<Header>>> judge_unless_known(Tier& tier, const Entry
 Result<std::optional<Judged<Entry>>> read_entry(Tier& tier, const EntryKey& key, const Caps& caps, Asked asked)
 {
     const cachefmt::Trust trust = asked == Asked::by_key ? caps.trust : cachefmt::Trust{};
-    if (trust.require) { // before the payload is read; what is read below is verified again
+    if (trust.require) { // verify before reading the payload; the payload's read below verifies again
         const auto header = read_header(tier, key, caps, asked);
         if (!header) return std::unexpected(header.error());
         if (!*header) return std::nullopt;

@@ -1,4 +1,4 @@
-// Reads by name, with a verdict on what was found.
+// Reads objects by name and judges them.
 #pragma once
 
 #include <optional>
@@ -9,20 +9,20 @@
 
 namespace warmgraph::store {
 
-/// What becomes of an object that must not be used.
+/// The fate of an object that must not be used.
 enum class Fate : std::uint8_t { refuse, leave };
 
-/// An object and the verdict on it. A tier's failure is no verdict: it is the error around this.
+/// An object and the verdict on it. A failure of the tier is not a verdict: it is the outer Error.
 template <class T>
 struct Judged {
-    Stamp stamp;       ///< as it was read: refuse() means only this state
+    Stamp stamp;       ///< refuse() applies only to this state
     Result<T> content; ///< `corrupt` or `stale` when it must not be used
     Fate fate = Fate::refuse;
 };
 
-/// How somebody came to an entry. A key has the format in its guards, so that no other format is under its name; who
-/// lists names may find a newer warmgraph's, which stay. A whole entry is read by name to be looked at, not to be used:
-/// then no trust is asked.
+/// How the caller found an entry. A key contains the format, so an entry of another format is damaged. A caller that
+/// lists names may find entries of a newer warmgraph; they stay. A whole entry that is read by name is displayed, not
+/// used, so its signature is not required.
 enum class Asked : std::uint8_t { by_key, by_name };
 
 [[nodiscard]] Result<std::optional<Judged<Entry>>> read_entry(Tier& tier, const EntryKey& key, const Caps& caps,
@@ -31,17 +31,18 @@ enum class Asked : std::uint8_t { by_key, by_name };
                                                                      Asked asked);
 struct FoundHeader {
     EntryKey key;
-    Result<Judged<Header>> header; ///< an Error: the tier's failure
+    Result<Judged<Header>> header; ///< an Error: the tier failed
 };
-/// Of all a function's entries, sorted; asked by name. What `memo` knows is not read again.
+/// The headers of all entries of a function, sorted, read as Asked::by_name. Headers that `memo` has are not read
+/// again.
 [[nodiscard]] Result<std::vector<FoundHeader>> read_headers(Tier& tier, const FunctionKey& function, const Caps& caps,
                                                             HeaderMemo& memo);
-/// As read_header, by key.
+/// Like read_header with Asked::by_key, but takes the header from `memo` if it is there.
 [[nodiscard]] Result<std::optional<Judged<Header>>> known_header(Tier& tier, const EntryKey& key, const Caps& caps,
                                                                  HeaderMemo& memo);
 [[nodiscard]] Result<std::optional<Judged<Bytes>>> read_image(Tier& tier, const Digest& digest, std::uint64_t cap);
 
-/// Tells the tier where the verdict says so.
+/// Refuses the object to the tier if the verdict is Fate::refuse.
 template <class T>
 void refuse(Tier& tier, const Name& name, const Judged<T>& judged) noexcept
 {

@@ -25,7 +25,7 @@ std::optional<Number> number_of(std::string_view text)
     return number;
 }
 
-/// Cuts a unit from the end ("G", "GB", "GiB", with blanks before it); its factor.
+/// Cuts a unit from the end ("G", "GB", "GiB", with blanks before it) and returns its factor.
 std::uint64_t cut_unit(std::string_view& text)
 {
     constexpr std::array<std::pair<char, int>, 8> k_units{
@@ -48,7 +48,7 @@ std::uint64_t cut_unit(std::string_view& text)
     return factor;
 }
 
-/// "1.5" of these units; whole bytes.
+/// Converts "1.5" of a unit to whole bytes.
 std::optional<std::uint64_t> amount_of(std::string_view text, std::uint64_t unit)
 {
     const std::size_t point = text.find('.');
@@ -61,7 +61,7 @@ std::optional<std::uint64_t> amount_of(std::string_view text, std::uint64_t unit
     if (!part || digits.size() > k_most_digits || unit == 1) return std::nullopt;
     std::uint64_t scale = 1;
     for (std::size_t i = 0; i < digits.size(); ++i) scale *= 10;
-    const std::uint64_t more = (unit >> 10) * *part / scale << 10; // to a KiB; it cannot overflow
+    const std::uint64_t more = (unit >> 10) * *part / scale << 10; // rounded down to a KiB; it cannot overflow
     return *whole * unit > std::numeric_limits<std::uint64_t>::max() - more ? std::nullopt
                                                                             : std::optional(*whole * unit + more);
 }

@@ -26,7 +26,7 @@ struct Descriptor {
     int number;
 };
 
-/// Text that may hold a secret, and is overwritten when it goes.
+/// Text that may hold a secret. The destructor overwrites it.
 class SecretText {
 public:
     explicit SecretText(std::string text) : m_text(std::move(text)) {}
@@ -61,7 +61,8 @@ Result<void> parse_into(Keys& keys, std::string_view text, char separator)
     return {};
 }
 
-/// Who may write the file decides whose code is run; its owner always may. A secret that others may read is worth a word.
+/// A key file that others may write is an error: its keys decide which code is run. The owner may always write it. A
+/// secret key that others may read gives a warning.
 Result<void> check_mode(const std::string& path, const struct stat& status)
 {
     constexpr mode_t k_others_write = 022;
@@ -77,8 +78,8 @@ Result<void> check_mode(const std::string& path, const struct stat& status)
 
 std::string variable(const EnvironmentReader& environment, const char* name) { return environment(name).value_or(""); }
 
-/// From an option, else from the environment. What is given has a key in it: a process must not run unsigned because a
-/// secret was not filled in yet.
+/// Reads keys from an option, else from the environment. A given text or file must contain a key: a process must not
+/// run unsigned because a secret was not filled in yet.
 Result<Keys> keys_of(std::string_view text, const std::string& file, char separator)
 {
     Keys keys;
@@ -123,11 +124,11 @@ Result<bool> is_required(const SigningSource& given, const EnvironmentReader& en
     return given.require || text == "1";
 }
 
-/// Whether `key` is this one, or its public half: it verifies what this one signs.
+/// Whether `key` is the same key as `secret`, or its public half: then it verifies the signature of `secret`.
 bool is_half_of(const SigningKey& secret, const SigningKey& key)
 {
     if (secret.id() != key.id() || secret.kind() != key.kind()) return false;
-    const ByteView probe = as_bytes(std::string_view{"warmgraph key probe"}); // no entry's message begins so
+    const ByteView probe = as_bytes(std::string_view{"warmgraph key probe"}); // not the start of any entry's message
     const auto made = secret.sign(probe);
     return made && key.verifies(probe, *made);
 }
@@ -153,7 +154,8 @@ void SigningSource::forget() noexcept
 Result<std::vector<SigningKey>> read_key_file(const std::string& path)
 {
     constexpr off_t k_most = 64 << 10;
-    // What is checked is what is read, whatever the name leads to by then. A pipe does not hold the process up.
+    // Open first, then check: so the checked file is the file that is read, even if the name changes. O_NONBLOCK: a
+    // pipe must not block the process.
     const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
     struct stat status{};
     if (file.number < 0 || ::fstat(file.number, &status) != 0)

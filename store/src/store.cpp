@@ -10,7 +10,7 @@
 namespace warmgraph::store {
 namespace {
 
-/// The verdict for a caller, who knows the key and not what was read.
+/// Adds the key to an error, because the caller does not know which object was read.
 template <class T>
 Result<T> named(const EntryKey& key, Judged<T>&& judged)
 {
@@ -38,7 +38,7 @@ Result<std::optional<Bytes>> image_in(Tier& tier, const Digest& digest, std::uin
     if (!*found) return std::nullopt;
     if ((*found)->content) return std::move(*(*found)->content);
     if (size < most) {
-        // It may be larger than the entry says, and whole: then the entry is wrong, and others need the image.
+        // An intact image larger than the entry says: the entry is wrong, but other entries need the image.
         const auto whole = read_image(tier, digest, most);
         if (whole && *whole && (*whole)->content) return std::nullopt;
     }
@@ -153,9 +153,9 @@ bool Store::is_still(const EntryKey& key, const Stamp& stamp) noexcept
 try {
     if (!check_key(key.function)) return false;
     const auto found = tier().get(key, {0, false});
-    // A tier that cannot tell one state of an object from the next leaves out what it does not know.
+    // Tiers without versions leave the stamp's version 0.
     return found && *found && stamp.version != 0 && (*found)->bytes && (*found)->stamp == stamp;
-} catch (const std::exception&) { // memory
+} catch (const std::exception&) { // out of memory
     return false;
 }
 
@@ -240,11 +240,11 @@ Result<bool> Store::publish_image(ByteView blob, ArtifactKind kind)
                     caps.image_bytes);
     }
     const ImageName name{sha256(blob)};
-    // A damaged one must be replaced, and only reading it tells. Where reading fails, writing decides.
+    // A damaged image must be replaced, so it is read. When reading fails, the write decides.
     if (auto present = read_image(tier(), name.digest, caps.image_bytes); present && *present) {
         if (!(*present)->content) {
             refuse(tier(), name, **present);
-        } else if (tier().note_use(name)) { // else it was removed as unused just now
+        } else if (tier().note_use(name)) { // else it was just removed as unused
             return false;
         }
     }

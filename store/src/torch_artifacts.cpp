@@ -7,7 +7,7 @@
 namespace warmgraph::store {
 namespace {
 
-using Json = nlohmann::json; // members in the order of their names: one spelling
+using Json = nlohmann::json; // sorts members by name, so that the same facts give the same text
 
 constexpr std::size_t k_longest_name = 64, k_longest_value = 1024;
 constexpr std::size_t k_members = 3;
@@ -51,7 +51,7 @@ Result<Facts> parse_facts(ByteView text)
     return facts;
 }
 
-/// Where nothing before PyTorch's bytes has changed.
+/// Opens an object and checks everything before PyTorch's bytes.
 Result<cachefmt::Sealed> opened(ByteView object)
 {
     auto sealed = cachefmt::open_sealed(k_sealed_torch, object);
@@ -64,7 +64,7 @@ Result<cachefmt::Sealed> opened(ByteView object)
     return sealed;
 }
 
-/// Whether signatures are required in general or not.
+/// Requires an accepted signature, even if signatures are not required in general.
 Result<void> check_signer(const cachefmt::Sealed& sealed, const cachefmt::Trust& trust)
 {
     const auto trusted = cachefmt::check_signature(k_sealed_torch, sealed, trust);
@@ -133,7 +133,7 @@ Result<Bytes> encode_torch(const TorchFacts& facts, std::string_view written, By
                     "process, or give the parts models of their own",
                     bytes.size(), k_torch_bytes);
     const std::string text = text_of(facts, written, sha256(bytes));
-    // What would be read otherwise than it is must not be written: its name would be another.
+    // Facts that would be read back differently must not be written: their name would differ.
     const auto again = parse_facts(as_bytes(text));
     if (text.size() > k_torch_facts_bytes || !again || again->facts != facts || again->written != written)
         return fail(ErrorCode::invalid_argument,
@@ -169,7 +169,7 @@ Result<std::optional<Bytes>> find_torch(LocalStore& store, const TorchFacts& fac
                     "PyTorch's artifacts can run any code, and no key is accepted that says whose: {}", k_cure);
     const TorchArtifacts artifacts(store.tiers(), {&trust});
     auto found = artifacts.find(key_of(facts));
-    // One that was set aside is a miss: there is none any more.
+    // The damaged object was set aside, so the second find() is a miss or finds another one.
     if (!found && (found.error().code == ErrorCode::corrupt || found.error().code == ErrorCode::stale))
         found = artifacts.find(key_of(facts));
     if (!found) return std::unexpected(found.error());

@@ -8,7 +8,7 @@
 namespace warmgraph::store {
 namespace {
 
-/// The text up to the next slash, which is cut off with it.
+/// Cuts the text up to the next slash, and the slash, and returns it without the slash.
 std::string next_part(std::string_view& text)
 {
     const std::size_t slash = std::min(text.find('/'), text.size());

@@ -10,13 +10,13 @@ namespace warmgraph::store {
 namespace {
 
 constexpr std::chrono::milliseconds k_time_of_a_writer{100};
-/// What is left then is the next process's, or `warmgraph prune`'s.
+/// After this time the rest is left to the next process or to `warmgraph prune`.
 constexpr std::chrono::minutes k_time_of_the_thread{1};
 constexpr std::chrono::milliseconds k_time_at_the_end{250};
 
 constexpr std::string_view k_another_is_at_it = "another process makes room just now";
 
-/// Room for a while, so that not each publish has to make some: below what there is too much of, and nowhere else.
+/// A tenth below each exceeded limit, so that not every publish has to make room. Limits that hold stay as they are.
 std::uint64_t goal(std::uint64_t used, std::uint64_t most) noexcept { return used > most ? most - most / 10 : most; }
 Budget goal(const Inventory& inventory, Budget most)
 {
@@ -35,22 +35,22 @@ bool fits(const Inventory& inventory, const Budget& most)
                                [&](const auto& of) { return inventory.total(of.first).bytes <= of.second; });
 }
 
-/// How much may be written before it is looked at again. Others write as well: whoever has all the room to itself looks
-/// a few times more than it must.
+/// The bytes that may be written before the next look. Other processes write as well, so a process that is alone looks
+/// more often than necessary.
 std::uint64_t room(std::uint64_t used, std::uint64_t all) noexcept
 {
-    constexpr std::uint64_t k_part = 16; // where all of it is in use, looking at each publish would free nothing
+    constexpr std::uint64_t k_part = 16; // when all of it is in use, a look at each publish would free nothing
     return used < all ? std::min(all - used, std::max(all / k_part, std::uint64_t{1})) : all / k_part;
 }
 
-/// A budget without end must not wrap.
+/// now + more + 1, or the maximum if that overflows (a budget without a limit).
 std::uint64_t after(std::uint64_t now, std::uint64_t more) noexcept
 {
     return more < std::numeric_limits<std::uint64_t>::max() - now ? now + more + 1
                                                                   : std::numeric_limits<std::uint64_t>::max();
 }
 
-/// The clock counts in nanoseconds and ends 292 years before its epoch: what was asked for may lie beyond.
+/// The clock counts nanoseconds from its epoch and ends 292 years before it; `age` may reach further back.
 std::chrono::system_clock::time_point before(std::chrono::system_clock::time_point now, std::chrono::seconds age)
 {
     using std::chrono::duration_cast;
@@ -129,7 +129,8 @@ Result<bool> BudgetKeeper::keep_within(const TimeLimit& limit, const OnEvicted& 
     const Budget wanted = goal(*inventory, most);
     const auto pruned = prune_locked(std::move(*inventory), {.most = wanted, .limit = limit});
     if (!pruned) return std::unexpected(pruned.error());
-    for (auto& [kind, bytes] : kinds) bytes = std::min(bytes, wanted.kinds.at(kind)); // or no more could go
+    // A kind now holds at most its goal, or nothing more could be removed.
+    for (auto& [kind, bytes] : kinds) bytes = std::min(bytes, wanted.kinds.at(kind));
     look_again(pruned->after, kinds);
     log().info("the cache held {} bytes in {} files, {} and {} are its budget: {} files went{}{}", pruned->before.bytes,
                pruned->before.files, most.bytes, most.files, pruned->removed.files(),
@@ -143,7 +144,7 @@ Result<bool> BudgetKeeper::keep_within(const TimeLimit& limit, const OnEvicted& 
 void BudgetKeeper::keep(const OnEvicted& on_evicted) noexcept
 try {
     const std::unique_lock guard(m_mutex, std::try_to_lock);
-    if (!guard || !is_time()) return; // without the guard: another thread is at it
+    if (!guard || !is_time()) return; // without the lock: another thread is making room
     const auto done = keep_within({m_tier.disk().clock.steady() + k_time_of_a_writer}, on_evicted);
     if (!done) log().debug("budget: {}", done.error().message);
     if (done && !*done) go_on_in_thread(on_evicted);
@@ -178,7 +179,7 @@ void BudgetKeeper::end() noexcept
         const std::scoped_lock guard(m_thread_mutex);
         m_is_ending = true;
         thread = std::move(m_thread);
-    } // the jthread's destructor asks it to stop, and waits
+    } // the jthread's destructor requests a stop and waits
 }
 
 Result<void> BudgetKeeper::sweep_unused()

@@ -1,4 +1,4 @@
-// Keeps the folder within its budget, in the time of those who write.
+// Keeps the folder within its budget. The work is done when a process writes.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace warmgraph::store {
 
-/// Thread-safe. Looks at the folder at the first publish, and then when what this process wrote may have filled it.
+/// Thread-safe. Measures the folder at the first publish, and again when this process's writes may have filled it.
 class BudgetKeeper {
 public:
     using OnEvicted = std::function<void(const Removal::Amount& entries)>;
@@ -21,42 +21,43 @@ public:
     BudgetKeeper& operator=(const BudgetKeeper&) = delete;
     ~BudgetKeeper() { end(); }
 
-    /// After something was published: makes room where there is too much, and says so. A tenth of a second is the writer's
-    /// to wait; what takes longer goes on in a thread of its own. Best effort: where a budget is not kept all the same, one
-    /// line at warn says why.
+    /// Call this after something was published. Makes room if the folder is over its budget, and logs that. Blocks the
+    /// writer for at most a tenth of a second; longer work continues in a thread. Best effort: if the budget cannot be
+    /// kept, one warning says why.
     void keep(const OnEvicted& on_evicted) noexcept;
-    /// Ends that thread, wherever it is.
+    /// Stops and ends that thread.
     void end() noexcept;
-    /// At the end: images whose entries this process replaced or evicted go now, where they are old enough.
+    /// Called when the store closes: removes images of entries that this process replaced or evicted, if they are old
+    /// enough.
     [[nodiscard]] Result<void> sweep_unused();
-    /// As LocalStore says.
+    /// See LocalStore.
     [[nodiscard]] Result<Pruned> prune(const PruneRequest& request, bool is_trial);
 
-    [[nodiscard]] const Budget& most(); ///< that may stay
+    [[nodiscard]] const Budget& most(); ///< the budget, resolved
 
 private:
-    /// False: the limit ended it. REQUIRES: m_mutex is held.
+    /// Returns false when the limit ended the work. REQUIRES: m_mutex is held.
     [[nodiscard]] Result<bool> keep_within(const TimeLimit& limit, const OnEvicted& on_evicted);
     void go_on_in_thread(const OnEvicted& on_evicted);
-    /// Once in a process.
+    /// Warns once in a process.
     void warn_where_over(const Pruned& pruned);
     [[nodiscard]] Result<Pruned> prune_locked(Inventory inventory, const PruneGoal& goal);
-    /// Was so much written that something may be over its part?
+    /// Whether so much was written that a limit may be exceeded.
     [[nodiscard]] bool is_time() const;
-    /// When that will be. `kinds`: what those take that have a part.
+    /// Computes the next time for is_time(). `kinds`: the bytes of the kinds that have a limit.
     void look_again(const Removal::Amount& total, const KindBytes& kinds);
 
     LocalTier& m_tier;
     std::mutex m_mutex;
-    Removal::Amount m_next_look{}; ///< guarded by m_mutex: what this process has written by then
-    KindBytes m_next_looks{};      ///< the same of kinds
+    Removal::Amount m_next_look{}; ///< guarded by m_mutex: look again when this process has written this much
+    KindBytes m_next_looks{};      ///< the same by kind
     bool m_has_warned = false;     ///< guarded by m_mutex
     std::once_flag m_is_resolved;
     Budget m_most{}; ///< set once
     std::mutex m_thread_mutex;
-    std::jthread m_thread; ///< guarded by m_thread_mutex, as what follows; started once
+    std::jthread m_thread; ///< guarded by m_thread_mutex, as the members below; started once
     bool m_is_ending = false;
-    std::optional<ExitHook> m_end_thread; ///< made with it
+    std::optional<ExitHook> m_end_thread; ///< made with m_thread
 };
 
 } // namespace warmgraph::store

@@ -9,7 +9,7 @@
 namespace warmgraph::store {
 namespace {
 
-/// Removes lock files that nobody holds; a recording that goes on keeps its own. Returns how many went.
+/// Removes lock files that no process holds. Returns their number.
 std::uint64_t remove_free_locks(const Disk& disk, const Path& folder)
 {
     const auto items = disk.files.list(folder);
@@ -22,7 +22,7 @@ std::uint64_t remove_free_locks(const Disk& disk, const Path& folder)
     return count;
 }
 
-/// Removes one file and returns its size; nullopt when it was gone.
+/// Removes one file and returns its size; nullopt when it was already gone.
 Result<std::optional<std::uint64_t>> remove_file(const Disk& disk, const Path& path)
 {
     const auto info = disk.files.info(path);
@@ -60,8 +60,8 @@ Result<Removal::Amount> clear_function(const Disk& disk, const FunctionKey& key)
     others += remove_abandoned(disk.files, disk.clock, folder);
     others += remove_free_locks(disk, folder);
     others += remove_dead_load_marks(disk, folder);
-    // A folder that was empty before may be anybody's. One that still holds something (a recording that goes on, other
-    // functions, foreign files) refuses to go.
+    // A folder that was empty before may be foreign, so it stays. A folder that still holds something (a recording,
+    // other functions, foreign files) cannot be removed.
     if (removed->files + others == 0) return removed;
     for (const Path& empty : {folder, folder.parent_path(), folder.parent_path().parent_path()}) {
         if (!disk.files.remove(empty)) break;
@@ -77,7 +77,7 @@ Result<Removal::Amount> remove_quarantined(const Disk& disk)
     for (const auto& [name, info] : *files) {
         if (const auto gone = disk.files.remove(disk.layout.quarantine() / name); !gone) {
             if (info.type != FileType::directory) return std::unexpected(gone.error());
-            // A folder that stood in an entry's place: what is in it was not made here.
+            // A folder in place of an entry: the library did not make its contents.
             log().warn("{} stays in quarantine: {}", name, gone.error().message);
             continue;
         }
@@ -121,7 +121,7 @@ Result<Removal> clear(LocalTier& tier, const ClearRequest& request)
     if (clears_images(request, functions->size())) {
         const auto amount = sweep_images(tier, image_grace(request));
         if (!amount && !request.kinds.contains(ArtifactKind::entries)) return std::unexpected(amount.error());
-        // What is removed is removed, and is told; the next one sweeps.
+        // The files above are removed, so this is only logged; the next clear sweeps the images.
         if (!amount) log().warn("images stay: {}", amount.error().message);
         removed.of(ArtifactKind::images) = amount.value_or(Removal::Amount{});
     }

@@ -1,4 +1,4 @@
-// Carries out what clear_plan.hpp plans.
+// Executes the plan of clear_plan.hpp.
 #pragma once
 
 #include "tiers/local/local_tier.hpp"

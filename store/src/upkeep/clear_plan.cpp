@@ -26,7 +26,7 @@ Result<Removal::Amount> add_entries(const Disk& disk, const FunctionKey& functio
     for (const Digest& digest : *digests) {
         const auto info = disk.files.info(disk.layout.entry({function, digest}));
         if (!info) return std::unexpected(info.error());
-        if (!*info) continue; // gone meanwhile
+        if (!*info) continue; // removed meanwhile
         ++amount.files;
         amount.bytes += (*info)->size;
         leaving.insert({function, digest});
@@ -34,7 +34,7 @@ Result<Removal::Amount> add_entries(const Disk& disk, const FunctionKey& functio
     return amount;
 }
 
-/// Forward and backward may be functions of their own.
+/// The forward and backward of a pair may be different functions.
 Result<void> add_others_of_pairs(LocalTier& tier, const std::vector<FunctionKey>& others,
                                  std::vector<FunctionKey>& chosen)
 {
@@ -78,7 +78,7 @@ Result<Removal::Amount> count_artifacts(const Disk& disk, ArtifactKind kind)
     for (const Name& name : *names) {
         const auto info = disk.files.info(disk.layout.path(name));
         if (!info) return std::unexpected(info.error());
-        if (*info) amount += {.files = 1, .bytes = (*info)->size}; // else gone meanwhile
+        if (*info) amount += {.files = 1, .bytes = (*info)->size}; // else it was removed meanwhile
     }
     return amount;
 }

@@ -1,17 +1,17 @@
-// What a request to clear means for the folder as it is now. Looks, and changes nothing.
+// Plans a clear() request for the folder's current contents. Changes nothing.
 #pragma once
 
 #include "upkeep/image_sweep.hpp"
 
 namespace warmgraph::store {
 
-/// The functions that fit, and those that have the other entries of their pairs; none for a kind that keeps entries.
+/// The functions that fit, and the functions with the other entries of their pairs. Empty for a kind without functions.
 [[nodiscard]] Result<std::vector<FunctionKey>> functions_to_clear(LocalTier& tier, const ClearRequest& request);
 
-/// All that would go.
+/// Everything that clear() would remove.
 [[nodiscard]] Result<Removal> plan_clear(LocalTier& tier, const ClearRequest& request);
 
-/// Are images looked at? Not where names were chosen that fit nothing: then nothing at all is removed.
+/// Whether the request clears images. False when names were chosen that fit no function: then nothing is removed.
 [[nodiscard]] inline bool clears_images(const ClearRequest& request, std::size_t functions) noexcept
 {
     if (!request.kinds.contains(ArtifactKind::entries)) return request.kinds.contains(ArtifactKind::images);

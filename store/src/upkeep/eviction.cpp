@@ -9,7 +9,7 @@
 namespace warmgraph::store {
 namespace {
 
-/// What goes together, and when any of it was used last.
+/// Entries that are evicted together, and the latest use of any of them.
 struct Group {
     std::chrono::system_clock::time_point last_used;
     std::vector<const StoredEntry*> entries;

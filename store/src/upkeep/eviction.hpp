@@ -5,9 +5,9 @@
 
 namespace warmgraph::store {
 
-/// Removes the least recently used variants of a function (by modification time, which a hit renews) while there are more
-/// than `max_variants`; never `published`. What a pair has under one recording id is one variant. Readers that hold a file
-/// open are not disturbed.
+/// Removes the least recently used variants of a function (by modification time, which a hit renews) until
+/// `max_variants` are left; never `published`. A pair's entries with one recording id count as one variant. Readers
+/// that hold a file open are not disturbed.
 [[nodiscard]] Result<Removal::Amount> evict(LocalTier& tier, const EntryKey& published);
 
 } // namespace warmgraph::store

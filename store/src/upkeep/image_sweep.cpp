@@ -7,7 +7,7 @@
 namespace warmgraph::store {
 namespace {
 
-/// Digests that entries name; nullopt when there are entries whose images cannot be known.
+/// Digests that entries name; nullopt when some entries cannot be read here.
 Result<std::optional<std::set<Digest>>> images_in_use(LocalTier& tier, const std::set<EntryKey>& leaving)
 {
     const Disk& disk = tier.disk();
@@ -21,7 +21,8 @@ Result<std::optional<std::set<Digest>>> images_in_use(LocalTier& tier, const std
         for (const Digest& digest : *digests) {
             if (leaving.contains({function, digest})) continue;
             const auto entry = read_entry(tier, {function, digest}, caps_of(disk.options), Asked::by_name);
-            if (!entry && entry.error().code == ErrorCode::permission_denied) return std::nullopt; // others may use it
+            // Other users may use it
+            if (!entry && entry.error().code == ErrorCode::permission_denied) return std::nullopt;
             if (!entry) return std::unexpected(entry.error());
             if (!*entry) continue;
             if ((*entry)->content) {
@@ -34,7 +35,7 @@ Result<std::optional<std::set<Digest>>> images_in_use(LocalTier& tier, const std
     return used;
 }
 
-/// The image's size, where it is there and was published more than `grace` ago.
+/// The image's size, if it exists and was published more than `grace` ago.
 Result<std::optional<std::uint64_t>> size_when_old(const Disk& disk, const Digest& digest, std::chrono::seconds grace)
 {
     const auto info = disk.files.info(disk.layout.image(digest));
@@ -74,7 +75,7 @@ Result<Removal::Amount> sweep_images(LocalTier& tier, std::chrono::seconds grace
     const Disk& disk = tier.disk();
     Removal::Amount removed;
     for (const auto& [digest, listed_size] : *unused) {
-        // Looked at right before: a publisher that finds the image present touches it.
+        // Checked again right before removal: a publisher that finds the image present touches it.
         const auto size = size_when_old(disk, digest, grace);
         if (!size) return std::unexpected(size.error());
         if (!*size) continue;

@@ -1,4 +1,4 @@
-// Finding and removing images that no entry names.
+// Finds and removes images that no entry names.
 #pragma once
 
 #include <set>
@@ -9,16 +9,16 @@
 
 namespace warmgraph::store {
 
-/// A writer publishes images before the entry that names them.
+/// An image younger than this stays: a writer publishes images before the entry that names them.
 inline constexpr std::chrono::hours k_image_grace{1};
 
-/// Digests and sizes of the images that no entry names, those in `leaving` not counted, and that were last published more
-/// than `grace` ago. None while entries are there that cannot be read (a newer warmgraph's, or another user's): what they
-/// name is not known.
+/// Digests and sizes of the images that no entry outside `leaving` names and that were last published more than `grace`
+/// ago. Empty while there are entries that cannot be read (a newer warmgraph's, or another user's): their images are
+/// not known.
 [[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> unused_images(
     LocalTier& tier, std::chrono::seconds grace, const std::set<EntryKey>& leaving = {});
 
-/// Removes them.
+/// Removes the unused images.
 [[nodiscard]] Result<Removal::Amount> sweep_images(LocalTier& tier, std::chrono::seconds grace);
 
 } // namespace warmgraph::store

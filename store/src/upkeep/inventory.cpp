@@ -9,7 +9,7 @@
 namespace warmgraph::store {
 namespace {
 
-/// Adds to an inventory, and sees that the time is over.
+/// Adds to an inventory until the time limit.
 class Look {
 public:
     Look(const Disk& disk, const TimeLimit& limit, Inventory& inventory)
@@ -70,7 +70,7 @@ private:
     Inventory& m_inventory;
 };
 
-/// Begins elsewhere each time.
+/// Starts at another function each time, so that a time limit does not always leave out the same ones.
 void rotate(std::vector<FunctionKey>& functions, const Clock& clock)
 {
     if (functions.empty()) return;

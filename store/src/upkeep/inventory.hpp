@@ -1,4 +1,4 @@
-// What the cache folder holds of each kind, and in quarantine, with sizes and last uses.
+// The contents of the cache folder by kind, and of quarantine, with sizes and last uses.
 #pragma once
 
 #include <chrono>
@@ -15,30 +15,30 @@ namespace warmgraph::store {
 struct StoredEntry {
     EntryKey key;
     Stamp stamp;
-    std::vector<Digest> images{};                       ///< that it names; empty before read_images()
-    std::optional<cachefmt::RecordingPart> recording{}; ///< of one of a pair's; likewise
-    bool is_joined = false;                             ///< check_not_joined(); likewise
+    std::vector<Digest> images{};                       ///< named by the entry; empty before read_images()
+    std::optional<cachefmt::RecordingPart> recording{}; ///< for an entry of a pair; empty before read_images()
+    bool is_joined = false;                             ///< check_not_joined() failed; false before read_images()
 };
 
-/// Whether the entry is one of a pair's, which is used with another one or not at all.
+/// Whether the entry belongs to a pair; such an entry is used together with its partner or not at all.
 [[nodiscard]] bool is_part(const EntryHeader& header) noexcept;
 
-/// A function's entries, with what their headers say of recordings. Images are not read.
+/// A function's entries with the recordings in their headers. Images are not read.
 [[nodiscard]] Result<std::vector<StoredEntry>> entries_with_recordings(LocalTier& tier, const FunctionKey& function);
 
-/// Which entries belong to each other: those of one model and rank with one recording id.
+/// Which entries belong together: entries of one model and rank with one recording id.
 class Pairs {
 public:
-    /// `entries` must outlive it and stay where they are.
+    /// `entries` must outlive this object and must not move.
     explicit Pairs(const std::vector<StoredEntry>& entries);
 
-    /// Is there a forward, and a backward? True for what is none of a pair's.
+    /// Whether the pair has a forward and a backward. True for an entry without a pair.
     [[nodiscard]] bool is_whole(const StoredEntry& entry) const;
-    /// Forwards first. The entry alone where it is none of a pair's.
+    /// All entries of the pair, forwards first. Only the entry itself when it has no pair.
     [[nodiscard]] std::vector<const StoredEntry*> beside(const StoredEntry& entry) const;
 
     using Id = std::tuple<std::string, std::string, cachefmt::RecordingId>;
-    /// REQUIRES: it is one of a pair's.
+    /// REQUIRES: is_part().
     [[nodiscard]] static Id id_of(const StoredEntry& entry);
 
 private:
@@ -58,22 +58,22 @@ struct StoredArtifact {
 struct Inventory {
     std::vector<StoredEntry> entries;
     std::map<Digest, Stamp> images;
-    std::vector<StoredFile> quarantined; ///< with their reasons
+    std::vector<StoredFile> quarantined; ///< includes their reasons
     std::vector<StoredArtifact> artifacts;
-    std::chrono::system_clock::time_point taken{}; ///< before the first look
-    bool is_whole = true;                          ///< false: the time was over before all was seen
-    bool knows_images = false; ///< is it known which images are needed? Nobody knows before read_images()
-    bool is_readable = true;   ///< false: there are functions' folders that may not be listed
+    std::chrono::system_clock::time_point taken{}; ///< the time before the first look
+    bool is_whole = true;                          ///< false: the time limit ended the inventory
+    bool knows_images = false;                     ///< whether the needed images are known; false before read_images()
+    bool is_readable = true;                       ///< false: some functions' folders may not be listed
 
     [[nodiscard]] Removal::Amount total() const;
-    [[nodiscard]] Removal::Amount total(ArtifactKind kind) const noexcept; ///< with its parts
+    [[nodiscard]] Removal::Amount total(ArtifactKind kind) const noexcept; ///< with the kind's parts
 };
 
-/// Looks at names, sizes and times: reads no file. Where the limit ends it, another part is seen each time.
+/// Collects names, sizes and times; reads no file. When the limit ends it, the next call sees another part.
 [[nodiscard]] Result<Inventory> take_inventory(const Disk& disk, const TimeLimit& limit);
 
-/// Which images each entry names: reads all entries. Not all are known where the limit ends it, or where there are
-/// entries that cannot be read here and may be another's: of a newer warmgraph, or of an owner whom others trust.
+/// Reads all entries to find the images that they name. `knows_images` stays false when the limit ends the reading, or
+/// when some entries cannot be read here and other users may need them (a newer warmgraph's, or a foreign owner's).
 [[nodiscard]] Result<void> read_images(LocalTier& tier, Inventory& inventory, const TimeLimit& limit);
 
 } // namespace warmgraph::store

@@ -13,7 +13,7 @@ class Sweep {
 public:
     Sweep(const Disk& disk, std::chrono::nanoseconds limit) : m_disk(disk), m_end(disk.clock.steady() + limit) {}
 
-    /// `level`: of the folders in it, as part of a key.
+    /// `level`: the key level of the folders in `folder`.
     void sweep_keys(const Path& folder, std::size_t level)
     {
         for (const std::string& name : sweep(folder))
@@ -24,7 +24,7 @@ public:
         for (const std::string& shard : sweep(folder))
             if (shard.size() == 2) sweep(folder / shard);
     }
-    /// The folders in it.
+    /// Removes the left-overs in a folder and returns its sub-folders.
     std::vector<std::string> sweep(const Path& folder)
     {
         std::vector<std::string> folders;
@@ -45,7 +45,7 @@ public:
     std::uint64_t count = 0;
 
 private:
-    /// Where to begin: elsewhere each time.
+    /// The index to begin with; another one each time.
     [[nodiscard]] std::ptrdiff_t start(std::size_t size) const
     {
         const auto now = m_disk.clock.wall().time_since_epoch() / std::chrono::microseconds(1);
@@ -61,7 +61,8 @@ private:
 std::uint64_t sweep_left_overs(const Disk& disk, std::chrono::nanoseconds limit)
 {
     Sweep sweep(disk, limit);
-    // Images are in 256 folders, and functions may be thousands: where the time ends, the next one begins elsewhere.
+    // Images are in 256 folders, and there may be thousands of functions. When the time ends the sweep, the next one
+    // begins elsewhere.
     sweep.sweep(Layout::quarantine());
     sweep.sweep_shards(Layout::images());
     for (const ArtifactKind kind : kinds_with_files()) sweep.sweep_shards(Layout::artifacts(kind));

@@ -37,7 +37,7 @@ public:
             drop_unused_entries();
             drop_unused_images();
         }
-        // By their last use, whatever they are: first what is over its own kind's part, then what all are over.
+        // The least recently used first: in kinds over their own limit, then in all kinds over the common limit.
         std::vector<Candidate> candidates = this->candidates();
         for (Candidate& candidate : candidates)
             if (is_too_old(candidate.used) || is_over(candidate.kind)) try_drop(candidate);
@@ -52,10 +52,10 @@ public:
 
 private:
     using Time = std::chrono::system_clock::time_point;
-    /// What may go: an entry, all of a pair's, or an artifact.
+    /// A unit that may be removed: an entry, all entries of a pair, or an artifact.
     struct Candidate {
         ArtifactKind kind;
-        Time used; ///< the last use of any
+        Time used; ///< the latest use of its files
         std::vector<const StoredEntry*> entries{};
         const StoredFile* artifact = nullptr;
         bool was_tried = false;
@@ -68,9 +68,10 @@ private:
         if (is_asked(ArtifactKind::entries))
             for (const StoredEntry& entry : m_inventory.entries) {
                 auto beside = m_pairs.beside(entry);
-                if (beside.front() != &entry) continue; // they go with the first one
+                if (beside.front() != &entry) continue; // a pair's entries are added with the first one
                 const auto used = [](const StoredEntry* one) { return one->stamp.used; };
-                candidates.push_back({ArtifactKind::entries, used(*std::ranges::max_element(beside, {}, used)), beside});
+                candidates.push_back(
+                    {ArtifactKind::entries, used(*std::ranges::max_element(beside, {}, used)), beside});
             }
         for (const auto& [kind, file] : m_inventory.artifacts)
             if (is_asked(kind)) candidates.push_back({kind, file.stamp.used, {}, &file});
@@ -85,11 +86,12 @@ private:
         if (candidate.artifact != nullptr)
             remove(candidate.kind, candidate.artifact->path, candidate.artifact->stamp,
                    m_result.removed.of(candidate.kind));
-        else // a process that uses backward uses forward: where that stays, all do
+        else // a process that uses the backward also uses the forward: when the forward stays, all stay
             for (const StoredEntry* const entry : candidate.entries)
                 if (!drop(*entry)) return;
     }
-    /// Where images cannot go, entries do not make up for them: else all would go, and nothing be gained.
+    /// Images that cannot be removed are subtracted from the goal: else all entries would be removed without reaching
+    /// it.
     [[nodiscard]] Removal::Amount fixed() const noexcept
     {
         return m_inventory.knows_images ? Removal::Amount{} : m_images;
@@ -106,7 +108,7 @@ private:
         return m_left.at(kind) - (kind == ArtifactKind::entries ? fixed().bytes : 0) > most->second;
     }
     [[nodiscard]] bool is_too_old(Time used) const noexcept { return m_goal.used_before && used < *m_goal.used_before; }
-    /// False where it stays: it was used or replaced since, or cannot be removed.
+    /// Returns false when the file stays: it was used or replaced meanwhile, or cannot be removed.
     bool remove(std::optional<ArtifactKind> kind, const Path& path, const Stamp& stamp, Removal::Amount& counted)
     {
         const auto now = m_disk.files.info(path);
@@ -122,7 +124,7 @@ private:
         if (kind) m_left[*kind] -= stamp.size;
         return true;
     }
-    /// Unless it was used since: whoever publishes an entry publishes, or touches, its images first.
+    /// Removes an image unless it was used since: a writer publishes or touches an entry's images first.
     void drop_image(const Digest& digest, std::chrono::system_clock::time_point since)
     {
         const auto image = m_inventory.images.find(digest);
@@ -130,8 +132,8 @@ private:
         remove(ArtifactKind::entries, m_disk.layout.image(digest), image->second,
                m_result.removed.of(ArtifactKind::images));
     }
-    /// Forward and backward in one graph, and one without the other. Not those of a writer that is about to publish the
-    /// other one.
+    /// Removes entries with forward and backward in one graph, and pairs that lack a part, unless a writer may be about
+    /// to publish that part.
     void drop_unused_entries()
     {
         for (const StoredEntry& entry : m_inventory.entries)
@@ -150,7 +152,7 @@ private:
         if (!remove(std::nullopt, file.path, file.stamp, is_reason_of ? reasons : m_result.removed.quarantined)) return;
         m_result.removed.quarantined.bytes += reasons.bytes;
     }
-    /// False where it stays.
+    /// Returns false when the entry stays.
     bool drop(const StoredEntry& entry)
     {
         bool is_gone = false;
@@ -171,9 +173,9 @@ private:
     const Pairs m_pairs{m_inventory.entries};
     PruneGoal m_goal;
     const std::chrono::system_clock::time_point m_grace_began = m_inventory.taken - k_prune_grace;
-    std::map<Digest, std::uint64_t> m_users; ///< how many entries name an image
-    Removal::Amount m_images{};              ///< all of them
-    KindBytes m_left;                        ///< of every kind
+    std::map<Digest, std::uint64_t> m_users; ///< number of entries that name an image
+    Removal::Amount m_images{};              ///< total of all images
+    KindBytes m_left;                        ///< bytes left, of every kind
     Pruned m_result;
 };
 
@@ -185,7 +187,7 @@ Budget resolve(const Budget& budget, FileSystem& folder)
     if (most.files == 0) most.files = k_default_files;
     if (most.bytes != 0) return most;
     const auto disk = folder.disk_bytes("");
-    // A file system in memory, or one behind FUSE, may say 0: it does not know.
+    // 0 means unknown, e.g. a file system in memory or behind FUSE.
     most.bytes = disk && *disk != 0 ? std::min(k_default_bytes, *disk / k_part_of_disk) : k_default_bytes;
     return most;
 }

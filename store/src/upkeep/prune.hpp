@@ -1,4 +1,4 @@
-// Makes room: images that no entry names, then quarantine, then what was not used for longest.
+// Makes room: removes unused images, then quarantine, then the least recently used objects.
 #pragma once
 
 #include <chrono>
@@ -8,14 +8,15 @@
 
 namespace warmgraph::store {
 
-/// A writer publishes images before the entry that names them, and touches those that are there already. What it touched
-/// so long before the inventory was taken may go.
+/// A writer publishes images, or touches existing ones, before the entry that names them. An unused image that was
+/// touched this long before the inventory may be removed.
 inline constexpr std::chrono::minutes k_prune_grace{10};
 
 struct PruneGoal {
-    Budget most;                                                        ///< that may stay; resolved
-    std::optional<ArtifactKind> only{};                                 ///< whose part of it alone is kept
-    std::optional<std::chrono::system_clock::time_point> used_before{}; ///< what was last used then goes in any case
+    Budget most;                        ///< the resolved budget
+    std::optional<ArtifactKind> only{}; ///< keep only this kind within its limit
+    /// Objects last used before this time are removed in any case
+    std::optional<std::chrono::system_clock::time_point> used_before{};
     TimeLimit limit{};
     bool is_trial = false; ///< nothing is removed
 };
@@ -23,10 +24,9 @@ struct PruneGoal {
 /// The budget with its defaults filled in.
 [[nodiscard]] Budget resolve(const Budget& budget, FileSystem& folder);
 
-/// Nothing that a living process uses goes, nor what was used since the inventory was taken. Where it cannot be known which
-/// images are needed, images stay, and Pruned::why_not says so. Of an inventory that is not whole, what was seen goes where
-/// that alone is too much. REQUIRES: unless it is a
-/// trial, the folder may be changed (Disk::may_remove).
+/// Keeps everything that a living process uses, or that was used since the inventory was taken. Keeps all images when
+/// the needed ones cannot be known; Pruned::why_not says so. From an incomplete inventory, objects are removed only if
+/// its own sum exceeds the budget. REQUIRES: a trial, or a folder that may be changed (Disk::may_remove).
 [[nodiscard]] Result<Pruned> prune(LocalTier& tier, Inventory inventory, const PruneGoal& goal);
 
 } // namespace warmgraph::store

@@ -15,7 +15,7 @@
 namespace warmgraph::store {
 namespace {
 
-/// The files that lie beside the top folders.
+/// The library's files beside the top folders.
 bool is_of_root(const DirectoryItem& item)
 {
     if (item.type != FileType::regular) return item.name == k_mark_file;
@@ -98,7 +98,7 @@ Result<void> Scan::scan_function(const FunctionKey& function)
         } else if (is_record_lock(item.name) && item.type == FileType::regular) {
             m_record_locks.push_back(folder / item.name);
         } else if (is_load_mark(item.name) && item.type == FileType::regular) {
-            continue; // of a load that goes on, or of a death that counts
+            continue; // a load in progress, or a death that counts
         } else if (item.name != k_usage_lock || item.type != FileType::regular) {
             scan_other(folder, item);
         }
@@ -228,7 +228,7 @@ void Scan::scan_missing_images()
     for (const auto& [key, digest] : m_named) {
         const Path path = m_disk.layout.entry(key);
         const auto image = m_disk.files.info(m_disk.layout.image(digest));
-        const auto entry = m_disk.files.info(path); // both may have been cleared since
+        const auto entry = m_disk.files.info(path); // both may have been cleared meanwhile
         if (!image || *image || !entry || !*entry) continue;
         add(path,
             {ErrorCode::not_found,
@@ -239,7 +239,7 @@ void Scan::scan_missing_images()
 
 void Scan::scan_lone_parts()
 {
-    const auto began = m_disk.clock.wall() - k_prune_grace; // what is younger may be about to be whole
+    const auto began = m_disk.clock.wall() - k_prune_grace; // younger pairs may still be completed
     const Pairs pairs{m_parts};
     for (const StoredEntry& entry : m_parts)
         if (!pairs.is_whole(entry) && entry.stamp.used < began)
@@ -260,7 +260,7 @@ void Scan::scan_other(const Path& folder, const DirectoryItem& item)
     const auto info = m_disk.files.info(path);
     if (!info) return add(path, info.error(), Finding::Cure::leave);
     if (!*info || !is_abandoned(item.name, (*info)->modified, m_disk.clock.wall())) return;
-    // A writer that was done with it, and ended between the two looks, has left nothing.
+    // The writer may have removed it and ended between the two checks.
     if (const auto still = m_disk.files.info(path); still && !*still) return;
     add(path, {ErrorCode::io_failed, "left over by a writer that died: repair removes it"}, Finding::Cure::remove);
 }

@@ -46,7 +46,7 @@ Result<std::vector<Damage>> Upkeep::repair(const ArtifactVerifier& verifier)
     if (auto ok = disk.may_remove("repair"); !ok) return std::unexpected(ok.error());
     std::vector<Damage> damages;
     std::set<Path> seen;
-    // Setting a damaged image aside leaves entries that name a missing one: the second round finds those.
+    // Setting a damaged image aside leaves entries without their image: the second round finds them.
     for (int round = 0; round < 2; ++round) {
         Scan scan(m_tier, verifier);
         if (auto ok = scan.run(); !ok) return std::unexpected(ok.error());
@@ -100,7 +100,7 @@ void Upkeep::sweep_once()
 void Upkeep::before_close() noexcept
 try {
     m_budget.end();
-    if (!m_tier.disk().writable() || !has_mark(m_tier.disk().files)) return; // nor is it made again
+    if (!m_tier.disk().writable() || !has_mark(m_tier.disk().files)) return; // do not make a deleted folder again
     sweep_once();
     if (!m_has_evicted && m_tier.replaced() == 0) return;
     if (const auto swept = m_budget.sweep_unused(); !swept) log().debug("unused images: {}", swept.error().message);

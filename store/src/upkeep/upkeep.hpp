@@ -1,4 +1,4 @@
-// What is done to the cache folder as a whole: look at it, cure it, clear it, keep it within its limits.
+// Work on the whole cache folder: check, repair, clear, and keep the limits.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ public:
     /// `tier` must outlive it.
     explicit Upkeep(LocalTier& tier) : m_tier(tier), m_budget(tier) {}
 
-    // As LocalStore says.
+    // See LocalStore.
     [[nodiscard]] Result<std::vector<Damage>> check(const ArtifactVerifier& verifier) const;
     [[nodiscard]] Result<std::vector<Damage>> repair(const ArtifactVerifier& verifier);
     [[nodiscard]] Result<Removal> plan_clear(const ClearRequest& request) const;
@@ -25,18 +25,20 @@ public:
     [[nodiscard]] Result<Pruned> prune(const PruneRequest& request);
     [[nodiscard]] Budget budget();
 
-    /// Within the writer's time: keeps the limits behind it, the first time also what dead writers left. Best effort,
-    /// the next writer makes up for it. Returns the entries of the function that gave way to the new one;
-    /// `for_the_budget` hears of those that went for the folder's budget, in a thread of the upkeep's where that takes long.
+    /// Keeps the limits after a publish, within the writer's time; the first call also removes dead writers'
+    /// left-overs. Best effort: the next writer does the rest. Returns the function's entries that were evicted for the
+    /// new one. `for_the_budget` is called with the entries that were evicted for the folder's budget, maybe in a
+    /// thread of Upkeep.
     Removal::Amount after_publish(const EntryKey& key, const BudgetKeeper::OnEvicted& for_the_budget) noexcept;
-    /// Of that, the budget alone.
+    /// Only keeps the budget.
     void make_room() noexcept;
-    /// The last work: what dead writers left, and images that this process's entries left without use go. Best effort.
+    /// The last work before closing: removes dead writers' left-overs, and images that this process's entries no longer
+    /// use. Best effort.
     void before_close() noexcept;
 
 private:
-    /// Not when the folder is opened: a first call would wait for the listing of every folder (measured: 12 us each, and
-    /// images have 256).
+    /// Runs after a publish and not when the folder is opened: a first call would wait for the listing of every folder
+    /// (measured: 12 us each, and images have 256).
     void sweep_once();
 
     LocalTier& m_tier;

@@ -6,7 +6,7 @@ namespace warmgraph::store {
 namespace {
 
 constexpr std::size_t k_longest_reason = 48;
-constexpr std::ptrdiff_t k_most_reasons = 32; ///< of a kind
+constexpr std::ptrdiff_t k_most_reasons = 32; ///< for each kind
 constexpr std::string_view k_other = "other";
 
 bool is_word(std::string_view reason) noexcept
@@ -18,7 +18,7 @@ bool is_word(std::string_view reason) noexcept
     return !reason.empty() && reason.size() <= k_longest_reason && std::ranges::all_of(reason, is_allowed);
 }
 
-/// It stays at its end, rather than begin again at 0.
+/// Stays at the maximum instead of wrapping to 0.
 void add_up(std::uint64_t& into, std::uint64_t more) noexcept
 {
     if (__builtin_add_overflow(into, more, &into)) into = UINT64_MAX;

@@ -15,7 +15,7 @@ constexpr std::size_t k_longest_read = 4 * k_longest_text; // U+FFFD takes three
 constexpr std::array k_ends{MissEnd::ran,    MissEnd::recorded, MissEnd::refused,
                             MissEnd::thrown, MissEnd::replayed, MissEnd::compiled};
 
-/// Where a value was cut, its end says so.
+/// Cuts a long text and ends it with "...".
 std::string cut(const std::string& text)
 {
     if (text.size() <= k_longest_text) return text;
@@ -133,7 +133,7 @@ std::string to_miss_lines(const Misses& misses)
                             : "\n";
     const std::size_t count = std::min(misses.list.size(), k_most_misses);
     std::string rest;
-    for (std::size_t i = 0; i < count; ++i) { // newest first, as long as there is room
+    for (std::size_t i = 0; i < count; ++i) { // newest first, as many as fit
         const std::string more = line(to_json(misses.list[i]));
         if (lines.size() + rest.size() + more.size() > k_miss_file_cap) break;
         rest.insert(0, more);

@@ -1,5 +1,5 @@
-// misses.jsonl: a line for the newest missed call's guards, then a line for each miss, oldest first. Advisory, like
-// usage.json.
+// misses.jsonl: one line for the guards of the newest missed call, then one line for each miss, oldest first. Advisory,
+// like usage.json.
 #pragma once
 
 #include <optional>
@@ -11,11 +11,11 @@
 
 namespace warmgraph::store {
 
-inline constexpr std::uint64_t k_miss_file_cap = 2ULL << 20; ///< bytes; a larger one is not read
+inline constexpr std::uint64_t k_miss_file_cap = 2ULL << 20; ///< bytes; a larger file is not read
 
-/// Texts that are too long are cut. Bytes that are no UTF-8 become U+FFFD.
+/// Cuts texts that are too long. Replaces bytes that are not UTF-8 by U+FFFD.
 [[nodiscard]] std::string to_miss_lines(const Misses& misses);
-/// `corrupt` names the first line that is wrong, and how.
+/// `corrupt` says which line is wrong first, and why.
 [[nodiscard]] Result<Misses> parse_misses(ByteView bytes);
 
 } // namespace warmgraph::store

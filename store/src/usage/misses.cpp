@@ -10,7 +10,8 @@
 namespace warmgraph::store {
 namespace {
 
-/// Others hold it for well under a millisecond; who dies or sleeps with it costs a few, and this miss its line.
+/// Writers hold the lock for well under a millisecond. If one dies or sleeps with it, this call waits a few
+/// milliseconds, and the miss is lost.
 Result<std::unique_ptr<FileLock>> lock_usage(const Disk& disk, const Path& folder)
 {
     constexpr int k_tries = 5;
@@ -37,7 +38,7 @@ Result<Misses> read_misses(const Disk& disk, const Path& folder)
 Result<void> write_miss(const Disk& disk, const Path& folder, const Miss& miss, std::string_view call)
 {
     if (!has_mark(disk.files)) return fail(ErrorCode::not_found, "the cache folder has no mark");
-    // Also asked of a folder that was opened for reading: an administrator writes nothing into somebody else's.
+    // Also checked for a folder that was opened for reading: root must not write into another user's folder.
     const auto root = disk.files.info("");
     if (!root) return std::unexpected(root.error());
     if (!*root) return fail(ErrorCode::not_found, "the cache folder was removed");
@@ -46,7 +47,7 @@ Result<void> write_miss(const Disk& disk, const Path& folder, const Miss& miss, 
     const auto lock = lock_usage(disk, folder);
     if (!lock) return std::unexpected(lock.error());
     auto misses = read_misses(disk, folder);
-    if (!misses) { // whatever it is, it says nothing, and is replaced
+    if (!misses) { // the damaged file has no use, so it is replaced
         log().warn("{}/{} is ignored: {}", folder.string(), k_miss_file, misses.error().message);
         misses = Misses{};
     }

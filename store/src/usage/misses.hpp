@@ -1,4 +1,4 @@
-// The misses of a function, or of programs: written at the miss, also by a store that was opened to be read, and never for a hit.
+// The misses of a function, or of programs. Written at a miss, also by a read-only store; never at a hit.
 #pragma once
 
 #include <string_view>
@@ -8,10 +8,10 @@
 
 namespace warmgraph::store {
 
-/// Those of the folder that they lie in. Empty where there is no file.
+/// Reads the misses in a folder. Empty when the file does not exist.
 [[nodiscard]] Result<Misses> read_misses(const Disk& disk, const Path& folder);
-/// Waits a few milliseconds for another writer, then gives up. Where nobody knows the guards of the call, `call` is empty, and
-/// those of the miss before it stay.
+/// Waits a few milliseconds for another writer, then gives up. If the call's guards are not known, `call` is empty, and
+/// the guards of the miss before it stay.
 [[nodiscard]] Result<void> write_miss(const Disk& disk, const Path& folder, const Miss& miss, std::string_view call);
 
 } // namespace warmgraph::store

@@ -16,7 +16,7 @@ FunctionUsage read_usage(const Disk& disk, const Path& folder)
     const auto file = disk.read(folder / k_usage_file, {k_usage_cap});
     if (!file || !*file || !(*file)->bytes) return {};
     FunctionUsage usage = parse_usage(*(*file)->bytes).value_or(FunctionUsage{});
-    // Written by a wrong clock, it would stay the last one for ever.
+    // A time in the future (from a wrong clock) would stay the last one for ever.
     if (usage.last_used > to_iso8601(disk.clock.wall() + std::chrono::minutes(10))) usage.last_used.clear();
     return usage;
 }
@@ -25,25 +25,26 @@ enum class Outcome : std::uint8_t { written, busy, failed };
 
 Result<Outcome> try_write_usage(const Disk& disk, const Path& folder, const FunctionUsage& more)
 try {
-    // A cache that somebody deleted meanwhile is not made again for counters.
+    // Do not make a deleted cache again for counters.
     if (!has_mark(disk.files)) return fail(ErrorCode::not_found, "the cache folder has no mark");
     if (auto made = disk.files.make_directories(folder, disk.modes.folder); !made) return std::unexpected(made.error());
     const auto lock = disk.files.try_lock(folder / k_usage_lock, disk.modes.file);
-    if (!lock && lock.error().code == ErrorCode::not_found) return Outcome::busy; // `warmgraph clear` is at it
+    // `warmgraph clear` is removing the folder
+    if (!lock && lock.error().code == ErrorCode::not_found) return Outcome::busy;
     if (!lock) return std::unexpected(lock.error());
     if (!*lock) return Outcome::busy;
     FunctionUsage usage = read_usage(disk, folder);
     merge(usage, more);
-    usage.saved_ms = std::max(usage.saved_ms, 0.0); // a file never says less than nothing
+    usage.saved_ms = std::max(usage.saved_ms, 0.0); // a file's value is never negative
     const std::string text = to_usage_json(usage);
     auto written = commit(disk.files, folder / k_usage_file, as_bytes(text), disk.modes, Durability::unsynced);
     if (!written) return std::unexpected(written.error());
     return Outcome::written;
-} catch (const std::exception& error) { // what is counted must not get lost with it
+} catch (const std::exception& error) { // the counts must survive an exception
     return fail(ErrorCode::io_failed, "{}", error.what());
 }
 
-/// Adds `more` to the file; `busy` when somebody else is at it just now.
+/// Adds `more` to the file; `busy` when another process is writing it.
 Outcome write_usage(const Disk& disk, const Path& folder, const FunctionUsage& more)
 {
     const auto done = try_write_usage(disk, folder, more);
@@ -147,7 +148,7 @@ void Usage::start_writer()
 void Usage::end() noexcept
 {
     try {
-        m_writer = {}; // ends it
+        m_writer = {}; // ends the thread
         std::size_t busy = write_pending();
         for (std::chrono::milliseconds pause(1); busy > 0 && m_patience.count() > 0; ++pause) {
             pause = std::min(pause, m_patience);
@@ -164,7 +165,7 @@ void Usage::end() noexcept
 
 void Usage::run_writer(const std::stop_token& stop) noexcept
 {
-    // Others hold the lock for well under a millisecond, unless their disk is slow.
+    // Other processes hold the lock for well under a millisecond, unless their disk is slow.
     constexpr std::chrono::milliseconds k_pause_when_busy(10);
     constexpr std::chrono::milliseconds k_first_look(10), k_longest_pause(1000);
     auto pause = k_first_look;
@@ -176,7 +177,7 @@ void Usage::run_writer(const std::stop_token& stop) noexcept
             const bool noted =
                 looks_again ? m_noted.wait_for(guard, stop, pause, is_noted) : m_noted.wait(guard, stop, is_noted);
             pause = looks_again && !noted ? std::min(2 * pause, k_longest_pause) : k_first_look;
-            if (!noted) continue; // stopped (the destructor writes the rest), or it is time to look
+            if (!noted) continue; // stopped (the destructor writes the rest), or time to look
             m_write_soon = false;
         }
         try {

@@ -13,7 +13,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t k_most_phases = 64; ///< there are about ten
 
-/// A file of an older version has none.
+/// Files of older versions lack these members.
 bool read_phases(const Json& json, const char* name, PhaseTimes& phases)
 {
     const auto field = json.find(name);
@@ -26,7 +26,7 @@ bool read_phases(const Json& json, const char* name, PhaseTimes& phases)
     return true;
 }
 
-/// Objects would lose the order.
+/// An array, because an object would lose the order.
 Json to_json(const PhaseTimes& phases)
 {
     Json list = Json::array();
@@ -58,7 +58,7 @@ std::optional<FunctionUsage> parse_usage(ByteView bytes)
     members.number("refusals", usage.refusals);
     members.text("last_used", usage.last_used);
     members.milliseconds("saved_ms", usage.saved_ms);
-    // Files of older versions have none of these.
+    // Files of older versions lack these members.
     if (json.contains("code_missed")) members.number("code_missed", usage.code_missed);
     if (json.contains("code_kept")) members.number("code_kept", usage.code_kept);
     if (const auto events = json.find("events"); events != json.end()) {
@@ -79,7 +79,7 @@ void merge(FunctionUsage& into, const FunctionUsage& more)
     into.refusals += more.refusals;
     into.code_missed += more.code_missed;
     into.code_kept += more.code_kept;
-    // What is less than nothing is taken off: a program that was compiled all the same, a load that took long.
+    // A negative saving is subtracted, e.g. when a cached program had to be compiled anyway or a load took long.
     if (const double sum = into.saved_ms + more.saved_ms; std::isfinite(sum)) into.saved_ms = sum;
     into.events.merge(more.events);
     into.last_used = std::max(into.last_used, more.last_used); // ISO 8601 sorts as text

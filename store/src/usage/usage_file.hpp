@@ -12,9 +12,9 @@ namespace warmgraph::store {
 inline constexpr std::uint64_t k_usage_cap = 4ULL << 20; ///< bytes of a usage file; a larger one counts as damaged
 
 [[nodiscard]] std::string to_usage_json(const FunctionUsage& usage);
-/// nullopt when it is no usage file: no JSON object, a field of another type, a negative count.
+/// nullopt when it is not a usage file: not a JSON object, a member of another type, or a negative count.
 [[nodiscard]] std::optional<FunctionUsage> parse_usage(ByteView bytes);
-/// Counts add up; the later last use and the newer times stay.
+/// Adds the counts; keeps the later last use, and the newer times.
 void merge(FunctionUsage& into, const FunctionUsage& more);
 
 } // namespace warmgraph::store

@@ -1,5 +1,5 @@
-// The kinds of what a cache keeps: the one table of them. A new kind is a row here, and its reader in bundle/kinds.cpp.
-// docs/kinds.md, and of the numbers docs/format.md, "The bundle".
+// The table of the kinds of artifacts that a cache keeps. A new kind is a row here, and a reader in bundle/kinds.cpp.
+// docs/kinds.md describes the kinds; docs/format.md, "The bundle", has their numbers.
 #pragma once
 
 #include <array>
@@ -15,24 +15,24 @@
 
 namespace warmgraph::store {
 
-/// Stored in bundles: the values stay, and are only appended to.
+/// Bundles store these values: never change one, only append.
 enum class ArtifactKind : std::uint32_t {
     entries = 1,   ///< recorded graphs with their guards
-    images = 2,    ///< device code, by digest: a part of the entries that name it
-    constants = 3, ///< contents of a graph's constants, by digest: the same
-    compiled = 4,  ///< programs
-    tuned = 5,     ///< configurations, of a kernel or of a module
-    profiles = 6,  ///< shapes that were seen
-    torch = 7,     ///< what PyTorch compiled: bytes that can run code
+    images = 2,    ///< device code, named by its digest; a part of the entries that name it
+    constants = 3, ///< contents of a graph's constants, named by their digest; a part of the entries that name them
+    compiled = 4,  ///< compiled programs
+    tuned = 5,     ///< tuned configurations of a kernel or of a module
+    profiles = 6,  ///< shapes that functions were called with
+    torch = 7,     ///< PyTorch's compiled code: reading these bytes can run code
 };
 
-/// Where a kind is chosen by its word.
+/// The settings and commands that choose kinds by their words.
 enum class KindUse : std::uint8_t {
     switched,  ///< on or off: CacheOptions::kinds, $WARMGRAPH_KINDS
-    budgeted,  ///< a part of what the folder may hold, and its counters: `prune`, `stats`
+    budgeted,  ///< has counters and a part of the folder's budget: `prune`, `stats`
     cleared,   ///< `clear`
     bundled,   ///< `bundle`
-    explained, ///< its misses are kept: `explain`
+    explained, ///< the cache keeps its misses: `explain`
 };
 [[nodiscard]] constexpr std::uint8_t uses(std::initializer_list<KindUse> all) noexcept
 {
@@ -43,23 +43,26 @@ enum class KindUse : std::uint8_t {
 
 struct KindRow {
     ArtifactKind kind;
-    std::string_view word;                       ///< in every option, JSON key and label: "entries"
-    std::string_view one;                        ///< the same of one of them: "entry"
-    std::string_view noun;                       ///< of one, in sentences: "compiled program"
-    std::array<std::string_view, 2> old_words{}; ///< of earlier versions, for the message that names the right one
-    std::string_view folder;                     ///< its names in a tier begin so
-    std::array<std::string_view, 2> suffixes{};  ///< of its files: one for each form. None: it is no ArtifactName
-    std::uint64_t most_bytes;                    ///< of one object; more is not read
-    ArtifactKind part_of = kind;                 ///< with which it is counted, budgeted and carried
-    std::uint8_t uses = 0;                       ///< uses({...})
-    bool goes_last = false;                      ///< where room is made: a few kilobytes that took seconds to find
-    bool needs_signed_bundle = false; ///< written only into one, and taken only from one that an accepted key signed
+    std::string_view word; ///< in every option, JSON key and label: "entries"
+    std::string_view one;  ///< the word for one object: "entry"
+    std::string_view noun; ///< the name of one object in a sentence: "compiled program"
+    /// Words of earlier versions; the error message gives the current word
+    std::array<std::string_view, 2> old_words{};
+    std::string_view folder; ///< the first part of its names in a tier
+    /// Suffixes of its files, one for each form; empty for kinds that are not an ArtifactName
+    std::array<std::string_view, 2> suffixes{};
+    std::uint64_t most_bytes;    ///< the largest object that is read, in bytes
+    ArtifactKind part_of = kind; ///< the kind with which this kind is counted, budgeted and bundled
+    std::uint8_t uses = 0;       ///< uses({...})
+    bool goes_last = false;      ///< pruned last: a few kilobytes that took seconds to compute
+    /// Written only into a signed bundle, and read only from a bundle with an accepted signature
+    bool needs_signed_bundle = false;
 
     [[nodiscard]] constexpr bool is_for(KindUse use) const noexcept { return (uses & store::uses({use})) != 0; }
     [[nodiscard]] constexpr bool has_files() const noexcept { return !suffixes.front().empty(); }
 };
 
-/// In the order of their numbers.
+/// In the order of the enum's values.
 inline constexpr std::array<KindRow, 7> k_kinds{{
     {.kind = ArtifactKind::entries,
      .word = "entries",
@@ -120,23 +123,23 @@ inline constexpr std::array<KindRow, 7> k_kinds{{
      .noun = "PyTorch artifact",
      .folder = "torch",
      .suffixes = {".mega_cache"},
-     .most_bytes = (1ULL << 30) + (64ULL << 10) + 1024, // PyTorch's bytes, its facts, what seals them
+     .most_bytes = (1ULL << 30) + (64ULL << 10) + 1024, // PyTorch's bytes, the facts, and the seal
      .uses = uses({KindUse::budgeted, KindUse::cleared, KindUse::bundled}),
      .needs_signed_bundle = true},
 }};
 
-/// Of ArtifactKind::tuned, the form of a file with all configurations of a module.
+/// The form of a file with all configurations of a module (ArtifactKind::tuned).
 inline constexpr std::uint8_t k_module_form = 1;
 
-/// Null for a number that this version does not know.
+/// Returns null for a number that this version does not know.
 [[nodiscard]] constexpr const KindRow* find_row(ArtifactKind kind) noexcept
 {
-    const auto at = static_cast<std::size_t>(kind) - 1; // 0 wraps, and is no kind either
+    const auto at = static_cast<std::size_t>(kind) - 1; // 0 wraps around to a number out of range
     return at < k_kinds.size() ? &k_kinds[at] : nullptr;
 }
-/// REQUIRES: it is known.
+/// REQUIRES: `kind` is a known kind.
 [[nodiscard]] constexpr const KindRow& row_of(ArtifactKind kind) noexcept { return *find_row(kind); }
-/// Its word; "unknown" for a number that this version does not know.
+/// Returns the kind's word, or "unknown" for a number that this version does not know.
 [[nodiscard]] constexpr std::string_view to_string(ArtifactKind kind) noexcept
 {
     const KindRow* const row = find_row(kind);
@@ -147,27 +150,27 @@ inline constexpr std::uint8_t k_module_form = 1;
     const KindRow* const row = find_row(kind);
     return row != nullptr && row->needs_signed_bundle;
 }
-/// An entry's device code, or the contents of one of its constants: both lie under the digest of their bytes.
+/// True for device code and for constants: both are stored under the digest of their bytes.
 [[nodiscard]] constexpr bool is_blob(ArtifactKind kind) noexcept
 {
     return kind == ArtifactKind::images || kind == ArtifactKind::constants;
 }
 
-/// In the table's order.
+/// The kinds for this use, in the table's order.
 [[nodiscard]] std::vector<ArtifactKind> kinds_for(KindUse use);
-/// Their words: "entries", "compiled", ...
+/// The words of these kinds: "entries", "compiled", ...
 [[nodiscard]] std::vector<std::string> words_for(KindUse use);
-/// Those that lie in a folder of their own, as ArtifactName names them.
+/// The kinds that have a folder of their own and an ArtifactName.
 [[nodiscard]] std::vector<ArtifactKind> kinds_with_files();
-/// The kind of this word. invalid_argument names `what`, where the word stood, and all words that may stand there: those of
-/// the use, and `others`; of a word of earlier versions the one that it has now.
+/// Returns the kind that has this word. The error invalid_argument names `what` (the option or variable), and lists the
+/// words of this use and `others`. For a word of an earlier version the error gives the current word.
 [[nodiscard]] Result<ArtifactKind> parse_kind(std::string_view what, std::string_view word, KindUse use,
                                               const std::vector<std::string>& others = {});
 
-/// Bytes of some kinds.
+/// Bytes by kind.
 using KindBytes = std::map<ArtifactKind, std::uint64_t>;
 
-/// Some of the kinds.
+/// A set of kinds.
 class KindSet {
 public:
     constexpr KindSet() noexcept = default;
@@ -182,14 +185,14 @@ public:
     constexpr bool operator==(const KindSet&) const noexcept = default;
 
 private:
-    /// 0 of what is no known kind.
+    /// Returns 0 for an unknown kind.
     [[nodiscard]] static constexpr std::uint32_t bit(ArtifactKind kind) noexcept
     {
         return find_row(kind) != nullptr ? 1U << static_cast<std::uint32_t>(kind) : 0;
     }
     std::uint32_t m_bits = 0;
 };
-/// All that there are for this use.
+/// All kinds for this use.
 [[nodiscard]] constexpr KindSet all_for(KindUse use) noexcept
 {
     KindSet kinds;

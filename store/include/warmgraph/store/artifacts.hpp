@@ -1,7 +1,7 @@
-// Artifacts of one kind and form, in tiers: found, put and removed, and none of them believed for its name.
+// Finds, puts and removes the artifacts of one kind and form in tiers. Every artifact is verified when it is read.
 //
-// Thread-safe where the tiers are. A failure costs what the artifact would have saved, never a result: it is an Error for
-// the caller to count.
+// Thread-safe where the tiers are. A failure is an Error for the caller to count: it costs the time that the artifact
+// would have saved, never a result.
 #pragma once
 
 #include <exception>
@@ -13,16 +13,16 @@
 
 namespace warmgraph::store {
 
-/// Where an object that cannot be used is refused to its tier.
+/// Which tiers are asked to refuse an object that cannot be used.
 enum class Refusing : std::uint8_t {
-    everywhere,  ///< unless it is `untrusted`
-    below_first, ///< the first tier's is replaced by the next put(), which no other can be
+    everywhere,  ///< every tier, unless the object is `untrusted`
+    below_first, ///< every tier but the first: the next put() replaces the first tier's object
 };
 
-/// `Codec` says what the bytes mean. It is copied, and has:
+/// `Codec` converts between bytes and values. It is copied, and has:
 ///   using Value = ...;
 ///   static constexpr ArtifactKind k_kind; static constexpr std::uint8_t k_form; static constexpr std::uint64_t k_most_bytes;
-///   static constexpr ErrorCode k_misnamed;   of an object under another one's name
+///   static constexpr ErrorCode k_misnamed;   the error for an object that is stored under another object's name
 ///   static constexpr Refusing k_refusing;
 ///   static Digest key_of(const Value& value);
 ///   Result<Value> decode(ByteView bytes) const;
@@ -34,8 +34,8 @@ public:
 
     /// `tier` must outlive it.
     explicit Artifacts(Tier& tier, Codec codec = {}) : Artifacts(Tiers{&tier}, std::move(codec)) {}
-    /// The first is written, those below it are only read: what the first does not have, or not whole, is looked for there.
-    /// REQUIRES: there is a first. They outlive it.
+    /// Only the first tier is written. The tiers below it are read for objects that the first does not have, or has
+    /// damaged. REQUIRES: there is a first tier. All tiers outlive this object.
     explicit Artifacts(Tiers tiers, Codec codec = {}) : m_tiers(std::move(tiers)), m_codec(std::move(codec)) {}
 
     [[nodiscard]] const Tiers& tiers() const noexcept { return m_tiers; }
@@ -44,13 +44,13 @@ public:
         return {Codec::k_kind, key, Codec::k_form};
     }
 
-    /// The first whole one, counted as used now; nullopt: there is none. corrupt and stale: it is a miss, and the next
-    /// put() replaces it.
+    /// Returns the first intact object and marks it as used now; nullopt: not found. The errors corrupt and stale count
+    /// as a miss; the next put() replaces the object.
     [[nodiscard]] Result<std::optional<Value>> find(const Digest& key) const
     {
         return first_of(m_tiers, [&](Tier& tier) { return find_in(tier, key); });
     }
-    /// Of one of the tiers.
+    /// Looks in one tier only.
     [[nodiscard]] Result<std::optional<Value>> find_in(Tier& tier, const Digest& key) const
     {
         const Name name = name_of(key);
@@ -63,7 +63,7 @@ public:
             value = fail(Codec::k_misnamed, "it is stored under {}, and is of {}", short_hex(key),
                          short_hex(Codec::key_of(*value)));
         if (value) {
-            static_cast<void>(tier.note_use(name)); // who only reads cannot
+            static_cast<void>(tier.note_use(name)); // fails in a read-only tier
             return std::move(*value);
         }
         const bool is_refused = Codec::k_refusing == Refusing::everywhere ? value.error().code != ErrorCode::untrusted
@@ -71,7 +71,7 @@ public:
         if (is_refused) tier.refuse(name, stamp, value.error());
         return std::unexpected(std::move(value.error()));
     }
-    /// Into the first tier. unsupported: over the cap.
+    /// Writes to the first tier. unsupported: the object is larger than k_most_bytes.
     [[nodiscard]] Result<void> put(const Value& value) const
     {
         const Result<Bytes> bytes = m_codec.encode(value);
@@ -81,14 +81,15 @@ public:
                         Codec::k_most_bytes);
         return m_tiers.front()->put(name_of(Codec::key_of(value)), *bytes);
     }
-    /// From the first tier. Those below do not give it any more in this process.
+    /// Removes the object from the first tier. In this process the tiers below it do not give the object any more.
     [[nodiscard]] Result<void> remove(const Digest& key) const
     {
         for (std::size_t i = 1; i < m_tiers.size(); ++i)
             m_tiers[i]->refuse(name_of(key), {}, {ErrorCode::stale, "this process removed it"});
         return m_tiers.front()->remove(name_of(key));
     }
-    /// What find() gave is whole, and still could not be used, for `reason`: refused to the tier that gave it. Best effort.
+    /// Refuses an object that find() gave and that could not be used, for `reason`, to the tier that gave it. Best
+    /// effort.
     void set_aside(const Digest& key, const Error& reason) const noexcept
     try {
         for (Tier* const tier : m_tiers) {

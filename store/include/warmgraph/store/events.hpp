@@ -1,4 +1,4 @@
-// What happened to a function's entries, counted by kind and reason.
+// Counters of a function's entries, by kind of event and reason.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 namespace warmgraph::store {
 
 enum class EventKind : std::uint8_t {
-    hit,       ///< an entry was restored and used; bytes: of its device code
-    miss,      ///< the reason is the first fact that differs, or why nothing was compared
-    recorded,  ///< bytes: of the device code that was published with it
-    refused,   ///< could not be recorded, or must not be replayed
-    evicted,   ///< gave way to others; bytes: on disk
-    damaged,   ///< did not verify; bytes: on disk
-    untrusted, ///< has no accepted signature, each entry once a process; bytes: on disk
+    hit,       ///< an entry was restored and used; bytes: its device code
+    miss,      ///< the reason is the first fact that differs, or why no entry was compared
+    recorded,  ///< bytes: the device code that was published with the entry
+    refused,   ///< the function could not be recorded, or must not be replayed
+    evicted,   ///< the entry was removed to make room; bytes: on disk
+    damaged,   ///< the entry failed verification; bytes: on disk
+    untrusted, ///< the entry has no accepted signature, counted once per entry and process; bytes: on disk
 };
 [[nodiscard]] std::string_view to_string(EventKind kind) noexcept; ///< "hit", "miss", ...
 
@@ -25,8 +25,8 @@ struct Tally {
     bool operator==(const Tally&) const = default;
 };
 
-/// Reasons are short words: letters, digits, '.', '_' and '-', at most 48 bytes. What is none is counted as "other", and so
-/// is what comes after the first 32 of a kind. Not thread-safe.
+/// Reasons are short words: letters, digits, '.', '_' and '-', at most 48 bytes. Any other text is counted as "other",
+/// and so is each reason after the first 32 of a kind. Not thread-safe.
 class Events {
 public:
     void add(EventKind kind, std::string_view reason, const Tally& tally);

@@ -1,4 +1,4 @@
-// One object out of several tiers: the first that has it whole gives it.
+// Reads an object from several tiers: the first tier that has it intact gives it.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,11 @@
 
 namespace warmgraph::store {
 
-/// In the order in which they are asked: the folder, then the layers below it (LocalStore::tiers). None is null.
+/// In the order in which they are read: the folder, then its layers (LocalStore::tiers). Not null.
 using Tiers = std::vector<Tier*>;
 
-/// `read` gives a tier's object, verified: nullopt, where it has none. An Error of one tier is that of all where no
-/// other has the object.
+/// `read` returns a tier's verified object, or nullopt when the tier does not have it. Returns the first error when no
+/// tier has the object and one of them failed.
 template <class Read>
 [[nodiscard]] auto first_of(const Tiers& tiers, const Read& read) -> decltype(read(std::declval<Tier&>()))
 {

@@ -1,4 +1,5 @@
-// An entry's code is given to a driver, which may die of it: a file beside the entry says so as long as that lasts.
+// A file beside the entry that exists while a driver loads the entry's code. It shows later that a process died in the
+// load.
 #pragma once
 
 #include <functional>
@@ -10,29 +11,29 @@
 
 namespace warmgraph::store {
 
-/// Who is given the code. Deaths count for the same driver and device alone.
+/// The driver and device that load the code. Deaths count only for the same driver and device.
 struct LoadTarget {
     std::string driver; ///< its version
     std::string device; ///< its name and architecture
 };
-/// Of a device with this name that tells these facts.
+/// The target for a device with this name and these facts.
 [[nodiscard]] LoadTarget load_target(const std::string& name, const std::vector<cachefmt::Fact>& facts);
 
-/// The load goes on as long as this lives. Its file stays behind where the process dies meanwhile; that is a death. One that
-/// just ends is neither a death nor a success.
+/// The load lasts as long as this object. If the process dies meanwhile, the file stays behind and counts as a death.
+/// Destroying the object without succeed() or fail() counts as neither.
 class LoadMark {
 public:
     LoadMark() = default;
     LoadMark(const LoadMark&) = delete;
     LoadMark& operator=(const LoadMark&) = delete;
     virtual ~LoadMark() = default;
-    /// The code was loaded, and it ran: earlier deaths of the same driver and device count no more.
+    /// The code was loaded and it ran: earlier deaths on the same driver and device no longer count.
     virtual void succeed() noexcept = 0;
-    /// It broke what the process has of the device. The file stays, as where the process dies.
+    /// The load broke the process's device context. The file stays, as if the process had died.
     virtual void fail() noexcept = 0;
 };
 
-/// Whether the work behind which a load ends is done; an error: it failed. Any thread asks; it must not block.
+/// Whether the work that ends a load is done; an error: the work failed. Any thread may call it; it must not block.
 using IsDone = std::function<Result<bool>()>;
 
 } // namespace warmgraph::store

@@ -1,6 +1,6 @@
-// What is compressed on its way to a tier, and how an image is found again. Payloads of entries say in their envelope
-// whether they are compressed (docs/format.md). An image's object is the image itself, or one zstd frame that holds it:
-// its name, the SHA-256 of the raw bytes, tells which.
+// Compression of objects before they are put into a tier. An entry's envelope says whether its payload is compressed
+// (docs/format.md). An image's object is either the image itself or one zstd frame that holds it; its name, the SHA-256
+// of the raw bytes, shows which.
 #pragma once
 
 #include <cstdint>
@@ -15,31 +15,31 @@ namespace warmgraph::store {
 
 /// How objects of one kind are stored.
 struct Packing {
-    int level = 0;                      ///< zstd's, 1..19; 0: never compressed
-    std::uint64_t above = 16ULL * 1024; ///< bytes; smaller ones are stored as they are
+    int level = 0;                      ///< zstd's level, 1..19; 0: never compressed
+    std::uint64_t above = 16ULL * 1024; ///< bytes; smaller objects are not compressed
     bool operator==(const Packing&) const = default;
 };
 
-/// By kind. The defaults are measured: docs/measurements.md, "Store and bundles".
+/// Compression by kind. The defaults are measured: docs/measurements.md, "Store and bundles".
 struct Packings {
     Packing payloads{.level = 3}; ///< of entries
     Packing images{};
-    Packing constants{}; ///< contents of a graph's constants, which lie beside the images
+    Packing constants{}; ///< contents of a graph's constants, stored beside the images
     bool operator==(const Packings&) const = default;
 };
 
-/// "images=3" or "payloads=9@64K,images=3@4K,constants=0": level and threshold by kind; what is not named stays as in
-/// `defaults`. "" is the defaults. invalid_argument says what is expected.
+/// Parses "images=3" or "payloads=9@64K,images=3@4K,constants=0": level and threshold by kind. Kinds that are not named
+/// keep the value in `defaults`. "" gives the defaults. The error invalid_argument says what is expected.
 [[nodiscard]] Result<Packings> parse_packings(std::string_view what, std::string_view text,
                                               const Packings& defaults = {});
 
-/// No frame may hold more than so many times its own size.
+/// A frame that expands to more than this many times its own size is refused.
 inline constexpr std::uint64_t k_most_packed = 64;
 
-/// The blob as it is to be stored: one frame, or empty where it stays as it is (it is small, or gains nothing).
+/// Returns the blob as one frame, or empty when it is stored uncompressed (it is small, or compression gains nothing).
 [[nodiscard]] Result<Bytes> pack(ByteView blob, const Packing& packing);
-/// The blob that such an object holds: the object itself where its SHA-256 is `digest`, else what its frame holds.
-/// `corrupt`: neither, more than `most` bytes, or more than k_most_packed times the object's.
+/// Returns the blob in an object: the object itself when its SHA-256 is `digest`, else the contents of its frame.
+/// `corrupt`: neither matches, the blob is larger than `most` bytes, or larger than k_most_packed times the object.
 [[nodiscard]] Result<Bytes> unpack(Bytes object, const Digest& digest, std::uint64_t most);
 
 } // namespace warmgraph::store

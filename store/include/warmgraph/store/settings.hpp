@@ -1,4 +1,4 @@
-// Settings of the cache folder as an environment variable or a command line gives them.
+// Parsers for settings of the cache folder in environment variables and on command lines.
 #pragma once
 
 #include <cstdint>
@@ -12,33 +12,33 @@
 
 namespace warmgraph::store {
 
-/// "1000" or "1000,1001": user ids. "" is none. invalid_argument says what is expected.
+/// Parses user ids: "1000" or "1000,1001". "" gives an empty list. The error invalid_argument says what is expected.
 [[nodiscard]] Result<std::vector<std::uint32_t>> parse_owners(std::string_view what, std::string_view text);
 
-/// "8G", "500M", "64K", "1T" (powers of 1024, also as "8g", "8GB", "8 GiB" and "1.5G"), or bytes without a unit. invalid_argument
-/// likewise.
+/// Parses a size: "8G", "500M", "64K", "1T" (powers of 1024, also as "8g", "8GB", "8 GiB" and "1.5G"), or bytes without
+/// a unit. Errors as above.
 [[nodiscard]] Result<std::uint64_t> parse_bytes(std::string_view what, std::string_view text);
 
-/// "100000". invalid_argument likewise.
+/// Parses a number: "100000". Errors as above.
 [[nodiscard]] Result<std::uint64_t> parse_count(std::string_view what, std::string_view text);
 
-/// What a folder may hold, and what some kinds may take of it.
+/// The most bytes that a folder may hold, in all and by kind.
 struct BytesBudget {
-    std::uint64_t all = 0; ///< 0: not said
+    std::uint64_t all = 0; ///< 0: not given
     KindBytes kinds{};
 };
-/// "8G", "8G,compiled=1G,tuned=64M" or "compiled=1G": a size for all, and sizes by kind. "" says nothing. Sizes as parse_bytes()
-/// takes them. invalid_argument likewise.
+/// Parses "8G", "8G,compiled=1G,tuned=64M" or "compiled=1G": a size for all, and sizes by kind, each as in
+/// parse_bytes(). "" gives an empty budget. Errors as above.
 [[nodiscard]] Result<BytesBudget> parse_budget(std::string_view what, std::string_view text);
 
-/// Those that are on: what is off is neither looked up, read, written nor counted. "all" and "": all; "entries,compiled":
-/// these alone; "-tuned,-profiles": all but these. invalid_argument for an unknown kind, and for kinds with and without '-'
-/// together, names `what`, where the text stood.
+/// Parses the set of kinds that are switched on. A kind that is off is not looked up, read, written or counted. "all"
+/// and "": all kinds; "entries,compiled": only these; "-tuned,-profiles": all but these. invalid_argument for an
+/// unknown kind, and for a mix of kinds with and without '-'; it names `what` (the option or variable).
 [[nodiscard]] Result<KindSet> parse_kinds(std::string_view what, std::string_view text);
-/// Why nothing is found: "compiled programs are switched off (CacheOptions::kinds, WARMGRAPH_KINDS)"
+/// The reason why a lookup finds nothing: "compiled programs are switched off (CacheOptions::kinds, WARMGRAPH_KINDS)"
 [[nodiscard]] std::string switched_off(std::string_view kind);
 
-/// Of a setting that only tunes. A value that makes no sense costs a warning, never a service's start: the default is used.
+/// For settings that only tune: a bad value logs a warning and gives the default, so that the service still starts.
 template <class Value>
 [[nodiscard]] Value or_default(Result<Value> setting)
 {

@@ -1,4 +1,4 @@
-// Entries and images over tiers of bytes: encoded, decoded, and verified at every read.
+// Entries and images over tiers of bytes. Encodes and decodes them, and verifies every read.
 //
 // Thread-safe where the tiers are. A failure is an Error for the caller to count, never an exception.
 #pragma once
@@ -19,13 +19,13 @@ namespace warmgraph::store {
 using cachefmt::Entry;
 using cachefmt::EntryHeader;
 
-/// Why an entry is read: it is used now, or ahead of its use, which note_use() then tells.
+/// Why an entry is read: to use it now, or ahead of a use that note_use() will report.
 enum class Reading : std::uint8_t { use, ahead };
 
-/// A header that was read and verified. Shared, as it is large: a model of hundreds of weights has hundreds of facts.
+/// A verified header. Shared because it is large: a model with hundreds of weights has hundreds of facts.
 using Header = std::shared_ptr<const EntryHeader>;
 
-/// A header, or why there is none: as Result<EntryHeader>, whose copies share it.
+/// A verified header or an Error. Like Result<EntryHeader>, but copies share the header.
 class VariantHeader {
 public:
     VariantHeader() : VariantHeader(EntryHeader{}) {}
@@ -42,34 +42,34 @@ private:
     Result<Header> m_header;
 };
 
-/// A variant as found.
+/// A variant in a function's folder.
 struct Variant {
-    Digest guards_digest;                            ///< from its name
-    std::uint64_t size = 0;                          ///< bytes stored
-    std::chrono::system_clock::time_point last_used; ///< or when it was put
+    Digest guards_digest;                            ///< from its file name
+    std::uint64_t size = 0;                          ///< bytes on disk
+    std::chrono::system_clock::time_point last_used; ///< or the time when it was put
     VariantHeader header;                            ///< the payload was not read
 };
 
-/// What is read or written: the largest of each, and whose entries.
+/// The largest sizes that are read or written, and the trusted signatures.
 struct Caps {
     cachefmt::Limits entry{};
     std::uint64_t image_bytes =
-        256ULL << 20; ///< below entry.image_bytes: an image's digest is known only when it is read
+        256ULL << 20; ///< at most entry.image_bytes; needed because an image is verified only after it was read
     cachefmt::Trust
-        trust{};         ///< entries that it does not accept are `untrusted`; what is published is signed with its key
-    Packings packings{}; ///< of what is published
+        trust{}; ///< entries that it does not accept are `untrusted`; it also has the key that signs new entries
+    Packings packings{}; ///< compression of new objects
 };
 
 class HeaderMemo; // src/header_memo.hpp
 
-/// What happens to entries, for those who count it. Called in the thread of the verb.
+/// Callbacks that count what happens to entries. They run in the calling thread.
 struct StoreEvents {
-    /// entry() or set_aside(): what was read, and why it is not given.
+    /// Called by entry() and set_aside() when an entry was read and cannot be used, with the reason.
     std::function<void(const EntryKey&, const Stamp&, const Error&)> refused{};
     std::function<void(const EntryKey&)> published{}, set_aside{};
 };
 
-/// Over one tier, and layers below it that are only read: what the tier does not have, or not whole, is looked for there.
+/// A store over one tier, and read-only layers below it for objects that the tier does not have or has damaged.
 class Store {
 public:
     /// `tier` must outlive the store.
@@ -77,61 +77,62 @@ public:
     Store(const Store&) = delete;
     Store& operator=(const Store&) = delete;
 
-    /// In the order of these calls. `trust` is the layer's own. Before other threads use the store.
+    /// Adds a read-only layer below the earlier ones. `trust` applies to this layer only. Call this before other
+    /// threads use the store.
     void add_layer(std::shared_ptr<Tier> layer, const cachefmt::Trust& trust);
-    /// The bytes, for whoever fills one tier from another. Lives as long as this store, as tiers().
+    /// The first tier, for code that copies bytes from one tier to another. Lives as long as this store, like tiers().
     [[nodiscard]] Tier& tier() noexcept { return *m_levels.front().tier; }
     /// The tier and its layers, in the order in which they are read; only the first is written.
     [[nodiscard]] Tiers tiers() const;
 
     // Every key is checked (check_key, invalid_argument) before a tier sees it.
 
-    // A header that was read is not read again while the tier has its object with the same stamp.
+    // A header is not read again while its object in the tier has the same stamp.
 
-    /// All variants of a function, headers verified, sorted by digest. Damaged ones carry their error.
+    /// All variants of a function, with verified headers, sorted by digest. A damaged variant carries its error.
     [[nodiscard]] Result<std::vector<Variant>> variants(const FunctionKey& function) const;
-    /// One header by exact key; null when there is no such entry. The key has the format in its guards: an object of
-    /// another format, newer or not, is damage here.
+    /// Reads the header of one key; null when the entry does not exist. The format is part of the key, so an object of
+    /// another format, newer or not, is damaged.
     [[nodiscard]] Result<Header> header(const EntryKey& key) const;
-    /// One entry, fully verified and (Reading::use) counted as used now. nullopt: there is none. Corrupt and stale ones
-    /// are refused to the tier, whatever format they claim, and the error is returned; untrusted ones stay, and are not
-    /// read beyond their header. `stamp`: set where the first tier gives an entry, for is_still(); left as it is where a
-    /// layer gives it.
+    /// Returns one fully verified entry and, with Reading::use, marks it as used now; nullopt: not found. Corrupt and
+    /// stale entries (of any format) are refused to the tier, and the error is returned. Untrusted entries stay, and
+    /// are not read beyond their header. `stamp` is set when the first tier gives the entry, for is_still(); else it is
+    /// unchanged.
     [[nodiscard]] Result<std::optional<Entry>> entry(const EntryKey& key, Reading reading = Reading::use,
                                                      Stamp* stamp = nullptr);
-    /// Whether the first tier still has the very object that entry() read: then it need not be read again. False in doubt,
-    /// and for a Stamp of nothing. Reads nothing.
+    /// Whether the first tier still has the same object that entry() read, so that it need not be read again. False
+    /// when unsure, and for an empty Stamp. Reads nothing.
     [[nodiscard]] bool is_still(const EntryKey& key, const Stamp& stamp) noexcept;
-    /// Counts an entry as used now. Best effort.
+    /// Marks an entry as used now. Best effort.
     void note_use(const EntryKey& key) noexcept;
-    /// Encodes, signs and puts. Replaces an entry of the same key.
+    /// Encodes, signs and puts an entry. Replaces an entry with the same key.
     [[nodiscard]] Result<void> publish(const Entry& entry);
-    /// From the first tier. This process is not given it from a layer any more.
+    /// Removes the entry from the first tier. In this process the layers do not give the entry any more.
     [[nodiscard]] Result<void> remove(const EntryKey& key);
-    /// An entry that is whole and still could not be used, for `reason`: refused to every tier, unless it was replaced since
-    /// this header was read. Best effort.
+    /// Refuses an intact entry that could not be used, for `reason`, to every tier, unless it was replaced since this
+    /// header was read. Best effort.
     void set_aside(const EntryHeader& header, const Error& reason) noexcept;
 
-    /// Verified against the digest; nullopt when missing; damaged ones are refused to the tier and reported as missing.
-    /// `size` is what the entry says: no more is read.
+    /// Returns an image that was verified against its digest; nullopt when it is missing or damaged. A damaged image is
+    /// refused to the tier. `size` comes from the entry: no more bytes are read.
     [[nodiscard]] Result<std::optional<Bytes>> image(const Digest& digest, std::uint64_t size = ~0ULL);
-    /// The same of one that an entry needs. not_found: it is missing or damaged; corrupt: it has another size.
+    /// The same for an image that an entry needs. not_found: it is missing or damaged; corrupt: it has another size.
     [[nodiscard]] Result<Bytes> image_of_entry(const cachefmt::ImageRef& image);
-    /// Puts unless it is there already (then it is used now). Returns true when put. unsupported: over the cap. REQUIRES:
-    /// is_blob(kind).
+    /// Puts the blob unless it is there already; then marks it as used now. Returns true when it was put. unsupported:
+    /// larger than the cap. REQUIRES: is_blob(kind).
     [[nodiscard]] Result<bool> publish_image(ByteView blob, ArtifactKind kind = ArtifactKind::images);
-    /// An object's bytes, of the first that has it: of an image its own, verified, however they are stored; of others those
-    /// that are there, which are not verified.
+    /// An object's bytes from the first tier that has it. Images are verified and uncompressed; the bytes of other
+    /// objects are returned unverified.
     [[nodiscard]] Result<std::optional<Bytes>> object(const Name& name);
 
 private:
     struct Level {
         Tier* tier;
         Caps caps;
-        std::shared_ptr<Tier> layer{}; ///< the same tier; null: it is the first
+        std::shared_ptr<Tier> layer{}; ///< owns the tier; null for the first level
         std::shared_ptr<HeaderMemo> memo{};
     };
-    /// What the first has; else, and where that cannot be used, what the first layer has whose own can.
+    /// Asks each level in turn until one gives a usable answer.
     template <class T, class Ask>
     [[nodiscard]] Result<T> ask_all(Ask ask) const;
     [[nodiscard]] Result<std::optional<Entry>> entry_in(const Level& level, const EntryKey& key, Reading reading,

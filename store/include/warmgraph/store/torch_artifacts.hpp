@@ -1,10 +1,10 @@
-// What PyTorch's compiler made in a process (its "Mega-Cache"), as bytes that only PyTorch reads: the file `.mega_cache`
-// (docs/format.md).
+// The results of PyTorch's compiler in a process (its "Mega-Cache"), as bytes that only PyTorch reads: the file
+// `.mega_cache` (docs/format.md).
 //
-// Reading them runs code: they hold pickles. So they are stored signed or not at all, and given only where an accepted key
-// signed them, whether signatures are required in general or not.
+// Reading them runs code: they hold pickles. So they are always stored signed, and only read with an accepted
+// signature, even when signatures are not required in general.
 //
-// Thread-safe. A failure costs a compilation, never a result: it is an Error for the caller to count.
+// Thread-safe. A failure is an Error for the caller to count: it costs a compilation, never a result.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@
 namespace warmgraph::store {
 
 inline constexpr std::uint32_t k_torch_format = 1;
-inline constexpr std::uint64_t k_torch_bytes = 1ULL << 30;                           ///< of PyTorch's, at most
-inline constexpr std::uint64_t k_torch_facts_bytes = 64ULL << 10;                    ///< of the facts as text
-inline constexpr std::uint64_t k_torch_cap = row_of(ArtifactKind::torch).most_bytes; ///< of a file
+inline constexpr std::uint64_t k_torch_bytes = 1ULL << 30;        ///< the most bytes of PyTorch's
+inline constexpr std::uint64_t k_torch_facts_bytes = 64ULL << 10; ///< the most bytes of the facts as text
+inline constexpr std::uint64_t k_torch_cap = row_of(ArtifactKind::torch).most_bytes; ///< the most bytes of a file
 static_assert(k_torch_cap == k_torch_bytes + k_torch_facts_bytes + 1024);
 inline constexpr std::size_t k_most_torch_facts = 64;
 
-/// How its files are sealed and signed.
+/// How these files are sealed and signed.
 inline constexpr cachefmt::SealedKind k_sealed_torch{.magic = "WGTORCH\n",
                                                      .format = k_torch_format,
                                                      .name = "file of PyTorch's artifacts",
@@ -33,38 +33,39 @@ inline constexpr cachefmt::SealedKind k_sealed_torch{.magic = "WGTORCH\n",
                                                      .signature_label = "warmgraph torch signature 1",
                                                      .most_facts = k_torch_facts_bytes};
 
-/// By what they are found, as a caller in Python knows it: "torch" -> "2.11.0+cu130", "gpu" -> "NVIDIA H100". UTF-8.
+/// The facts that identify the artifacts; Python chooses them: "torch" -> "2.11.0+cu130", "gpu" -> "NVIDIA H100".
+/// UTF-8.
 using TorchFacts = std::map<std::string, std::string>;
 
-/// Names the object. Of the facts alone: what PyTorch compiled is another thing each time.
+/// The object's name. It depends on the facts alone, because PyTorch's bytes differ each time.
 [[nodiscard]] Digest key_of(const TorchFacts& facts);
 [[nodiscard]] ArtifactName torch_name(const TorchFacts& facts);
 
-/// What is known of an object without PyTorch.
+/// The data about an object that can be read without PyTorch.
 struct TorchLabel {
     TorchFacts facts{};
     std::string written{};  ///< ISO 8601, UTC
-    std::string key_id{};   ///< that it claims to be signed with
-    std::uint64_t size = 0; ///< bytes of PyTorch's
+    std::string key_id{};   ///< the key that it claims to be signed with
+    std::uint64_t size = 0; ///< size of PyTorch's bytes
     bool operator==(const TorchLabel&) const = default;
 };
 
-/// The same bytes at every call. invalid_argument: no facts, too many, or none that can be
-/// stored as text; no bytes; unsupported: over the cap.
+/// The same input gives the same bytes. invalid_argument: no facts, too many facts, facts that cannot be stored as
+/// text, or no bytes; unsupported: larger than the cap.
 [[nodiscard]] Result<Bytes> encode_torch(const TorchFacts& facts, std::string_view written, ByteView bytes,
                                          const SigningKey& sign_with);
-/// Whoever signed it, to be looked at or carried on. `corrupt`: not exactly what encode_torch() writes; `stale`: another
-/// format.
+/// Reads the label without checking the signature, for display or for copying. `corrupt`: not exactly encode_torch()'s
+/// format; `stale`: another format version.
 [[nodiscard]] Result<TorchLabel> inspect_torch(ByteView object);
-/// PyTorch's bytes of an object that an accepted key signed; else `untrusted`, with the cure, before anything else of it
-/// is looked at.
+/// Returns PyTorch's bytes from an object with an accepted signature. Else `untrusted`, with the cure; the signature is
+/// checked before the rest is read.
 [[nodiscard]] Result<Bytes> decode_torch(ByteView object, const cachefmt::Trust& trust);
 
-/// Those of the folder, else of its layers; nullopt: there are none. corrupt and stale ones are set aside, untrusted ones
-/// stay. `untrusted` too where `trust` has no key at all.
+/// Finds the bytes in the folder, else in its layers; nullopt: not found. Corrupt and stale objects are set aside,
+/// untrusted objects stay. Also `untrusted` when `trust` has no key.
 [[nodiscard]] Result<std::optional<Bytes>> find_torch(LocalStore& store, const TorchFacts& facts,
                                                       const cachefmt::Trust& trust);
-/// Replaces what is there. `untrusted` where `trust` has no key to sign with.
+/// Replaces an older object. `untrusted` when `trust` has no key to sign with.
 [[nodiscard]] Result<void> put_torch(LocalStore& store, const TorchFacts& facts, std::string_view written,
                                      ByteView bytes, const cachefmt::Trust& trust);
 

@@ -1,4 +1,4 @@
-// What this process recorded, found or used of a cache, for Cache::save_cache_artifacts.
+// The names of the objects that this process recorded, found or used, for Cache::save_cache_artifacts.
 #pragma once
 
 #include <mutex>
@@ -19,7 +19,7 @@ public:
         m_artifacts.erase(name);
     }
     [[nodiscard]] std::set<cachefmt::EntryKey> entries() const { return copy(m_entries); }
-    /// Tuned configurations, and what PyTorch compiled.
+    /// Tuned configurations and PyTorch's artifacts.
     [[nodiscard]] std::set<ArtifactName> artifacts() const { return copy(m_artifacts); }
 
 private:

@@ -1,4 +1,4 @@
-// What upkeep of a cache folder is asked for, finds and removes.
+// Requests and results of the cache folder's upkeep.
 #pragma once
 
 #include <chrono>
@@ -18,17 +18,18 @@ struct Damage {
     Error error;
 };
 
-/// Reads an artifact as it is read where it is used: `corrupt` or `stale`, it is refused. The store knows names, and not what
-/// the bytes mean: bundle/kinds.hpp does.
+/// Verifies an artifact in the same way as its user does; the error `corrupt` or `stale` refuses it. The store knows
+/// only names; bundle/kinds.hpp knows the bytes.
 using ArtifactVerifier = std::function<Result<void>(const ArtifactName& name, ByteView bytes)>;
 
-/// What clear() is asked for. The names choose functions, for entries alone: each one that is given must fit.
+/// The request to clear(). The names choose functions, for entries only; each given name must fit.
 struct ClearRequest {
-    /// Entries go with their functions' usage, and with the images that nothing names then, however young. Images alone:
-    /// those that no entry names and that are older than an hour (a writer publishes images first).
+    /// Entries are removed with their functions' usage, and with the images that become unused, however young. With
+    /// images alone: removes those that no entry names and that are older than an hour (a writer publishes images
+    /// first).
     KindSet kinds{ArtifactKind::entries};
-    bool quarantine = false;            ///< what failed verification
-    std::optional<std::string> model{}; ///< its name, or the whole model_info for one configuration of it
+    bool quarantine = false;            ///< files that failed verification
+    std::optional<std::string> model{}; ///< the model's name, or the whole model_info for one configuration of it
     std::optional<std::string> rank{};
     std::optional<std::string> function{};
 
@@ -36,7 +37,7 @@ struct ClearRequest {
     [[nodiscard]] bool chooses_functions() const noexcept { return model || rank || function; }
 };
 
-/// What clear() takes away.
+/// The files that clear() removes.
 struct Removal {
     struct Amount {
         std::uint64_t files = 0, bytes = 0;
@@ -48,7 +49,7 @@ struct Removal {
         }
         bool operator==(const Amount&) const = default;
     };
-    std::uint64_t functions = 0; ///< that fit the request, also those without entries
+    std::uint64_t functions = 0; ///< that fit the request, including functions without entries
     Amount quarantined{};
     std::array<Amount, k_kinds.size()> kinds{}; ///< in the table's order
 
@@ -57,7 +58,7 @@ struct Removal {
     {
         return kinds[static_cast<std::size_t>(kind) - 1];
     }
-    /// Of all kinds and quarantine.
+    /// The sum over all kinds and quarantine.
     [[nodiscard]] Amount total() const noexcept
     {
         Amount total = quarantined;
@@ -68,30 +69,30 @@ struct Removal {
     [[nodiscard]] std::uint64_t bytes() const noexcept { return total().bytes; }
 };
 
-/// What the folder may hold: all kinds and quarantine together.
+/// The most that the folder may hold: all kinds and quarantine together.
 struct Budget {
-    std::uint64_t bytes = 0; ///< 0: 8 GiB, or a tenth of the disk where that is less
+    std::uint64_t bytes = 0; ///< 0: 8 GiB, or a tenth of the disk if that is less
     std::uint64_t files = 0; ///< 0: 100,000
-    KindBytes kinds{};       ///< what some kinds may take of it; the others: as much as there is
+    KindBytes kinds{};       ///< limits for single kinds; other kinds have no limit of their own
     bool operator==(const Budget&) const = default;
 };
 
-/// What prune() is asked for, besides removing images that no entry names (older than ten minutes: a writer publishes
-/// images first).
+/// The request to prune(). Images that no entry names are removed in any case if they are older than ten minutes (a
+/// writer publishes images first).
 struct PruneRequest {
-    std::optional<std::uint64_t> bytes{};        ///< what may stay at most; else the store's budget
-    std::optional<std::chrono::seconds> older{}; ///< what was not used for so long goes in any case
-    /// Of this kind alone, with what is a part of it: `bytes` is what may stay of it, else its own part of the budget.
+    std::optional<std::uint64_t> bytes{};        ///< the most bytes that may stay; default: the store's budget
+    std::optional<std::chrono::seconds> older{}; ///< objects that were not used for this long are removed in any case
+    /// Prune only this kind and its parts; `bytes` is then its limit, by default its part of the budget.
     std::optional<ArtifactKind> kind{};
 };
 
 struct Pruned {
     Removal removed{};
-    Removal::Amount before{}, after{}; ///< all kinds and quarantine together, or of the one that was asked for
-    KindBytes left{};                  ///< of every kind
-    std::uint64_t in_use = 0;          ///< entries that would have gone, and that a living process uses
-    /// Set where it could not do all: there are entries that cannot be read here (a newer warmgraph's, another user's), so
-    /// that all images stay; there are too many entries; or another process makes room just now.
+    Removal::Amount before{}, after{}; ///< all kinds and quarantine together, or only the requested kind
+    KindBytes left{};                  ///< bytes that are left, of every kind
+    std::uint64_t in_use = 0;          ///< entries that stayed because a living process uses them
+    /// Set when prune() could not do everything: all images stay because some entries cannot be read here (a newer
+    /// warmgraph's, another user's); there are too many entries; or another process is pruning.
     std::string why_not{};
 };
 

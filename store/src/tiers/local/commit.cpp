@@ -14,7 +14,7 @@ Result<void> try_commit(FileSystem& files, const Path& target, ByteView bytes, M
     auto done = files.write_new(temporary, bytes, modes.file, durability);
     if (done) done = files.rename(temporary, target, durability);
     if (!done) {
-        // Where even this fails, the next writer in this folder sweeps it up once we are gone.
+        // If this fails too, the next writer in this folder removes the file after this process has ended.
         if (const auto removed = files.remove(temporary); !removed)
             log().debug("left-over stays: {}", removed.error().message);
     }
@@ -26,7 +26,7 @@ Result<void> try_commit(FileSystem& files, const Path& target, ByteView bytes, M
 Result<void> commit(FileSystem& files, const Path& target, ByteView bytes, Modes modes, Durability durability)
 {
     auto done = try_commit(files, target, bytes, modes, durability);
-    // `warmgraph clear` may remove an empty folder between making it and writing into it.
+    // `warmgraph clear` may remove the empty folder between make_directories() and the write.
     for (int again = 0; again < 3 && !done && done.error().code == ErrorCode::not_found; ++again) {
         done = try_commit(files, target, bytes, modes, durability);
     }

@@ -8,7 +8,8 @@
 namespace warmgraph::store {
 namespace {
 
-/// Walks model_info, rank and function. What this user may not list is left out, and told.
+/// Walks the folders of model_info, rank and function. Reports the first folder that this user may not list, and leaves
+/// it out.
 class FunctionWalk {
 public:
     FunctionWalk(const Disk& disk, const TimeLimit& limit) : m_disk(disk), m_limit(limit) {}
@@ -21,7 +22,7 @@ public:
     }
 
 private:
-    /// nullopt: it may not be listed.
+    /// nullopt: the folder may not be listed.
     Result<std::optional<std::vector<DirectoryItem>>> list(const Path& folder)
     {
         auto items = m_disk.files.list(folder);
@@ -169,7 +170,7 @@ Result<std::vector<FunctionKey>> Disk::functions() const
 
 namespace {
 
-/// Of all files in a folder's shards, those that `name` knows.
+/// The names of all files in a folder's shards that `name` accepts.
 template <class NameOf>
 Result<std::vector<Name>> names_in_shards(FileSystem& files, const Path& folder, const NameOf& name)
 {

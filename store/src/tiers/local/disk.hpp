@@ -1,4 +1,4 @@
-// The opened folder: what may be done in it, and what lies where.
+// The opened folder: its permissions, and reads of its files.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,7 @@
 
 namespace warmgraph::store {
 
-/// What tells a file from one that replaced it.
-/// How long somebody goes on with work that may be left: to a time, or until somebody else wants it to stop.
+/// When work that may be left unfinished must end: at a time, or when a stop is requested.
 struct TimeLimit {
     std::chrono::steady_clock::time_point end = std::chrono::steady_clock::time_point::max();
     std::stop_token stop{};
@@ -34,42 +33,44 @@ struct Disk {
     StoreOptions options;
     Modes modes;
     FolderTrust trust;
-    FileSystem& files; ///< the opened folder: paths are the layout's
+    FileSystem& files; ///< the opened folder; paths are relative to it
     Clock& clock;
 
     [[nodiscard]] bool writable() const noexcept { return options.access == StoreMode::read_write; }
     [[nodiscard]] Result<void> require_writable(std::string_view doing) const;
-    /// For what makes files: permission_denied in a read-only store, and in a folder that is no longer the library's. A
-    /// folder that was removed or emptied since it was opened is made and marked again.
+    /// For calls that make files: permission_denied in a read-only store, and in a folder that is no longer the
+    /// library's. Makes and marks a folder that was removed or emptied since it was opened.
     [[nodiscard]] Result<void> may_make(std::string_view doing) const;
-    /// For what removes or moves files: the same errors; makes nothing.
+    /// For calls that remove or move files: the same errors; makes nothing.
     [[nodiscard]] Result<void> may_remove(std::string_view doing) const;
 
-    /// A regular file that the store trusts (else permission_denied); nullopt when there is none. `name`: whose it is.
+    /// Reads a regular file that the store trusts (else permission_denied); nullopt: missing. `name`: the object in the
+    /// file.
     [[nodiscard]] Result<std::optional<Found>> read(const Path& path, Extent extent, const Name* name = nullptr) const;
 
-    /// All entries of a function, as read() gives them, sorted: 22 system calls for one entry, where a list and a read
-    /// that each walk down from the root take 46.
+    /// Reads all entries of a function, sorted. Takes 22 system calls for one entry; a list and a read take 46, because
+    /// each walks down from the root.
     [[nodiscard]] Result<std::vector<FoundEntry>> read_entries(const FunctionKey& function, Extent extent) const;
 
     /// Digests in the names of a function's entry files, sorted.
     [[nodiscard]] Result<std::vector<Digest>> entries_of(const FunctionKey& function) const;
     [[nodiscard]] Result<std::vector<Name>> entry_names(const FunctionKey& function) const;
     struct Functions {
-        std::vector<FunctionKey> keys;   ///< sorted
-        std::optional<Error> left_out{}; ///< of the first folder that this user may not list, or that is not trusted
-        bool is_whole = true;            ///< false: the time was over before all were seen
+        std::vector<FunctionKey> keys; ///< sorted
+        /// The error of the first folder that this user may not list, or that is not trusted
+        std::optional<Error> left_out{};
+        bool is_whole = true; ///< false: the time limit ended the walk
     };
-    /// An empty folder is no function: a crash may leave some.
+    /// Leaves out empty folders, which a crash may leave behind.
     [[nodiscard]] Result<Functions> list_functions(const TimeLimit& limit = {}) const;
-    /// permission_denied where one of the folders may not be listed.
+    /// permission_denied if one of the folders may not be listed.
     [[nodiscard]] Result<std::vector<FunctionKey>> functions() const;
     [[nodiscard]] Result<std::vector<Name>> image_names() const;
     [[nodiscard]] Result<std::vector<Name>> artifact_names(ArtifactKind kind) const;
     [[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> images() const;
 
 private:
-    /// `path` as seen from `folder`, `shown` as seen from the root.
+    /// `path` is relative to `folder`, `shown` to the root.
     [[nodiscard]] Result<std::optional<Found>> read_in(FileSystem& folder, const Path& path, const Path& shown,
                                                        Extent extent, const Name* name) const;
 };

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t k_group_writes = 0020;
 constexpr std::uint32_t k_others_write = 0002;
-constexpr std::uint32_t k_sticky = 01000; ///< of folders that are everybody's, such as /tmp
+constexpr std::uint32_t k_sticky = 01000; ///< on folders that every user may write, such as /tmp
 
 std::vector<std::uint32_t> groups_of_process()
 {
@@ -58,9 +58,10 @@ bool FolderTrust::is_covered(const Name& name, ByteView bytes) const
 {
     if (!takes_signatures()) return false;
     const auto* const key = std::get_if<EntryKey>(&name);
-    // An image is covered by its digest in a signed entry. Other kinds are not: what reads them may not ask for a signature.
+    // A signed entry covers its images by their digests. Other kinds are not covered, because their readers may not
+    // require a signature.
     if (key == nullptr) return std::holds_alternative<ImageName>(name);
-    // Too few to use anything of them: whoever reads on asks again.
+    // An envelope without its header cannot be used; the read of more bytes checks again.
     if (bytes.size() < cachefmt::k_envelope_bytes) return true;
     const auto extent = cachefmt::header_extent(bytes, m_limits);
     if (!extent) return false;
@@ -104,7 +105,7 @@ Error FolderTrust::refusal(const FileInfo& info, const Path& path) const
 
 Result<void> FolderTrust::admits_folder(const FileInfo& folder, const Path& path) const
 {
-    // Where signatures are accepted, a foreign owner's folder is gone through, too: each of its files must be covered.
+    // When signatures are accepted, a foreign owner's folder may be entered, too: each of its files needs a signature.
     const bool is_known = is_trusted_owner(folder.owner) || takes_signatures();
     if (is_known && (folder.mode & (k_group_writes | k_others_write)) == 0) return {};
     if (is_shared(folder)) return {};

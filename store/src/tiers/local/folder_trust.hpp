@@ -1,5 +1,5 @@
-// Whose files are used. What lies in the cache folder is code that runs as this user: whoever may write there could run
-// code as this user. So a folder, and a file, is used only where nobody else could have written it.
+// Decides which folders and files may be used. The cache folder holds code that runs as this user, so any user that can
+// write to it could run code as this user. A folder or file is used only if no other user could have written it.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,24 @@
 
 namespace warmgraph::store {
 
-/// Pure: asks nothing of the disk. Knows the process as it was when this was made.
+/// Pure: does not touch the disk. Keeps the process's user and groups from the time of construction.
 class FolderTrust {
 public:
-    /// `folder` is what lies at `root`, the cache folder; its group is what shared files carry. Where the folder has no mark of the library
-    /// (`has_mark`), or anybody may put one there, a refusal proposes another folder, and nothing to do to this one.
+    /// `folder` describes `root`, the cache folder; shared files must have its group. If the folder has no mark of the
+    /// library (`has_mark`), or every user could put one there, a refusal proposes another folder instead of a command
+    /// that changes this one.
     FolderTrust(const StoreOptions& options, Path root, const FileInfo& folder, bool has_mark);
 
-    /// For a folder on the way, the root among them. Owner-only: it belongs to this user, to root or to a trusted owner, and
-    /// nobody else may write it. Shared: or its group is one of the process's and is the root's, and others may not
-    /// write it. permission_denied names the path and the command that cures it.
+    /// Checks a folder on the path, the root included. Owner-only: it belongs to this user, to root or to a trusted
+    /// owner, and no other user may write it. Shared: also accepted when it has the root's group, the process is in
+    /// this group, and others may not write it. permission_denied names the path and the command that cures it.
     [[nodiscard]] Result<void> admits_folder(const FileInfo& folder, const Path& path) const;
-    /// For a file whose bytes are to be used: the same. Where it belongs to somebody else, an accepted signature over
-    /// `name` and `bytes` does as well, as long as only its owner may write it. An image is verified against its name,
-    /// which comes from an entry: it is not asked about.
+    /// Checks a file before its bytes are used: the same rules. A foreign owner's file is also accepted with an
+    /// accepted signature over `name` and `bytes`, if only its owner may write it. Images always pass this check: their
+    /// name is their digest and comes from an entry.
     [[nodiscard]] Result<void> admits_file(const FileInfo& file, const Path& path, const Name* name,
                                            ByteView bytes) const;
-    /// May the root be written to? Only this user's own, or one that is shared.
+    /// Whether the root may be written: only this user's own folder, or a shared one.
     [[nodiscard]] Result<void> admits_writing(const FileInfo& root, const Path& path) const;
 
 private:
@@ -41,10 +42,10 @@ private:
     Sharing m_sharing;
     std::vector<std::uint32_t> m_trusted_owners;
     cachefmt::Limits m_limits;
-    cachefmt::Trust m_signatures; ///< that are accepted; `require` holds
+    cachefmt::Trust m_signatures; ///< accepted signatures; `require` is set
     std::uint32_t m_user;
-    std::vector<std::uint32_t> m_groups; ///< of the process
-    std::uint32_t m_group;               ///< of the folder
+    std::vector<std::uint32_t> m_groups; ///< the process's groups
+    std::uint32_t m_group;               ///< the folder's group
     bool m_may_be_changed;               ///< the folder is known to be the library's
 };
 

@@ -1,4 +1,4 @@
-// Where everything lies in the cache folder, and with which modes. Pure: touches no disk.
+// The paths and modes of all files in the cache folder. Pure: touches no disk.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ inline constexpr std::string_view k_usage_file = "usage.json";
 inline constexpr std::string_view k_miss_file = "misses.jsonl";
 inline constexpr std::string_view k_usage_lock = ".usage.lock";
 inline constexpr std::string_view k_lock_prefix = ".lock-";
-inline constexpr std::size_t k_lock_digits = 16; ///< of the guards' digest, behind the prefix
+inline constexpr std::size_t k_lock_digits = 16; ///< digits of the guards' digest behind the prefix
 inline constexpr std::string_view k_reason_suffix = ".reason";
-inline constexpr std::string_view k_leases_file = ".leases";    ///< of entries that are used, see leases.hpp
-inline constexpr std::string_view k_prune_lock = ".prune.lock"; ///< one process at a time makes room
+inline constexpr std::string_view k_leases_file = ".leases";    ///< locks of the entries in use, see leases.hpp
+inline constexpr std::string_view k_prune_lock = ".prune.lock"; ///< only one process makes room at a time
 inline constexpr std::string_view k_mark_file = "CACHEDIR.TAG";
 
 struct Modes {
@@ -42,7 +42,7 @@ public:
     [[nodiscard]] const Path& root() const noexcept { return m_root; } ///< absolute, for messages
     [[nodiscard]] static Path images() { return row_of(ArtifactKind::images).folder; }
     [[nodiscard]] static Path quarantine() { return "quarantine"; }
-    /// REQUIRES: it has files, here and for what takes such a folder.
+    /// REQUIRES: the kind has files. This holds for all calls with such a folder.
     [[nodiscard]] static Path artifacts(ArtifactKind kind) { return row_of(kind).folder; }
     [[nodiscard]] static Path artifact(const ArtifactName& name);
     [[nodiscard]] Path image(const Digest& digest) const;
@@ -54,7 +54,7 @@ public:
     }
     [[nodiscard]] Path path(const Name& name) const;
     [[nodiscard]] Path record_lock(const EntryKey& key) const;
-    /// Beside the artifact, named as the lock of a recording is.
+    /// Beside the artifact; named like the lock of a recording.
     [[nodiscard]] static Path artifact_lock(const ArtifactName& name);
     [[nodiscard]] static std::string entry_name(const Digest& guards)
     {
@@ -64,7 +64,7 @@ public:
     [[nodiscard]] static std::optional<Digest> entry_digest(std::string_view name);
     /// The digest in an image's file name inside the folder `shard`.
     [[nodiscard]] static std::optional<Digest> image_digest(std::string_view shard, std::string_view name);
-    /// The same of an artifact; those of other kinds lie in another folder than `top`.
+    /// The same for an artifact; nullopt for artifacts of kinds with another folder than `top`.
     [[nodiscard]] static std::optional<ArtifactName> artifact_name(const Path& top, std::string_view shard,
                                                                    std::string_view name);
 

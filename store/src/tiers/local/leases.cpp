@@ -11,24 +11,24 @@
 namespace warmgraph::store {
 namespace {
 
-/// Of each entry, so that many processes find one of their own.
+/// The bytes for each entry: many, so that each of many processes finds a free byte.
 constexpr std::uint64_t k_bytes_of_entry = 1 << 16;
 
-/// Two entries may have the same: then both stay while one is used.
+/// Two entries may have the same first byte: then both stay while one is used.
 std::uint64_t first_byte_of(const EntryKey& key)
 {
     const Digest digest = sha256(as_bytes(to_text(key)));
     std::uint64_t number = 0;
     std::memcpy(&number, digest.bytes.data(), sizeof number);
-    return (number >> 2) & ~(k_bytes_of_entry - 1); // an offset in a file has a sign
+    return (number >> 2) & ~(k_bytes_of_entry - 1); // file offsets are signed
 }
 
 } // namespace
 
-/// Not where somebody is about to remove the entry just now: the next use tries again.
+/// Fails when another process is about to remove the entry; the next use tries again.
 bool Leases::is_taken_by(ByteLocks& locks, std::uint64_t first)
 {
-    for (int again = 0; again < 3; ++again) { // another process may have the same byte
+    for (int again = 0; again < 3; ++again) { // another process may have taken the same byte
         const auto taken = locks.try_lock(first + m_random() % k_bytes_of_entry, 1, LockKind::exclusive);
         if (!taken || *taken) return taken.has_value();
     }

@@ -17,12 +17,12 @@
 namespace warmgraph::store {
 namespace {
 
-constexpr std::size_t k_mark_digits = 16; ///< of the guards' digest, and of the target's
+constexpr std::size_t k_mark_digits = 16; ///< digits of the guards' digest, and of the target's
 
-/// What the name of a mark says.
+/// The parts of a mark's name.
 struct MarkName {
     std::string_view entry, target; ///< the first digits of two digests
-    unsigned row = 0;               ///< which death in a row it is, if its writer dies
+    unsigned row = 0;               ///< number of deaths in a row, if the writer dies
     std::string_view place;
     pid_t process = 0;
     std::uint64_t start = 0;
@@ -88,7 +88,7 @@ struct DeadMark {
     std::chrono::system_clock::time_point made;
 };
 
-/// Those among `items` that `concerns` and whose writers are dead.
+/// The marks among `items` that `concerns` accepts and whose writers are dead.
 template <class Concerns>
 std::vector<DeadMark> dead_marks(const Disk& disk, const Path& folder, const std::vector<DirectoryItem>& items,
                                  Concerns concerns)
@@ -100,7 +100,7 @@ std::vector<DeadMark> dead_marks(const Disk& disk, const Path& folder, const std
         const bool is_near = name->place == writer_place();
         if (is_near && is_running(name->process, name->start)) continue;
         const auto info = disk.files.info(folder / item.name);
-        if (!info || !*info) continue; // over meanwhile
+        if (!info || !*info) continue; // the load ended meanwhile
         if (!is_near && disk.clock.wall() - (*info)->modified < k_load_takes_at_most) continue;
         dead.push_back({*name, item.name, (*info)->modified});
     }
@@ -147,7 +147,7 @@ public:
     }
     ~Mark() override
     {
-        if (::getpid() != m_process || m_has_failed) return; // a forked child: its parent's load goes on
+        if (::getpid() != m_process || m_has_failed) return; // in a forked child the load is its parent's
         {
             const std::scoped_lock guard(m_all.m_mutex);
             m_all.m_marks.erase(this);
@@ -158,7 +158,7 @@ public:
     {
         if (::getpid() != m_process) return;
         const std::scoped_lock guard(m_all.m_mutex);
-        m_all.m_marks.erase(this); // an exit leaves it, too
+        m_all.m_marks.erase(this); // so that an exit does not end it
         m_has_failed = true;
     }
     void succeed() noexcept override
@@ -178,7 +178,7 @@ public:
     }
     /// REQUIRES: LoadMarks::m_mutex is held.
     void wait() noexcept { m_is_waiting = true; }
-    /// Who exits now dies of it. REQUIRES: LoadMarks::m_mutex is held.
+    /// An exit now counts as a death in this load. REQUIRES: LoadMarks::m_mutex is held.
     [[nodiscard]] bool is_in_driver() const noexcept { return !m_is_waiting && m_thread == std::this_thread::get_id(); }
 
 private:
@@ -199,7 +199,7 @@ private:
     unsigned m_row;
     pid_t m_process = ::getpid();
     std::thread::id m_thread = std::this_thread::get_id();
-    bool m_is_waiting = false; ///< for work behind its launch; guarded by LoadMarks::m_mutex
+    bool m_is_waiting = false; ///< for the work of its launch; guarded by LoadMarks::m_mutex
     bool m_has_failed = false;
 };
 
@@ -231,9 +231,9 @@ std::uint64_t remove_dead_load_marks(const Disk& disk, const Path& folder, const
 
 Result<std::unique_ptr<LoadMark>> LoadMarks::make(const EntryKey& key, const LoadTarget& target, unsigned row)
 {
-    // A cache that somebody deleted meanwhile is not made again for this.
+    // Do not make a deleted cache again for a mark.
     if (!has_mark(m_disk.files)) return fail(ErrorCode::not_found, "the cache folder has no mark");
-    static std::atomic<std::uint64_t> next_number = 0; // of this process's marks, in whichever store
+    static std::atomic<std::uint64_t> next_number = 0; // counts this process's marks in all stores
     const pid_t process = ::getpid();
     const std::string digits = digits_of(target);
     const std::string name =
@@ -319,7 +319,7 @@ bool LoadMarks::settle() noexcept
         const std::scoped_lock guard(m_mutex);
         asked.swap(m_waiting);
     }
-    try { // without the mutex, which a mark's end takes
+    try { // without the mutex, because ending a mark takes it
         m_waiting_count -= std::erase_if(asked, [this](const Waiting& one) { return !goes_on(one); });
     } catch (const std::exception& error) {
         log().debug("nobody knows whether loads are over: {}", error.what());

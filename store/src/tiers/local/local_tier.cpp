@@ -13,8 +13,8 @@
 namespace warmgraph::store {
 namespace {
 
-/// Removes the lock's file while it is still held, so that recordings leave nothing behind. Whoever opened the file
-/// before sees in try_lock that it is no longer the path's, and looks again.
+/// Removes the lock's file before it releases the lock, so that recordings leave nothing behind. A process that has
+/// opened the file already sees in try_lock that the path has no such file any more, and opens it again.
 class RecordLock final : public FileLock {
 public:
     RecordLock(FileSystem& files, Path path, std::unique_ptr<FileLock> lock)
@@ -25,7 +25,7 @@ public:
     RecordLock& operator=(const RecordLock&) = delete;
     ~RecordLock() override
     {
-        if (::getpid() != m_holder) return; // a forked child: the lock is its parent's
+        if (::getpid() != m_holder) return; // in a forked child the lock is its parent's
         if (const auto removed = m_files.remove(m_path); !removed)
             log().debug("lock file stays: {}", removed.error().message);
     }
@@ -33,13 +33,13 @@ public:
 private:
     FileSystem& m_files;
     Path m_path;
-    std::unique_ptr<FileLock> m_lock; // released after the file is gone
+    std::unique_ptr<FileLock> m_lock; // released after the file was removed
     pid_t m_holder = ::getpid();
 };
 
 } // namespace
 
-/// The root is made again where it was deleted, also when that is between looking at it and `work`.
+/// Makes a deleted root again before `work`, and once more if it is deleted between the two steps.
 template <class Work>
 auto LocalTier::made_in_root(std::string_view doing, const Work& work) -> decltype(work())
 {
@@ -71,7 +71,7 @@ Result<void> LocalTier::put(const Name& name, ByteView bytes)
     m_bytes_written += bytes.size();
     m_bytes_of_kinds[static_cast<std::size_t>(row_of(kind_of(name)).part_of)] += bytes.size();
     if (previous && *previous) ++m_replaced;
-    // The file is there: what fails from here on is housekeeping, and the next writer's turn.
+    // The file is written: a failure from here on concerns clean-up only, and the next writer repeats it.
     touch_mark();
     remove_abandoned(m_disk.files, m_disk.clock, path.parent_path());
     return {};
@@ -107,13 +107,13 @@ Result<std::vector<FoundEntry>> LocalTier::get_entries(const FunctionKey& functi
 Result<void> LocalTier::note_use(const Name& name)
 {
     if (const auto* const key = std::get_if<EntryKey>(&name)) m_leases.take(*key);
-    // The mark that open() found is enough: no file is made.
+    // The mark that open() found suffices, because this makes no file.
     if (auto ok = m_disk.require_writable("note a use"); !ok) return ok;
     if (!m_has_used.exchange(true)) touch_mark();
     return m_disk.files.touch(m_disk.layout.path(name));
 }
 
-/// Programs that clean up by age would take the mark first, which nothing else touches.
+/// Keeps the mark young: programs that clean up by age would remove it first, since no other call touches it.
 void LocalTier::touch_mark() const
 {
     if (const auto touched = m_disk.files.touch(k_mark_file); !touched)
@@ -134,7 +134,7 @@ Result<std::unique_ptr<FileLock>> LocalTier::try_record_lock(const EntryKey& key
 
 Result<std::unique_ptr<FileLock>> LocalTier::try_artifact_lock(const ArtifactName& name)
 {
-    // A cache that somebody deleted meanwhile is not made again for what was there before.
+    // Do not make a deleted cache again to lock an artifact that was in it.
     if (auto ok = m_disk.require_writable("write"); !ok) return std::unexpected(ok.error());
     if (!has_mark(m_disk.files))
         return fail(ErrorCode::permission_denied, "{} has lost its mark: nothing is written there",

@@ -16,35 +16,37 @@ class LocalTier final : public Tier {
 public:
     explicit LocalTier(Disk disk) : m_disk(std::move(disk)), m_leases(m_disk.files, m_disk.modes, m_disk.writable()) {}
 
-    // REQUIRES of all: check_key holds for an entry's key.
+    // REQUIRES for all calls: check_key holds for an entry's key.
     [[nodiscard]] Result<std::optional<Found>> get(const Name& name, Extent extent) override;
-    /// Makes and marks a folder that was removed or emptied meanwhile. permission_denied: read-only, or no longer ours.
+    /// Makes and marks a folder that was removed or emptied meanwhile. permission_denied: read-only, or no longer the
+    /// library's.
     [[nodiscard]] Result<void> put(const Name& name, ByteView bytes) override;
     [[nodiscard]] Result<void> remove(const Name& name) override;
     [[nodiscard]] Result<std::vector<Name>> list(const Scope& scope) override;
-    /// Opens the function's folder once.
+    /// Opens the function's folder only once.
     [[nodiscard]] Result<std::vector<FoundEntry>> get_entries(const FunctionKey& function, Extent extent) override;
-    /// Sets the file's modification time, which is the stamp of its last use.
+    /// Sets the file's modification time, which is the time of its last use.
     [[nodiscard]] Result<void> note_use(const Name& name) override;
     /// Moves the file to quarantine.
     void refuse(const Name& name, const Stamp& stamp, const Error& reason) noexcept override;
 
-    /// nullptr when another holds it. The lock's file goes with the lock.
+    /// nullptr when another process has the lock. Releasing the lock removes its file.
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_record_lock(const EntryKey& key);
-    /// The same for whoever reads an artifact and writes it again. permission_denied also where the folder lost its mark.
+    /// The same for a process that reads an artifact and writes it again. permission_denied also when the folder lost
+    /// its mark.
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_artifact_lock(const ArtifactName& name);
 
     [[nodiscard]] const Disk& disk() const noexcept { return m_disk; }
-    /// What this process put, or used, stays while it lives, whoever makes room.
+    /// Leases on the entries that this process put or used: no process removes them while this process lives.
     [[nodiscard]] Leases& leases() noexcept { return m_leases; }
-    /// What was put through this tier.
+    /// Files and bytes that were put through this tier.
     [[nodiscard]] Removal::Amount written() const noexcept { return {m_files_written, m_bytes_written}; }
-    /// Bytes of that, of one kind with its parts.
+    /// The bytes of one kind with its parts.
     [[nodiscard]] std::uint64_t written(ArtifactKind kind) const noexcept
     {
         return m_bytes_of_kinds[static_cast<std::size_t>(kind)];
     }
-    /// How often an entry took another's place. The images of the old one may be unused since.
+    /// How many entries replaced another one. The old entries' images may be unused now.
     [[nodiscard]] std::uint64_t replaced() const noexcept { return m_replaced; }
 
 private:
@@ -56,7 +58,7 @@ private:
 
     Disk m_disk;
     Leases m_leases;
-    std::atomic<bool> m_has_used = false; ///< this process has noted a use: the first one touches the mark
+    std::atomic<bool> m_has_used = false; ///< this process has noted a use; the first one touches the mark
     std::atomic<std::uint64_t> m_files_written = 0, m_bytes_written = 0, m_replaced = 0;
     std::array<std::atomic<std::uint64_t>, k_kinds.size() + 1> m_bytes_of_kinds{};
 };

@@ -10,7 +10,7 @@
 namespace warmgraph::store {
 namespace {
 
-constexpr std::string_view k_signature = "Signature: 8a477f597d28d172789f06886806bc55\n"; // the standard's
+constexpr std::string_view k_signature = "Signature: 8a477f597d28d172789f06886806bc55\n"; // from the standard
 constexpr std::string_view k_maker = "# warmgraph cache folder, made for entry format ";
 
 Result<bool> read_mark(FileSystem& files, const Path& root)
@@ -22,18 +22,18 @@ Result<bool> read_mark(FileSystem& files, const Path& root)
 
 struct Look {
     Ownership ownership;
-    std::string other{}; ///< where it is foreign: the first file that is none of the library's
+    std::string other{}; ///< for a foreign folder: the first file that is not the library's
 };
 
-/// A volume has this from its making (mke2fs(8)): nobody put it there.
+/// Every new ext file system has this folder (mke2fs(8)); no user made it.
 bool is_of_volume(const DirectoryItem& item) { return item.type == FileType::directory && item.name == "lost+found"; }
 
-/// Whose files lie in a folder without a mark.
+/// Finds out whether a folder without a mark holds foreign files.
 class Search {
 public:
     explicit Search(FileSystem& files) : m_files(files) {}
 
-    /// `names`: of the folders from the root down. Ends at the first file that is somebody else's.
+    /// `names`: the folders from the root down. Ends at the first foreign file.
     Result<void> look_into(const std::vector<std::string>& names)
     {
         Path folder;
@@ -42,7 +42,7 @@ public:
         if (!items && (items.error().code != ErrorCode::permission_denied || names.empty()))
             return std::unexpected(items.error());
         if (!items) other = names.front();
-        // Files first: somebody's home has some at its top.
+        // Files before folders: a home folder has files at its top, so the search ends soon.
         for (const bool folders : {false, true}) {
             for (const DirectoryItem& item : items ? *items : std::vector<DirectoryItem>{}) {
                 if (!other.empty()) return {};
@@ -61,9 +61,9 @@ public:
         return {};
     }
 
-    std::string other; ///< what lies in the root and is, or holds, the first file of somebody else
+    std::string other; ///< the item in the root that is, or holds, the first foreign file
     bool has_own =
-        false; ///< is there more than what `rm -rf cache/*` leaves? Shells do not name files with a dot there
+        false; ///< whether there are more files than `rm -rf cache/*` leaves (it leaves names that begin with a dot)
 
 private:
     FileSystem& m_files;
@@ -78,7 +78,8 @@ Result<Look> look(FileSystem& files, const Path& root)
     if (const auto searched = search.look_into({}); !searched)
         return within(fmt::format("cache folder {}", root.string()), searched.error());
     if (search.other.empty()) return Look{search.has_own ? Ownership::unmarked : Ownership::empty};
-    // Another process may have marked the folder and gone on between the two looks. The mark is its first file.
+    // Another process may have marked the folder and written files between the two looks. The mark is always the first
+    // file.
     marked = read_mark(files, root);
     if (!marked) return std::unexpected(marked.error());
     return *marked ? Look{Ownership::marked} : Look{Ownership::foreign, search.other};
@@ -135,7 +136,7 @@ Result<void> refuse_foreign(FileSystem& files, const Path& root)
 
 Result<void> ensure_mark(FileSystem& files, const Path& root, Modes modes)
 {
-    // A folder that was removed is made again first: what is looked at is what is written to.
+    // A removed folder is made again first, so that the checked folder is the written one.
     if (auto made = files.make_directories("", modes.folder); !made)
         return within(fmt::format("cannot make cache folder {}", root.string()), made.error());
     const auto found = look(files, root);
@@ -148,7 +149,7 @@ Result<void> ensure_mark(FileSystem& files, const Path& root, Modes modes)
         break;
     case Ownership::empty: break;
     }
-    // Synced: after a power cut an empty mark would make the folder foreign.
+    // Synced: an empty mark after a power cut would make the folder foreign.
     const std::string text = mark_text();
     if (auto done = commit(files, k_mark_file, as_bytes(text), modes); !done)
         return within(fmt::format("cannot mark cache folder {}", root.string()), done.error());

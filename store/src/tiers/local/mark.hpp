@@ -1,10 +1,10 @@
-// The mark of a cache folder: a CACHEDIR.TAG (https://bford.info/cachedir/) that names warmgraph. Backup programs leave a
-// folder with this file out, and the library changes files only where it is.
+// The mark of a cache folder: a CACHEDIR.TAG (https://bford.info/cachedir/) that names warmgraph. Backup programs leave
+// out a folder with this file. The library changes files only in a folder with the mark.
 //
-// The mark is written when the library makes the folder, or takes an existing folder that is empty. An empty folder
-// holds nothing of anybody's, and `mkdir` before the first run, a mounted volume and mkdtemp() must work. A folder without
-// a mark that holds any file which is not the library's may be somebody's home: it is never marked and never written to.
-// Where all files are the library's, the mark was lost (programs that clean up by age take it), and is written again.
+// The library writes the mark when it makes the folder, or opens an existing empty folder; so `mkdir` before the first
+// run, a mounted volume and mkdtemp() work. A folder without the mark that holds a foreign file may be a user's home:
+// it is never marked and never written to. If all files are the library's, the mark was lost (programs that clean up by
+// age remove it), and is written again.
 #pragma once
 
 #include "tiers/local/layout.hpp"
@@ -12,29 +12,29 @@
 namespace warmgraph::store {
 
 /// The file's content: the standard's first line, then comments that name warmgraph and the entry format of the version
-/// that made the folder. The format is information: a newer version goes on using the folder.
+/// that made the folder. The format is only information: a newer version can use the folder.
 [[nodiscard]] std::string mark_text();
-inline constexpr std::uint64_t k_mark_cap = 4096; ///< bytes of the file that are looked at
-/// Is this such a content, of any version? Other programs write a CACHEDIR.TAG, too.
+inline constexpr std::uint64_t k_mark_cap = 4096; ///< bytes of the file that are read
+/// Whether this is a mark of any version of warmgraph. Other programs write a CACHEDIR.TAG, too.
 [[nodiscard]] bool is_mark(ByteView content);
 
 enum class Ownership : std::uint8_t {
     marked,
-    empty,    ///< or missing, or with nothing but temporaries: a process is making it now, or died over it
-    unmarked, ///< all files are the library's, and the mark is lost
+    empty,    ///< or missing, or with temporaries only: a process is making it now, or died while making it
+    unmarked, ///< all files are the library's, but the mark is missing
     foreign,
 };
-/// "give a folder of its own, for example <folder>/warmgraph (...)": the cure where a folder is not the library's to change.
+/// The cure when the library may not change a folder: "give a folder of its own, for example <folder>/warmgraph (...)".
 [[nodiscard]] std::string propose_below(const Path& folder);
 
 // `files` is the opened folder, `root` its path for messages.
 [[nodiscard]] Result<Ownership> ownership(FileSystem& files, const Path& root);
 
-/// permission_denied where the folder is foreign, with the cure.
+/// permission_denied, with the cure, if the folder is foreign.
 [[nodiscard]] Result<void> refuse_foreign(FileSystem& files, const Path& root);
-/// The same, and marks the folder where it is empty or has lost its mark. Makes it where it is missing.
+/// The same. Also makes a missing folder, and marks it if it is empty or has lost its mark.
 [[nodiscard]] Result<void> ensure_mark(FileSystem& files, const Path& root, Modes modes);
-/// False also where the file cannot be read: for work that may as well be left undone.
+/// Also false when the file cannot be read; for optional work only.
 [[nodiscard]] bool has_mark(FileSystem& files);
 
 } // namespace warmgraph::store

@@ -1,5 +1,4 @@
-// A folder that is not there, as a file system: it is empty, and nothing can be written. For a cache whose entries all lie in
-// layers below the folder.
+// A file system for a cache without a folder: empty and read-only. All entries come from the layers.
 #pragma once
 
 #include <memory>

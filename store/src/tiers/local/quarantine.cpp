@@ -9,7 +9,7 @@
 namespace warmgraph::store {
 namespace {
 
-/// Keeps the folder from growing under a disk that damages file after file.
+/// Keeps quarantine from growing when a disk damages file after file.
 void drop_oldest(FileSystem& files, const Path& folder)
 {
     const auto items = files.list(folder);
@@ -44,7 +44,7 @@ void quarantine(const Disk& disk, const Path& path, const Stamp& judged, const E
     auto moved = files.make_directories(folder, modes.folder);
     if (moved) moved = files.rename(path, folder / name, Durability::unsynced);
     if (!moved) {
-        if (moved.error().code == ErrorCode::not_found) return; // another process was faster
+        if (moved.error().code == ErrorCode::not_found) return; // another process moved it first
         log().warn("{} is refused and stays in its place: {} ({})", (layout.root() / path).string(), reason.message,
                    moved.error().message);
         return;

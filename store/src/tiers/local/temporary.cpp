@@ -20,7 +20,7 @@ bool is_number(std::string_view text) noexcept
     return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// Cuts `end` and the dash before it from `text`, where they are there.
+/// Cuts `end` and the dash before it from `text`. Returns false when they are not there.
 bool cut(std::string_view& text, std::string_view end) noexcept
 {
     if (text.size() <= end.size() || !text.ends_with(end) || text[text.size() - end.size() - 1] != '-') return false;
@@ -41,7 +41,8 @@ bool is_alive(std::string_view digits)
     return ::kill(pid, 0) == 0 || errno != ESRCH;
 }
 
-/// Some file systems (eCryptfs: 143 bytes) have little room for the names that hold it; the digest keeps hosts apart.
+/// Some file systems (eCryptfs: 143 bytes) permit only short names, so a long host name is cut; a digest keeps hosts
+/// apart.
 std::string shortened(const std::string& host)
 {
     constexpr std::size_t k_most = 16, k_digits = 8;
@@ -53,7 +54,7 @@ std::string shortened(const std::string& host)
 
 const std::string& writer_place()
 {
-    // Never destroyed: threads may outlive main().
+    // Never destroyed: threads may run longer than main().
     static const std::string& k_place = *new std::string([] {
         std::string host = shortened(host_name());
         std::ranges::replace_if(host, [](char c) { return c == '/' || c <= ' ' || c > '~'; }, '_');
@@ -67,7 +68,7 @@ const std::string& writer_place()
 bool is_writer_place(std::string_view text) noexcept
 {
     const auto boot = last_bytes(text, k_uuid_bytes);
-    if (!(is_uuid(boot) && cut(text, boot)) && !cut(text, "unknown")) return false; // as boot_id() has it
+    if (!(is_uuid(boot) && cut(text, boot)) && !cut(text, "unknown")) return false; // boot_id()'s format
     const std::size_t dot = text.rfind('.');
     return dot != std::string_view::npos && dot > 0 && is_number(text.substr(dot + 1));
 }
@@ -114,7 +115,8 @@ std::uint64_t remove_abandoned(FileSystem& files, Clock& clock, const Path& fold
 
 bool remove_free_lock(FileSystem& files, Modes modes, const Path& path)
 {
-    // Removed while held: whoever waits with the old file open sees in try_lock that it is no longer the path's.
+    // Removed while held: a process that has the old file open sees in try_lock that the path has no such file any
+    // more.
     const auto lock = files.try_lock(path, modes.file);
     if (!lock || !*lock) return false;
     const auto removed = files.remove(path);
