@@ -28,7 +28,7 @@ Fit no_device(const std::string& backend)
     return does_not(std::string(cachefmt::fact::k_backend), fmt::format("{} recorded, no such device here", backend));
 }
 
-/// What differs first, of the facts that were written down: its name, and both values.
+/// The first recorded fact that differs on this machine, with both values.
 std::optional<Fit> difference(const autotune::Facts& then, const Here& now, Verdict verdict, std::string_view cure)
 {
     for (const auto& [name, value] : then) {
@@ -48,9 +48,9 @@ Result<precompile::CompiledProgram> program_of(const Bundle& bundle, const Membe
     return precompile::decode_facts(member.head);
 }
 
-/// Of one kernel, or of a module.
+/// The tuned configurations of a kernel or of a module.
 struct Tuned {
-    std::string module{}; ///< its name; empty: it is one kernel's
+    std::string module{}; ///< its name; empty for a kernel
     std::vector<autotune::BestConfig> configs{};
 };
 
@@ -83,7 +83,7 @@ Result<Fit> judge_member_tuned(const Bundle& bundle, const Member& member, const
 {
     const auto tuned = tuned_of(bundle, member);
     if (!tuned) return std::unexpected(tuned.error());
-    Fit best; // a module is worth loading where any of its configurations is
+    Fit best; // a module fits if any of its configurations fits
     for (std::size_t i = 0; i < tuned->configs.size(); ++i) {
         const std::string backend = value_of(tuned->configs[i].device, std::string(cachefmt::fact::k_backend));
         const backends::Device* const device = device_of(backend);
@@ -130,7 +130,7 @@ Fit judge_compiled(const precompile::Ingredients& program, const backends::Compi
 {
     precompile::Ingredients now = program;
     now.target = std::ranges::find(here.also, program.target) != here.also.end() ? program.target : here.target;
-    if (!here.compiler.empty()) now.compiler = here.compiler; // else there is no version to compare with
+    if (!here.compiler.empty()) now.compiler = here.compiler; // else the version is unknown and not compared
     const auto different = precompile::differences(program, now);
     if (different.empty()) return {};
     const auto& [fact, recorded, is, cure] = different.front();

@@ -12,9 +12,9 @@ struct Bundle::Impl {
     std::unique_ptr<Source> source;
     cachefmt::Trust trust;
     FileHeader header;
-    Bytes index_bytes; ///< what names and heads point into
+    Bytes index_bytes; ///< names and heads point into these bytes
     Index index;
-    std::vector<std::uint32_t> by_name; ///< indices of members, sorted by their names
+    std::vector<std::uint32_t> by_name; ///< indices of members, sorted by name
     std::string signed_by;
 };
 

@@ -14,7 +14,7 @@ namespace {
 using cachefmt::Fact;
 using cachefmt::Guards;
 
-/// Of the recorded facts those that are known here, and of those here the same.
+/// The facts that both `recorded` and `here` have, from each side.
 std::pair<Guards, Guards> comparable(const Guards& recorded, const Here& here)
 {
     std::pair<Guards, Guards> sides;

@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-constexpr std::string_view k_magic = "\x89WGBND\r\n"sv; // as an entry's: what mangles text breaks it
+constexpr std::string_view k_magic = "\x89WGBND\r\n"sv; // like an entry's magic: a text conversion breaks it
 constexpr std::string_view k_header_domain = "warmgraph bundle 1"sv;
 constexpr std::string_view k_signature_domain = "warmgraph bundle signature 1"sv;
 constexpr std::string_view k_signature_block_domain = "warmgraph bundle signature block 1"sv;
@@ -34,7 +34,7 @@ Digest digest_of_header(ByteView bytes)
     return hash.finish();
 }
 
-/// With the header's digest, so that no other bundle's signature can stand here.
+/// Includes the header's digest, so that another bundle's signature block does not fit.
 Digest seal_of_signature_block(ByteView bytes)
 {
     Sha256 hash;
@@ -49,8 +49,8 @@ void append_text(Bytes& bytes, std::string_view text)
     append(bytes, as_bytes(text));
 }
 
-/// All lengths are fixed or stated, so no two headers have one message. The header's digest covers the index, and the
-/// index covers the members by their digests.
+/// The signed message. Each length is fixed or stated, so different headers give different messages. The header's
+/// digest covers the index, and the index covers the members by their digests.
 Bytes message_of_header(const FileHeader& header)
 {
     Bytes message;
@@ -100,7 +100,7 @@ Result<void> check_header_sizes(const FileHeader& header, std::uint64_t file_siz
     return {};
 }
 
-/// Reads an index from front to back; what is not there makes it fail for good.
+/// Reads an index from front to back. After the first failed read, all reads fail.
 class IndexReader {
 public:
     explicit IndexReader(ByteView bytes) : m_rest(bytes) {}
@@ -213,7 +213,8 @@ Result<FileHeader> parse_header(ByteView bytes, std::optional<std::uint64_t> fil
                     k_header_bytes);
     if (as_text(bytes.first(k_magic.size())) != k_magic)
         return fail(ErrorCode::corrupt, "it is no bundle: it does not start with a bundle's magic bytes");
-    // Every later version keeps these first bytes and their digest: by it a newer bundle is told from a damaged one.
+    // Every later version keeps these first bytes and their digest, so that a newer bundle is not taken for a damaged
+    // one.
     FileHeader header;
     header.digest = load<Digest>(bytes, at::digest);
     if (header.digest != digest_of_header(bytes))

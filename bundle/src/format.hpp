@@ -12,16 +12,16 @@
 namespace warmgraph::bundle {
 
 inline constexpr std::size_t k_header_bytes = 288;
-inline constexpr std::uint64_t k_most_index = 256ULL << 20; ///< raw bytes: a head has 2-8 KiB
+inline constexpr std::uint64_t k_most_index = 256ULL << 20; ///< raw bytes; one head has 2-8 KiB
 inline constexpr std::uint64_t k_most_members = 1ULL << 20;
-inline constexpr std::uint64_t k_most_expansion = 64; ///< raw bytes for a stored one, as in an entry
+inline constexpr std::uint64_t k_most_expansion = 64; ///< raw bytes for each stored byte, as in an entry
 
 struct FileHeader {
-    std::uint64_t index_offset = 0; ///< where the members end
+    std::uint64_t index_offset = 0; ///< end of the members
     std::uint64_t index_stored = 0, index_raw = 0;
     Digest index_digest; ///< of the stored bytes
     Codec index_codec = Codec::none;
-    Digest digest; ///< of what stands before it in the header
+    Digest digest; ///< of the header's bytes before it
     SignatureKind signature_kind = SignatureKind::none;
     std::string key_id{};
     SignatureBytes signature{};
@@ -31,24 +31,24 @@ struct FileHeader {
 
 using FileHeaderBytes = std::array<std::byte, k_header_bytes>;
 
-/// Fills in the digests; signs where there is a key.
+/// Fills in the digests. Signs if there is a key.
 [[nodiscard]] Result<FileHeaderBytes> to_bytes(FileHeader header, const SigningKey* sign_with);
-/// Magic, digests, version, sizes against their caps and against the file's size, where that is known; the form of the
-/// signature.
+/// Checks magic, digests, version, and the signature's form. Checks sizes against their caps and, if known, the file's
+/// size.
 [[nodiscard]] Result<FileHeader> parse_header(ByteView bytes, std::optional<std::uint64_t> file_size);
-/// `untrusted`: a signature under an accepted id that is not that key's. Gives the id of the accepted key that signed
-/// it; empty for none.
+/// Returns the id of the accepted key that signed the header; empty if none did. `untrusted`: the signature names an
+/// accepted key, but is not from this key.
 [[nodiscard]] Result<std::string> check_signature(const FileHeader& header, const cachefmt::Trust& trust);
 
-/// What an index says.
+/// The contents of an index.
 struct Index {
     std::string created{}, created_by{};
-    std::vector<Member> members{}; ///< in the order of the file; their names and heads lie in the index's bytes
+    std::vector<Member> members{}; ///< in the file's order; their names and heads point into the index's bytes
 };
-/// Names are checked, and each is there once; the members fill the file between header and index.
+/// Checks that names are valid and unique, and that the members fill the file between header and index.
 [[nodiscard]] Result<Index> parse_index(ByteView raw, std::uint64_t members_end);
 
-/// One member, behind those before it.
+/// Appends one member.
 void append_member(Bytes& index, const Member& member);
 void append_index_start(Bytes& index, std::string_view created, std::string_view created_by, std::uint64_t members);
 

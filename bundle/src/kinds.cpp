@@ -35,7 +35,7 @@ Result<void> verify_blob(const store::Name& name, ByteView bytes)
 
 Result<std::uint64_t> entry_head(ByteView object) { return cachefmt::header_extent(object); }
 
-/// `key_of` gives the key of what was read.
+/// Checks that the bytes were read without an error and have the key in `name`.
 template <class T, class KeyOf>
 Result<void> held_to(const store::Name& name, const Result<T>& read, const KeyOf& key_of)
 {
@@ -54,7 +54,7 @@ Result<void> check_compiled_trust(ByteView head, const cachefmt::Trust& trust)
 {
     const auto facts = precompile::decode_facts(head, trust);
     if (!facts && facts.error().code == ErrorCode::untrusted) return std::unexpected(facts.error());
-    return {}; // whatever else is wrong with it is for verify()
+    return {}; // verify() reports other errors
 }
 
 double seconds_of_compiled(const store::Name&, ByteView object)
@@ -72,7 +72,7 @@ Result<void> verify_tuned(const store::Name& name, ByteView bytes)
                            : held_to(name, autotune::decode(bytes), key_of);
 }
 
-/// Those of a module are in files of their own too.
+/// A module's configurations are counted by their own files.
 double seconds_of_tuned(const store::Name& name, ByteView object)
 {
     const auto best = is_module(name) ? Result<autotune::BestConfig>{} : autotune::decode(object);

@@ -26,7 +26,7 @@ public:
     FileSource(const FileSource&) = delete;
     FileSource& operator=(const FileSource&) = delete;
 
-    /// While nobody reads it yet.
+    /// Call this before the first read.
     void grow(std::uint64_t bytes) noexcept { m_size += bytes; }
     [[nodiscard]] std::uint64_t size() const noexcept override { return m_size; }
     [[nodiscard]] Result<void> read(std::uint64_t offset, std::span<std::byte> into) const override
@@ -66,7 +66,7 @@ private:
     ByteView m_bytes;
 };
 
-/// Whoever may write the file decides what a replay runs.
+/// The writer of this file decides what a replay runs.
 Result<void> check_ownership(const std::filesystem::path& path, const struct stat& status,
                              const std::vector<std::uint32_t>& owners)
 {
@@ -86,7 +86,8 @@ Result<void> check_ownership(const std::filesystem::path& path, const struct sta
     return {};
 }
 
-/// Until there is something to read, or its end. A pipe that was opened before its writer seems to be at its end before.
+/// Waits until there are bytes to read, or the end. Without this wait, a pipe that was opened before its writer seems
+/// to be at its end.
 Result<void> wait_for(int stream)
 {
     struct pollfd ready{stream, POLLIN, 0};
@@ -113,7 +114,7 @@ Result<std::size_t> read_some(int stream, std::span<std::byte> into)
     return done;
 }
 
-/// One byte more than the header says is kept: then the bundle is refused for its size.
+/// Keeps one byte more than the header's size at most, so that a longer bundle is refused for its size.
 Result<std::unique_ptr<Source>> spooled(int stream)
 {
     const auto file = open_unnamed_file();
@@ -145,7 +146,7 @@ Result<OpenedFile> open_judged(const std::filesystem::path& path, const std::vec
                                Streams streams)
 {
     const bool is_input = streams == Streams::spooled && path == "-";
-    // A pipe does not hold the process up.
+    // O_NONBLOCK: opening a pipe must not block the process.
     const int file = is_input
                          ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
                          : above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));

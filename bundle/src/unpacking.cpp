@@ -1,4 +1,4 @@
-// Out of a bundle, into a folder: nothing that is there is replaced.
+// Copies objects from a bundle into a folder. Existing objects are never replaced.
 #include <chrono>
 #include <set>
 
@@ -11,10 +11,11 @@ namespace warmgraph::bundle {
 namespace {
 
 constexpr double k_second_ms = 1000;
-constexpr int k_tries = 50; ///< to join a profile that somebody else writes, for a few milliseconds
+/// Attempts to join a profile while another process writes it, which takes a few milliseconds.
+constexpr int k_tries = 50;
 constexpr std::chrono::milliseconds k_when_busy{20};
 
-/// Members' way into a folder.
+/// Puts members into a folder.
 class Unpacking {
 public:
     Unpacking(const Bundle& bundle, store::Tier& folder, const profile::Library::Lock& lock, Transfer& transfer)
@@ -22,7 +23,7 @@ public:
     {
     }
 
-    /// The graph's images first: whoever finds it finds them too.
+    /// Puts the graph's images first, so that a process that finds the graph also finds them.
     Result<void> graph(const Member& member, double seconds)
     {
         const auto name = *tier_name(member.kind, member.name);
@@ -41,7 +42,7 @@ public:
         return put(member, name, *bytes, seconds);
     }
 
-    /// An object that stands alone.
+    /// Puts an artifact that needs no other object.
     Result<void> other(const Member& member, const WantedArtifact& wanted)
     {
         if (std::string why = wanted ? wanted(m_bundle, member) : std::string(); !why.empty())
@@ -56,7 +57,7 @@ public:
         return put(member, name, *bytes, seconds_of(member.kind, name, *bytes));
     }
 
-    /// An image that no entry asked for.
+    /// Puts an image that no entry in the bundle needed.
     Result<void> rest(const Member& member)
     {
         if (m_seen.contains(std::string(member.name))) return {};
@@ -78,7 +79,8 @@ private:
         return m_bundle.content(member);
     }
 
-    /// Counts of both are kept. What the folder has and cannot be read stays: somebody may have edited it.
+    /// Adds the counts of both profiles. A profile in the folder that cannot be read stays, because a user may have
+    /// edited it.
     Result<void> join_profile(const Member& member)
     {
         const auto bytes = verified(member);
@@ -111,7 +113,7 @@ private:
         return found->has_value();
     }
 
-    /// Empty, or why an entry that needs it cannot be used.
+    /// Puts an image. Returns an empty text, or the reason why entries that need it cannot be used.
     Result<std::string> blob(const Digest& digest)
     {
         const store::Name name = store::ImageName{digest};

@@ -1,7 +1,7 @@
-// Whether an object that stands alone would be used here, judged by what it says of itself.
+// Decides whether an artifact would be used on this machine, from the facts in it.
 //
-// A compiled program says in the index for which target it was compiled, and with which compiler. A tuned configuration is
-// read for the device and the driver that it was found on. Nothing is asked of a profile: it fits everywhere.
+// A compiled program's facts, in the index, name its target and compiler. A tuned configuration is read for its device
+// and driver. A profile fits everywhere.
 #pragma once
 
 #include <functional>
@@ -14,26 +14,27 @@
 
 namespace warmgraph::bundle {
 
-/// The device of a backend ("cuda") that is judged for; null: there is none here.
+/// Returns this machine's device of a backend ("cuda"); null when it has none.
 using DeviceOf = std::function<backends::Device*(const std::string& backend)>;
 
-/// The member's own: `corrupt` and `untrusted` where it cannot be read or is not to be used.
+/// The error is the member's: `corrupt` or `untrusted` when it cannot be read or must not be used.
 [[nodiscard]] Result<Fit> judge_artifact(const Bundle& bundle, const Member& member, const DeviceOf& device_of);
 
-/// Empty: it may be put into a folder here. Else why not. What fits after another driver is accepted is for its tuner to
-/// judge.
+/// Returns an empty text when the member may be put into a folder here, else the reason. `fits_after` counts as a fit:
+/// its tuner decides whether to accept another driver.
 [[nodiscard]] std::string why_not_here(const Bundle& bundle, const Member& member, const DeviceOf& device_of);
 
-/// `here`: who compiles a program of these options here, and for what.
+/// `here`: this machine's compiler and target for these options.
 [[nodiscard]] Fit judge_compiled(const precompile::Ingredients& program, const backends::CompilerIdentity& here);
-/// `here`: the device's facts. Another driver is `fits_after`: only the tuner that asks knows whether it takes one
+/// `here`: the device's facts. Another driver gives `fits_after`: only the tuner knows whether it accepts one
 /// (TuningDriver::any).
 [[nodiscard]] Fit judge_tuned(const autotune::BestConfig& best, const Here& here);
 
-/// The architecture that a compiled program or a tuned configuration is for: "sm_90"; "" where it says none, as a profile.
+/// The architecture that a compiled program or a tuned configuration is for: "sm_90"; "" when it names none, e.g. a
+/// profile.
 [[nodiscard]] Result<std::string> architecture_of(const Bundle& bundle, const Member& member);
 
-/// One line for people: "matmul for sm_90, by NVRTC 13.0"; what cannot be read is an Error.
+/// A line for people: "matmul for sm_90, by NVRTC 13.0". An Error when the member cannot be read.
 [[nodiscard]] Result<std::string> describe_artifact(const Bundle& bundle, const Member& member);
 
 } // namespace warmgraph::bundle

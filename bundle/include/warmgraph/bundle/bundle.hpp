@@ -1,7 +1,7 @@
-// A bundle, opened: its index is in memory, its members are read one by one. docs/format.md, "The bundle".
+// An open bundle: its index is in memory, its members are read one by one. docs/format.md, "The bundle".
 //
-// Opening reads header and index and nothing else. Every size is held to its cap, and to the file's, before anything is
-// allocated; every digest is checked before what it covers is looked at. Thread-safe once opened.
+// Opening reads only header and index. Every size is checked against its cap and the file's size before memory is
+// allocated. Every digest is checked before the covered bytes are used. Thread-safe once opened.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +20,20 @@ namespace warmgraph::bundle {
 inline constexpr std::uint32_t k_bundle_version = 1;
 inline constexpr std::string_view k_suffix = ".wgb";
 
-/// Stored: how a member's bytes lie in the file.
+/// How a member's bytes are stored in the file. Bundles store these values.
 enum class Codec : std::uint32_t { none = 0, zstd = 1 };
 
 struct Member {
     ArtifactKind kind = ArtifactKind::entries;
     Codec codec = Codec::none;
     std::uint64_t offset = 0; ///< in the file
-    std::uint64_t stored = 0; ///< bytes there
-    std::uint64_t size = 0;   ///< once decompressed
-    Digest digest;            ///< of the stored bytes
-    std::string_view name{};  ///< as the tier names it: "images/<64 hex digits>"
-    /// Of a graph: its entry's envelope and header; of a compiled program: all before its image. They are not stored again.
-    /// So guards, facts and signature are known from the index.
+    std::uint64_t stored = 0; ///< bytes in the file
+    std::uint64_t size = 0;   ///< bytes after decompression
+    Digest digest;            ///< digest of the stored bytes
+    std::string_view name{};  ///< the tier's name for it: "images/<64 hex digits>"
+    /// The object's first bytes, which the index holds: an entry's envelope and header, or a compiled program's bytes
+    /// before its image. The member does not repeat them. So guards, facts and signature can be read from the index
+    /// alone.
     ByteView head{};
 
     [[nodiscard]] std::uint64_t object_size() const noexcept { return head.size() + size; }
@@ -40,12 +41,12 @@ struct Member {
 
 class Bundle {
 public:
-    /// `corrupt`: damaged or hostile; `stale`: of another format; `untrusted`: a signature under an accepted id that is
-    /// not that key's.
+    /// `corrupt`: damaged or hostile; `stale`: another format; `untrusted`: the signature names an accepted key, but is
+    /// not from this key.
     [[nodiscard]] static Result<std::unique_ptr<Bundle>> open(std::unique_ptr<Source> source,
                                                               const cachefmt::Trust& trust = {});
-    /// A file whose contents are to be used. Where somebody else may have written it, only what an accepted key signed is;
-    /// permission_denied where no key is accepted.
+    /// Opens a file whose contents will be used. If another user may have written it, every member needs an accepted
+    /// signature; permission_denied when no key is accepted.
     [[nodiscard]] static Result<std::unique_ptr<Bundle>> open_trusted(const std::filesystem::path& path,
                                                                       const cachefmt::Trust& trust,
                                                                       const std::vector<std::uint32_t>& owners,
@@ -54,28 +55,30 @@ public:
     Bundle& operator=(const Bundle&) = delete;
     ~Bundle();
 
-    [[nodiscard]] const std::vector<Member>& members() const noexcept; ///< in the order of the file
-    /// Null: there is none.
+    [[nodiscard]] const std::vector<Member>& members() const noexcept; ///< in the file's order
+    /// Returns null when it is not in the bundle.
     [[nodiscard]] const Member* find(std::string_view name) const noexcept;
     [[nodiscard]] const std::string& created() const noexcept;    ///< ISO 8601
     [[nodiscard]] const std::string& created_by() const noexcept; ///< "warmgraph 0.1.0"
     [[nodiscard]] std::uint64_t size() const noexcept;            ///< of the file
-    [[nodiscard]] const std::string& key_id() const noexcept;     ///< that it claims to be signed with; empty: unsigned
-    [[nodiscard]] const std::string& signed_by() const noexcept;  ///< the accepted key that did; empty: none
+    /// The key that it claims to be signed with; empty: unsigned.
+    [[nodiscard]] const std::string& key_id() const noexcept;
+    /// The accepted key that signed it; empty: no accepted signature.
+    [[nodiscard]] const std::string& signed_by() const noexcept;
 
-    [[nodiscard]] bool requires_signature() const noexcept; ///< as the trust that it was opened with
+    [[nodiscard]] bool requires_signature() const noexcept; ///< the same as the trust that it was opened with
 
-    /// Of a graph: guards and facts, verified with the entry's own signature; no member is read.
+    /// A graph's guards and facts, verified with the entry's own signature. Reads no member.
     [[nodiscard]] Result<cachefmt::EntryHeader> header(const Member& graph) const;
-    /// The object as it lies in a cache folder. Its digest is verified here; verify() also asks what it means.
+    /// The object in the form that a cache folder has. Checks its digest only; verify() also checks its meaning.
     [[nodiscard]] Result<Bytes> content(const Member& member) const;
-    /// The stored bytes as they are, for another bundle.
+    /// The bytes as stored, for copying into another bundle.
     [[nodiscard]] Result<Bytes> stored(const Member& member) const;
-    /// What is known of the index alone. `unsupported`: this version cannot verify such a member; `untrusted`: a signature is
-    /// required, and neither it nor the bundle has one that is accepted. Of a graph header() says so, of what a graph needs
-    /// its name.
+    /// Checks the index only. `unsupported`: this version cannot verify such a member; `untrusted`: a signature is
+    /// required, and neither the member nor the bundle has an accepted one. Graphs are checked by header(), and their
+    /// images by name.
     [[nodiscard]] Result<void> check_trust(const Member& member) const;
-    /// check_trust(), and reads the member and holds it to its kind.
+    /// Runs check_trust(), then reads the member and checks it as its kind requires.
     [[nodiscard]] Result<void> verify(const Member& member) const;
 
 private:

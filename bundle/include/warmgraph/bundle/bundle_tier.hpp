@@ -1,4 +1,4 @@
-// A bundle as a tier: read where it lies, never written.
+// A bundle as a read-only tier.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace warmgraph::bundle {
 
-/// put() and remove() give permission_denied. What failed verification is not given again (refuse), and what needs a signed
-/// bundle (needs_signed_bundle) is not given where no accepted key signed this one.
+/// put() and remove() give permission_denied. Members that failed verification are not given again (refuse). Members of
+/// kinds that need a signed bundle (needs_signed_bundle) are given only if an accepted key signed this one.
 class BundleTier final : public store::Tier {
 public:
     /// `label`: the file, for messages.

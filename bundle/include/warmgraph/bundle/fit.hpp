@@ -1,4 +1,4 @@
-// Whether an entry would be used here, asked of its guards alone: nothing of it is read or extracted.
+// Decides whether an entry would be used on this machine, from its guards alone. Reads and extracts nothing.
 #pragma once
 
 #include <optional>
@@ -12,18 +12,19 @@ namespace warmgraph::bundle {
 
 enum class Verdict : std::uint8_t {
     fits,
-    fits_after, ///< what `field` names is accepted
-    does_not,   ///< because of `field`
+    fits_after, ///< fits once the user accepts `after`, or a newer `field`
+    does_not,   ///< does not fit because of `field`
 };
 
 struct Fit {
     Verdict verdict = Verdict::fits;
     std::string field{};  ///< the first fact that differs: "device.architecture"
     std::string detail{}; ///< "sm_80 recorded, sm_90 now", and what to do
-    std::string after{};  ///< of fits_after: what is to be accepted, where it is not a newer `field`
+    std::string after{};  ///< for fits_after: the option to accept, when it is not a newer `field`
 };
 
-/// What is known here. A fact that is in no list is not judged: only a call knows its inputs, and only the program its code.
+/// This machine's facts. Recorded facts that are not in this list are not compared: only a call knows its inputs, and
+/// only the program its code.
 using Here = std::vector<cachefmt::Fact>;
 
 /// `here` is canonical (guards::canonicalize).
@@ -32,9 +33,9 @@ using Here = std::vector<cachefmt::Fact>;
 /// "fits", "fits after accept_newer_driver", "does not, because device.architecture"
 [[nodiscard]] std::string to_text(const Fit& fit);
 
-/// The facts of guards/environment.hpp that all of `entries` have with one value: the environment of a bundle.
+/// The facts of guards/environment.hpp that are equal in all `entries`: the bundle's environment.
 [[nodiscard]] std::vector<cachefmt::Fact> shared_environment(const std::vector<cachefmt::EntryHeader>& entries);
-/// guards::environment_key of the entries, where it is one; "" where they have several, or one has none.
+/// The entries' guards::environment_key if all have the same one; else "".
 [[nodiscard]] std::string common_environment_key(const std::vector<cachefmt::EntryHeader>& entries);
 /// "backend opencl, driver.version 3.1"; "" for none.
 [[nodiscard]] std::string environment_text(const std::vector<cachefmt::Fact>& facts);

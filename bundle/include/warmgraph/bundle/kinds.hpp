@@ -1,5 +1,6 @@
-// How this version reads each kind of artifact: in a bundle, and where a folder is checked. What else there is of a kind
-// stands in warmgraph/store/artifact_kind.hpp. docs/format.md, "The bundle", has the numbers.
+// Reads and verifies each kind of artifact, in a bundle and in a folder that is checked.
+// warmgraph/store/artifact_kind.hpp has the other properties of the kinds. docs/format.md, "The bundle", has the
+// numbers.
 #pragma once
 
 #include <cstdint>
@@ -18,35 +19,36 @@ using store::ArtifactKind;
 
 struct KindReader {
     ArtifactKind kind;
-    /// Is this the object of that name? `corrupt` and `stale` say why not.
+    /// Checks that the bytes are the object of this name. `corrupt` and `stale` say why not.
     Result<void> (*verify)(const store::Name& name, ByteView bytes);
-    /// How many of the object's first bytes stand in the index: its facts. Null: none.
+    /// The number of first bytes that the index holds, i.e. the object's facts. Null: this kind has no head.
     Result<std::uint64_t> (*head_extent)(ByteView object) = nullptr;
-    /// Of the head: has it an accepted signature of its own, where that is required? Null: what is in it is covered
-    /// otherwise (an entry by its header, an image by its name), or by the bundle's signature alone.
+    /// Checks the signature in the head, when one is required. Null: another signature covers the object (an entry's
+    /// header, an image's name in an entry, or the bundle's signature).
     Result<void> (*check_trust)(ByteView head, const cachefmt::Trust& trust) = nullptr;
-    /// What it would take to make it again, as it says itself. Null: it does not say.
+    /// The time that making the object again would take, from the object itself. Null: the object does not have it.
     double (*seconds)(const store::Name& name, ByteView object) = nullptr;
-    /// How its files are sealed, and signed each by itself. Null: an entry is signed in its own way, and the rest is not.
+    /// How this kind's files are sealed and signed. Null: not sealed (entries have their own signature).
     const cachefmt::SealedKind* sealed = nullptr;
 };
 
-/// Null for a number that this version does not know.
+/// Returns null for a number that this version does not know.
 [[nodiscard]] const KindReader* find_reader(ArtifactKind kind) noexcept;
-/// REQUIRES: it is known.
+/// REQUIRES: `kind` is a known kind.
 [[nodiscard]] const KindReader& reader_of(ArtifactKind kind) noexcept;
-/// store::ArtifactVerifier: how `check` and `repair` of a folder read it, as it is read out of a bundle.
+/// A store::ArtifactVerifier: `check` and `repair` of a folder read artifacts in the same way as a bundle does.
 [[nodiscard]] Result<void> verify_artifact(const store::ArtifactName& name, ByteView bytes);
-/// "entries"; "kind 9" for one that is not known.
+/// "entries"; "kind 9" for an unknown kind.
 [[nodiscard]] std::string name_of(ArtifactKind kind);
 
-/// KindReader::seconds, 0 where it does not say.
+/// KindReader::seconds, or 0 when the object does not have it.
 [[nodiscard]] double seconds_of(ArtifactKind kind, const store::Name& name, ByteView object);
 
-/// The tier's name for a member of this kind: nullopt where the text is not one that a tier makes (`..`, an absolute
-/// path and the like), or is of another kind.
+/// The tier's name for a member of this kind. nullopt when the text is not a name that a tier makes (`..`, an absolute
+/// path and the like), or belongs to another kind.
 [[nodiscard]] std::optional<store::Name> tier_name(ArtifactKind kind, std::string_view name);
-/// May a member of any kind be called so? Parts of [A-Za-z0-9._-] that do not begin with '.' or '-', slashes between.
+/// Whether a member of any kind may have this name: parts of [A-Za-z0-9._-] that do not begin with '.' or '-',
+/// separated by slashes.
 [[nodiscard]] bool is_member_name(std::string_view name) noexcept;
 
 } // namespace warmgraph::bundle

@@ -1,4 +1,4 @@
-// Where a bundle's bytes are read from: a file, part by part, or memory. The seam at which tests damage them.
+// The bytes of a bundle, read part by part from a file, or from memory. Tests damage bundles at this interface.
 #pragma once
 
 #include <cstdint>
@@ -20,33 +20,35 @@ public:
     Source& operator=(const Source&) = delete;
     virtual ~Source() = default;
     [[nodiscard]] virtual std::uint64_t size() const noexcept = 0;
-    /// Fills `into` from this offset on. `corrupt`: fewer bytes are there; io_failed: they cannot be read.
+    /// Fills `into` from this offset on. `corrupt`: the source ends before; io_failed: the bytes cannot be read.
     [[nodiscard]] virtual Result<void> read(std::uint64_t offset, std::span<std::byte> into) const = 0;
 };
 
-/// Who may have written a file whose contents are to be used.
+/// The users that may have written the file.
 enum class Ownership : std::uint8_t {
-    trusted, ///< it belongs to this user, to root or to one of `owners`, and nobody else may write it
-    anybody, ///< anyone: what is in it is looked at, or must have an accepted signature
+    trusted, ///< it belongs to this user, to root or to one of `owners`, and no other user may write it
+    anybody, ///< any user: the contents are only displayed, or need an accepted signature
 };
 
-/// How the reader treats a path that is no regular file: a pipe, a socket, or "-", which then is standard input.
+/// How to treat a path that is not a regular file: a pipe, a socket, or "-" for standard input.
 enum class Streams : std::uint8_t {
-    refused, ///< a service must not wait for who writes into a pipe
-    spooled, ///< read to its end into a file without a name, as far as the bundle's header says that it goes
+    refused, ///< refused: a service must not wait for the writer of a pipe
+    spooled, ///< copied into a file without a name, up to the size in the bundle's header
 };
 
-/// Read with pread, never mapped: a mapped file that somebody truncates would kill the process. A link is followed: the
-/// path is the user's word. not_found, io_failed (no regular file), permission_denied with the cure; of a stream `corrupt`:
-/// it begins with no bundle's header, invalid_argument: it is a terminal, and no_space.
+/// Reads with pread and not by mapping: if another process truncates a mapped file, a read kills this process. A link
+/// is followed, because the user named the path. Errors: not_found, io_failed (not a regular file), permission_denied
+/// with the cure. For a stream also: `corrupt` (it does not begin with a bundle's header), invalid_argument (it is a
+/// terminal), no_space.
 [[nodiscard]] Result<std::unique_ptr<Source>> open_file(const std::filesystem::path& path,
                                                         Ownership ownership = Ownership::anybody,
                                                         const std::vector<std::uint32_t>& owners = {},
                                                         Streams streams = Streams::refused);
-/// The same, where both may do: a stream is opened once.
+/// A file that was opened as Ownership::anybody, with the check of Ownership::trusted. For a stream, which can be
+/// opened only once.
 struct OpenedFile {
     std::unique_ptr<Source> source;
-    Result<void> trusted; ///< what Ownership::trusted would have said
+    Result<void> trusted; ///< the result of the check for Ownership::trusted
 };
 [[nodiscard]] Result<OpenedFile> open_judged(const std::filesystem::path& path,
                                              const std::vector<std::uint32_t>& owners, Streams streams);

@@ -1,4 +1,5 @@
-// Between a cache folder and a bundle: what goes in, what comes out, and what is left where it is, and why.
+// Moves objects between a cache folder and a bundle. Reports the objects that were moved and those that were left, with
+// reasons.
 #pragma once
 
 #include <functional>
@@ -13,11 +14,11 @@
 
 namespace warmgraph::bundle {
 
-/// What was moved, of one kind.
+/// The moved objects of one kind.
 struct Amount {
     std::uint64_t count = 0, bytes = 0;
-    /// For entries: the time that first calls without the cache took, compiling included. Of compiled programs: that compiling took. Of
-    /// tuned configurations: that tuning took. Others do not know.
+    /// Entries: the time of first calls without the cache, compiling included. Compiled programs: the time of
+    /// compiling. Tuned configurations: the time of tuning. Other kinds: 0.
     double seconds = 0;
     std::vector<std::string> names{};
 };
@@ -28,59 +29,61 @@ struct Left {
 
 struct Transfer {
     std::map<ArtifactKind, Amount> moved{};
-    std::vector<Left> there{};   ///< in the target already: nothing is replaced
-    std::vector<Left> skipped{}; ///< not moved, and why
+    std::vector<Left> there{};   ///< already in the target, so not moved
+    std::vector<Left> skipped{}; ///< not moved, with the reason
     void add(ArtifactKind kind, std::string_view name, std::uint64_t bytes, double seconds = 0);
     void merge(Transfer&& more);
 };
 
-/// After each object: how many of how many.
+/// Called after each object.
 using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
-/// How an object is got: the folder's bytes, or those of a layer.
+/// Reads an object from the folder or a layer.
 using Getter = std::function<Result<std::optional<Bytes>>(const store::Name&)>;
 
-/// Entries with their images and constants. Tombstones, and what is damaged, are skipped. An Error is the writer's.
+/// Adds entries with their images and constants. Skips tombstones and damaged entries. An Error is the writer's.
 [[nodiscard]] Result<Transfer> gather(Writer& writer, const std::vector<store::EntryKey>& entries, const Getter& get,
                                       const Progress& progress = {});
 
-/// Objects that stand alone. What is damaged, or gone, is skipped. An Error is the writer's.
+/// Adds artifacts that need no other object. Skips damaged and removed ones. An Error is the writer's.
 [[nodiscard]] Result<Transfer> gather(Writer& writer, const std::vector<store::ArtifactName>& artifacts,
                                       const Getter& get, const Progress& progress = {});
-/// The names of all artifacts in a tier, of the kinds that are wanted.
+/// The names of all artifacts in a tier whose kinds are `wanted`.
 [[nodiscard]] Result<std::vector<store::ArtifactName>> artifacts_of(store::Tier& tier,
                                                                     const std::function<bool(ArtifactKind)>& wanted);
 
-/// Empty: the entry is wanted; else why not. Asked before anything of it is read.
+/// Returns an empty text when the entry is wanted, else the reason why not. Called before the payload is read.
 using Wanted = std::function<std::string(const cachefmt::EntryHeader&)>;
-/// The same of an object that stands alone, by its name and what it says of itself. No function: all are wanted.
+/// The same for an artifact, from its name and its facts. Without a function all are wanted.
 using WantedArtifact = std::function<std::string(const Bundle& bundle, const Member& member)>;
 
 struct UnpackOptions {
     Progress progress{};
     WantedArtifact artifacts{};
-    profile::Library::Lock profile_lock{}; ///< held while a profile is joined with the folder's
+    profile::Library::Lock profile_lock{}; ///< held while a profile is joined with the folder's profile
 };
 
-/// Puts every entry that is wanted into the folder, with what it needs, images first; and every object of other kinds that
-/// is wanted and can be verified. Never replaces what is there: profiles are joined. What cannot be read or verified is
-/// skipped; an Error is the folder's. Where the bundle was opened with a trust that requires signatures, objects that have
-/// none of their own are taken only if the bundle has one; those that need a signed bundle only from one that an accepted
-/// key signed.
+/// Puts every wanted entry into the folder, after the images that it needs, and every wanted artifact that can be
+/// verified. Existing objects are never replaced; profiles are joined. Objects that cannot be read or verified are
+/// skipped. An Error is the folder's. If the bundle's trust requires signatures, objects without their own signature
+/// are taken only from a signed bundle. Kinds that need a signed bundle are taken only from one with an accepted
+/// signature.
 [[nodiscard]] Result<Transfer> unpack(const Bundle& bundle, store::Tier& folder, const Wanted& wanted,
                                       const UnpackOptions& options = {});
 
-/// May it be taken out of this bundle, whatever it holds? `unsupported`: this version cannot verify it; `untrusted`.
-/// unpack() and copy_members() both ask this first: the key that signs a new bundle must not vouch for what loading refuses.
+/// Whether the member may be taken out of this bundle. `unsupported`: this version cannot verify it; `untrusted`.
+/// unpack() and copy_members() both call this first: a key must not sign a new bundle with members that loading
+/// refuses.
 [[nodiscard]] Result<void> check_usable(const Bundle& bundle, const Member& member);
-/// The header of a graph that may be taken: it is no tombstone, and its own signature is accepted where one is asked for.
+/// The header of a graph that may be taken: it is not a tombstone, and its own signature is accepted if one is
+/// required.
 [[nodiscard]] Result<cachefmt::EntryHeader> usable_graph(const Bundle& bundle, const Member& graph);
 
-/// Which members of a bundle a graph needs, by name. Reads the graph.
+/// The names of the members that a graph needs. Reads the graph.
 [[nodiscard]] Result<std::vector<std::string>> needs_of(const Bundle& bundle, const Member& graph);
 
-/// Copies the graphs that are wanted with what they need, and the members that stand alone, of what unpack() would take.
-/// Names that `writer` has already are left out; so are members that need a signed bundle where the new one is not signed.
+/// Copies the wanted graphs with the members that they need, and artifacts, under the same conditions as unpack().
+/// Leaves out names that `writer` has already, and kinds that need a signed bundle if the new bundle is not signed.
 [[nodiscard]] Result<Transfer> copy_members(const Bundle& from, Writer& writer, const Wanted& wanted,
                                             const WantedArtifact& artifacts = {});
 
