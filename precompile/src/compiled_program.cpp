@@ -11,10 +11,10 @@
 namespace warmgraph::precompile {
 namespace {
 
-using Json = nlohmann::json; // members in the order of their names: one spelling
+using Json = nlohmann::json; // sorts members by name, so that the same facts give the same text
 
 constexpr std::size_t k_longest_text = 64UL << 10;
-constexpr std::size_t k_members = 12; // and "search"
+constexpr std::size_t k_members = 12; // without "search"
 constexpr std::size_t k_most_recorded_headers = 20'000, k_most_ready = 4096;
 
 Json json_of(const CompiledProgram& program)
@@ -53,7 +53,7 @@ void read_headers(JsonMembers& members, const char* name, std::vector<Header>& l
 }
 
 struct Facts {
-    CompiledProgram program; ///< without its image
+    CompiledProgram program; ///< without the image
     Digest image;
 };
 
@@ -84,7 +84,7 @@ Result<Facts> parse_facts(ByteView text)
     return facts;
 }
 
-/// Opened and trusted as far as that is asked for.
+/// Opens the file and checks the signature as far as `trust` requires it.
 Result<cachefmt::Sealed> opened(ByteView bytes, const cachefmt::Trust& trust)
 {
     auto sealed = cachefmt::open_sealed(k_sealed_program, bytes);
@@ -95,7 +95,7 @@ Result<cachefmt::Sealed> opened(ByteView bytes, const cachefmt::Trust& trust)
     return sealed;
 }
 
-// --- what differs
+// --- Differences
 
 constexpr std::string_view k_absent = "(none)";
 
@@ -104,10 +104,10 @@ std::string text_of(const std::vector<std::string>& words)
     return words.empty() ? std::string(k_absent) : fmt::format("{}", fmt::join(words, " "));
 }
 
-/// Files from before 2026-11-30 do not say how headers were found.
+/// Files from before 2026-11-30 lack the search digest.
 std::string digest_text(const Digest& digest) { return digest == Digest{} ? std::string(k_absent) : short_hex(digest); }
 
-/// The files that a name stands for.
+/// The digests of the files, by name.
 using ByName = std::map<std::string, std::vector<Digest>>;
 
 ByName by_name(const std::vector<Header>& headers)
@@ -167,7 +167,7 @@ std::vector<store::MissedFact> differences(const Ingredients& then, const Ingred
                          "give the options that it was compiled with, or compile it with these"});
     const std::size_t before = found.size();
     add_headers(then, now, found);
-    // Headers that are others explain it.
+    // Different headers already explain a different order.
     if (found.size() == before && then.search != now.search)
         found.push_back({"header order", digest_text(then.search), digest_text(now.search),
                          "headers or folders of one name changed places: give the order that it was compiled with, or "
@@ -184,7 +184,7 @@ Result<Bytes> encode(const CompiledProgram& program, const SigningKey* sign_with
         cachefmt::k_sealed_head + facts.size() + program.compiled.image.size() > k_compiled_cap)
         return fail(ErrorCode::unsupported, "the compiled program '{}' takes {} bytes, at most {} are stored",
                     program.ingredients.program, facts.size() + program.compiled.image.size(), k_compiled_cap);
-    // What would be read otherwise than it is must not be written: its key would be another.
+    // Facts that would be read back differently must not be written: their key would differ.
     const auto again = parse_facts(as_bytes(facts));
     if (!again || again->program.ingredients != program.ingredients ||
         again->program.compiled.ready != program.compiled.ready)

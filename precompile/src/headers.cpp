@@ -18,13 +18,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// More than a toolkit has: a tree that includes itself through links ends.
+/// More headers than a toolkit has. The limit ends a tree that includes itself through links.
 constexpr std::size_t k_most_headers = 20'000;
 constexpr std::uintmax_t k_largest_header = 64ULL << 20;
 
 constexpr std::array<std::string_view, 5> k_folder_options{"--include-path", "-isystem", "-iquote", "-idirafter", "-I"};
 constexpr std::array<std::string_view, 3> k_file_options{"--pre-include", "-include", "-imacros"};
-/// Options whose files decide about the code and are not read here, or that stand for other options.
+/// Options whose files affect the code but are not read here, and options that stand for other options.
 constexpr std::array<std::string_view, 20> k_unread{"--options-file", "-optf",        "@",           "--use-pch",
                                                     "-use-pch",       "--create-pch", "-create-pch", "--pch",
                                                     "-pch",           "-ivfsoverlay", "-fmodule",    "-iwithprefix",
@@ -58,8 +58,8 @@ struct NamedValue {
     std::string value;
 };
 
-/// The value of "-Ifolder", "-I folder", "--include-path=folder" or "--include-path folder"; nullopt: `word` is none of
-/// these options. Moves `at` on where the value is the next word.
+/// The value of "-Ifolder", "-I folder", "--include-path=folder" or "--include-path folder"; nullopt when `word` is
+/// none of these options. Advances `at` when the value is the next word.
 template <std::size_t N>
 std::optional<NamedValue> value_of(const std::vector<std::string>& words, std::size_t& at,
                                    const std::array<std::string_view, N>& names)
@@ -102,7 +102,7 @@ public:
 private:
     struct Text {
         std::string contents;
-        fs::path folder; ///< where it lies
+        fs::path folder; ///< the folder of the file
     };
 
     static fs::path working_directory()
@@ -110,7 +110,7 @@ private:
         std::error_code none;
         return fs::current_path(none);
     }
-    /// Which kinds of folders there are, and which of them are the same: a compiler drops some of those.
+    /// The kinds of the folders and which folders are equal, because a compiler drops some equal folders.
     [[nodiscard]] std::string folders_text() const
     {
         std::string text;
@@ -163,7 +163,7 @@ private:
     fs::path m_here;
     Headers m_headers;
     Sha256 m_search;
-    std::map<fs::path, Digest> m_digests; ///< of the files that were read
+    std::map<fs::path, Digest> m_digests; ///< files that were read
     std::vector<Text> m_unread;
 };
 

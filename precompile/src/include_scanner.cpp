@@ -11,7 +11,7 @@ constexpr std::array<std::string_view, 4> k_directives{"include", "include_next"
 
 bool is_word(char letter) noexcept { return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_'; }
 
-/// Lines that end with a backslash go on.
+/// Joins lines that end with a backslash.
 std::string spliced(std::string_view text)
 {
     std::string result;
@@ -28,7 +28,7 @@ std::string spliced(std::string_view text)
     return result;
 }
 
-/// Behind blanks and /* comments */ of the same directive.
+/// Skips blanks and /* comments */ of the same directive.
 std::size_t skip_blanks(std::string_view text, std::size_t at)
 {
     while (at < text.size()) {
@@ -45,15 +45,15 @@ std::size_t skip_blanks(std::string_view text, std::size_t at)
     return at;
 }
 
-/// How many letters a hash sign has at `at`, which C may also spell as a digraph or a trigraph; 0: there is none.
+/// Returns the length of a hash sign at `at`, including C's digraph and trigraph; 0 when there is none.
 std::size_t hash_at(std::string_view text, std::size_t at)
 {
-    for (const std::string_view spelling : {"#", "%:", "?\?="}) // a trigraph would be a "#" here too
+    for (const std::string_view spelling : {"#", "%:", "?\?="}) // "?\?=" avoids a trigraph here
         if (text.substr(at).starts_with(spelling)) return spelling.size();
     return 0;
 }
 
-/// Behind a '#': where the directive's operand begins. npos: it includes nothing.
+/// Returns the position of the operand of an include directive behind a '#'; npos for other directives.
 std::size_t operand_of(std::string_view text, std::size_t at)
 {
     at = skip_blanks(text, at);
@@ -69,7 +69,7 @@ void add(std::vector<std::string>& names, std::string_view name)
     if (!name.empty() && std::ranges::find(names, name) == names.end()) names.emplace_back(name);
 }
 
-/// The name of a header in quotes or angle brackets that ends on its line; empty: there is none.
+/// Returns a header's name in quotes or angle brackets that ends on its line, or an empty text.
 std::string_view name_at(std::string_view text, std::size_t at)
 {
     if (at >= text.size() || (text[at] != '"' && text[at] != '<')) return {};
@@ -78,7 +78,7 @@ std::string_view name_at(std::string_view text, std::size_t at)
     return text.substr(at + 1, end - at - 1);
 }
 
-/// __has_include asks whether a header is there: one that appears changes what is compiled.
+/// Adds the names in __has_include: a new file with this name changes the compiled code.
 void add_asked_for(std::string_view text, std::vector<std::string>& names)
 {
     for (const std::string_view question : {"__has_include", "__has_embed"})
@@ -90,8 +90,8 @@ void add_asked_for(std::string_view text, std::vector<std::string>& names)
         }
 }
 
-/// Whether a '#' that is followed by no name stands in code, first on its line: comments and literals before it are
-/// walked over. A guess in odd texts; those are taken for code.
+/// Finds out whether a '#' without a name after it is code and the first on its line. Skips comments and literals
+/// before it. Unusual texts count as code.
 class CodePlaces {
 public:
     explicit CodePlaces(std::string_view text) : m_text(text) {}
@@ -116,7 +116,7 @@ private:
             m_is_first = true;
         else if (letter != ' ' && letter != '\t' && letter != '\r')
             m_is_first = false;
-        const bool is_behind_word = m_at > 0 && is_word(m_text[m_at - 1]); // 1'000
+        const bool is_behind_word = m_at > 0 && is_word(m_text[m_at - 1]); // a digit separator: 1'000
         if (letter == '"' || (letter == '\'' && !is_behind_word)) return skip_literal(letter);
         ++m_at;
     }
@@ -134,7 +134,7 @@ private:
 
     std::string_view m_text;
     std::size_t m_at = 0;
-    bool m_is_first = true; ///< nothing but blanks and comments stands before it on its line
+    bool m_is_first = true; ///< only blanks and comments before it on its line
 };
 
 } // namespace
@@ -162,7 +162,7 @@ Includes scan_includes(std::string_view given)
                 text.substr(at, std::min({text.find('\n', operand) - at, text.size() - at, std::size_t{80}}));
     }
     add_asked_for(text, found.names);
-    if (found.computed.empty() && text.contains(".incbin")) found.computed = ".incbin"; // the assembler's
+    if (found.computed.empty() && text.contains(".incbin")) found.computed = ".incbin"; // the assembler's include
     return found;
 }
 

@@ -8,8 +8,8 @@
 namespace warmgraph::precompile {
 
 struct Includes {
-    std::vector<std::string> names{}; ///< in their order, each once; also those in comments and inactive parts
-    std::string computed{}; ///< the first directive whose file a macro or the assembler names: "#include CONFIG"
+    std::vector<std::string> names{}; ///< in order, without duplicates; includes names in comments and inactive parts
+    std::string computed{}; ///< the first directive with a file that a macro or the assembler names: "#include CONFIG"
 };
 
 [[nodiscard]] Includes scan_includes(std::string_view text);

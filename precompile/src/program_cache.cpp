@@ -14,10 +14,10 @@
 namespace warmgraph::precompile {
 namespace {
 
-/// Why a program is compiled.
+/// The reason why a program is compiled.
 struct Reason {
     std::string text;
-    std::string word; ///< as MadeProgram has it
+    std::string word; ///< MadeProgram::word
 };
 
 /// "header tile.h" is counted as "header".
@@ -64,7 +64,7 @@ void ProgramCache::note_miss(const Ingredients& ingredients, const Nearest& near
                              ProgramPolicy policy)
 {
     store::Miss miss;
-    miss.id = ingredients.program; // the last one of each
+    miss.id = ingredients.program; // a new miss of the same program replaces the old one
     miss.time = to_iso8601(system_clock().wall());
     miss.host = host_name();
     miss.process = static_cast<std::uint64_t>(::getpid());
@@ -82,7 +82,7 @@ void ProgramCache::note_miss(const Ingredients& ingredients, const Nearest& near
     m_store.note_program_miss(miss);
 }
 
-/// One look-up of a program, and what it found on its way.
+/// One look-up of a program, with its findings.
 class ProgramCache::LookUp {
 public:
     LookUp(const ProgramLibrary& library, backends::Device& device, const ProgramText& text, ProgramPolicy policy)
@@ -90,7 +90,7 @@ public:
     {
     }
 
-    /// nullopt: there is none that can be used.
+    /// nullopt: no usable program is stored.
     std::optional<MadeProgram> run(const Ingredients& here, const backends::CompilerIdentity& identity)
     {
         if (!identity.compiler.empty()) {
@@ -104,15 +104,15 @@ public:
         auto found = m_library.nearest(here);
         if (!found) faults.push_back(found.error());
         if (found) nearest = std::move(*found);
-        // Without a compiler there is nothing to compare its version with.
+        // Without a compiler its version cannot be compared, so a stored program that differs only in it is loaded.
         const bool differs_in_compiler_alone =
             nearest.differences.size() == 1 && nearest.differences.front().fact == "compiler";
         if (!identity.compiler.empty() || !differs_in_compiler_alone) return std::nullopt;
         return load(*nearest.ingredients);
     }
 
-    std::vector<Error> faults; ///< stored ones that could not be used
-    Nearest nearest;           ///< where there is none
+    std::vector<Error> faults; ///< stored programs that could not be used
+    Nearest nearest;           ///< set when no program could be loaded
 
 private:
     std::optional<MadeProgram> load(const Ingredients& wanted)
@@ -189,7 +189,7 @@ Result<bool> ProgramCache::keep(backends::Compiler& compiler, backends::Module& 
     auto compiled = compiler.compiled(module);
     if (!compiled) return false;
     if (origin.stored == Origin::Stored::yes && compiled->ready == origin.ready) return false;
-    // A header that was edited while it was compiled: nobody knows which of the two it was compiled with.
+    // If a header changed during the compilation, it is unknown which version was compiled.
     const Headers headers = headers_of(origin.source, parse_options(origin.options));
     if (headers.found != origin.ingredients.headers || headers.search != origin.ingredients.search) return false;
     const CompiledProgram program{origin.ingredients, std::move(*compiled), origin.compile_ms,

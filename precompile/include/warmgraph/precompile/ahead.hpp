@@ -1,4 +1,4 @@
-// Compiling ahead of time: into the folder, as a Program on the device would.
+// Compiles programs ahead of time into the folder, in the same way as a Program on the device does.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@
 namespace warmgraph::precompile {
 
 struct Ahead {
-    enum class How : std::uint8_t { compiled, there } how = How::compiled; ///< there: it is stored already
+    enum class How : std::uint8_t { compiled, there } how = How::compiled; ///< there: it was stored already
     std::string target;
-    double ms = 0;           ///< that it took
-    std::uint64_t bytes = 0; ///< of the image
+    double ms = 0;           ///< milliseconds of compiling
+    std::uint64_t bytes = 0; ///< size of the image
 };
 
-/// `backend`: as Device::backend. unsupported: it could not be found again (its headers, its options, its compiler); what
-/// the compiler says; and why the folder cannot be written. Thread-safe.
+/// `backend`: as Device::backend. Errors: unsupported (a look-up could not find the program again, because of its
+/// headers, options or compiler), the compiler's errors, and the folder's. Thread-safe.
 [[nodiscard]] Result<Ahead> compile_ahead(backends::AheadCompiler& compiler, std::string_view backend,
                                           const ProgramText& text, const ProgramLibrary& library);
 
-/// Through a device that is here, for backends that compile for no other.
+/// Compiles with a device of this machine, for backends that cannot compile for another device.
 [[nodiscard]] std::unique_ptr<backends::AheadCompiler> ahead_compiler_of(std::shared_ptr<backends::Device> device);
 
 } // namespace warmgraph::precompile

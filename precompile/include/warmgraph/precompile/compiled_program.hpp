@@ -1,4 +1,4 @@
-// What a compiler made of a program, and of what: the file `.compiled` (docs/format.md).
+// A compiled program and the inputs of its compilation: the file `.compiled` (docs/format.md).
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ inline constexpr std::uint64_t k_compiled_cap =
 inline constexpr std::uint64_t k_facts_cap = 4ULL << 20;     ///< bytes of its facts
 inline constexpr std::size_t k_most_option_words = 4096;
 
-/// How its files are sealed and signed.
+/// How these files are sealed and signed.
 inline constexpr cachefmt::SealedKind k_sealed_program{.magic = "WGCOMPIL",
                                                        .format = k_compiled_format,
                                                        .name = "compiled program",
@@ -31,22 +31,22 @@ inline constexpr cachefmt::SealedKind k_sealed_program{.magic = "WGCOMPIL",
                                                        .signature_label = "warmgraph compiled signature 1",
                                                        .most_facts = k_facts_cap};
 
-/// All that decides what comes of a compilation. Contents, never paths.
+/// Everything that decides the result of a compilation. Contents, never paths.
 struct Ingredients {
-    std::string program; ///< its name, for people: no part of the key
+    std::string program; ///< its name, for people; not part of the key
     std::string backend; ///< "cuda"
     Digest source;
     std::vector<std::string> options{}; ///< Options::words
     std::vector<Header> headers{};
     Digest search{};      ///< Headers::search
-    std::string target;   ///< as the compiler names it: "sm_90"
-    std::string compiler; ///< with its version and build
+    std::string target;   ///< in the compiler's notation: "sm_90"
+    std::string compiler; ///< with version and build
     bool operator==(const Ingredients&) const = default;
 };
 
 [[nodiscard]] Digest key_of(const Ingredients& ingredients);
 
-/// What is not as it was then, each with its cure; empty where the keys are equal.
+/// The inputs that differ, each with a cure; empty when the keys are equal.
 [[nodiscard]] std::vector<store::MissedFact> differences(const Ingredients& then, const Ingredients& now);
 
 struct CompiledProgram {
@@ -56,18 +56,18 @@ struct CompiledProgram {
     std::string written{}; ///< ISO 8601, UTC
 };
 
-/// The same bytes at every call; signed where a key is given. invalid_argument: a text in it is no UTF-8 or too long, so
-/// that decode() would refuse it; unsupported: over the cap.
+/// The same program gives the same bytes. Signs if a key is given. invalid_argument: a text is not UTF-8 or is too
+/// long, so that decode() would refuse it; unsupported: larger than the cap.
 [[nodiscard]] Result<Bytes> encode(const CompiledProgram& program, const SigningKey* sign_with = nullptr);
 
-/// `corrupt`: not exactly what encode() writes. `stale`: another format. `untrusted`: no signature that is accepted, where
-/// one is required.
+/// `corrupt`: not exactly encode()'s format. `stale`: another format version. `untrusted`: an accepted signature is
+/// required and missing.
 [[nodiscard]] Result<CompiledProgram> decode(ByteView bytes, const cachefmt::Trust& trust = {});
-/// All but its image, from the file's first bytes: the image is not looked at. Errors as decode()'s.
+/// Decodes everything but the image from the file's first bytes; does not read the image. Errors as in decode().
 [[nodiscard]] Result<CompiledProgram> decode_facts(ByteView first, const cachefmt::Trust& trust = {});
-/// What it was made of alone, to explain a miss.
+/// Decodes only the ingredients, to explain a miss.
 [[nodiscard]] Result<Ingredients> decode_ingredients(ByteView first);
-/// How many of a file's bytes stand before its image. `corrupt`: it has fewer.
+/// The number of bytes before the image. `corrupt`: the file is shorter.
 [[nodiscard]] Result<std::uint64_t> facts_extent(ByteView bytes);
 
 } // namespace warmgraph::precompile

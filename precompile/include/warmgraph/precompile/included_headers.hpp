@@ -1,4 +1,4 @@
-// The headers that a program's source includes: their contents are guards, as the source is.
+// The headers that a program's source includes. Their contents are guards, like the source.
 #pragma once
 
 #include <string>
@@ -6,12 +6,12 @@
 namespace warmgraph {
 
 struct IncludedHeaders {
-    /// Hex: of the contents of all headers that are found, of those that they include, and of the order in which they are
-    /// searched: through the options' folders; with quotes also beside the file that includes them, of the source itself in
-    /// the working directory. What is not found is the compiler's own, whose version is another guard. Empty where none is
-    /// found. Conditions of the preprocessor are not looked at: more headers are hashed than are used, never fewer.
+    /// Hex digest of all headers, the headers that they include, and their search order. Headers are searched in the
+    /// options' folders; with quotes also beside the including file (for the source: in the working directory). Names
+    /// without a file are the compiler's own headers, which its version covers. Empty when no header was found. Ignores
+    /// preprocessor conditions, so more headers may be hashed than are used, never fewer.
     std::string digest{};
-    std::string why_unknown{}; ///< empty; else what includes a file that only the compiler can name
+    std::string why_unknown{}; ///< empty, or a text that names the #include that only the compiler can resolve
 };
 
 [[nodiscard]] IncludedHeaders included_headers(const std::string& source, const std::string& options);

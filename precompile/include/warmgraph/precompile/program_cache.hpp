@@ -1,6 +1,6 @@
-// A program's module: from what was compiled before, else from the compiler, which is asked once for all processes.
+// Makes a program's module: loads a stored compiled program, or compiles it, once for all processes.
 //
-// Whatever fails here costs a compilation, never a result.
+// A failure of the cache costs a compilation, never a result.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 namespace warmgraph::precompile {
 
 enum class ProgramPolicy : std::uint8_t {
-    use_and_keep, ///< load it, else compile and keep it
-    use,          ///< load it, else compile it
-    renew,        ///< compile and keep it
-    use_only,     ///< load it, else miss_forbidden
+    use_and_keep, ///< load; if that fails, compile and store
+    use,          ///< load; if that fails, compile
+    renew,        ///< compile and store
+    use_only,     ///< load; if that fails, miss_forbidden
 };
 
 struct ProgramText {
@@ -26,11 +26,11 @@ struct ProgramText {
     const std::string& options;
 };
 
-/// Which program a module is of, to keep what it was compiled to.
+/// The program of a module, for storing its compiled form later.
 struct Origin {
     Ingredients ingredients{};
-    std::string source{}, options{};  ///< to see whether headers are still what they were
-    std::vector<std::string> ready{}; ///< what the stored one is ready for
+    std::string source{}, options{};  ///< to check whether the headers changed
+    std::vector<std::string> ready{}; ///< Compiled::ready of the stored program
     double compile_ms = 0;
     enum class Stored : std::uint8_t { no, yes } stored = Stored::no;
 };
@@ -38,12 +38,12 @@ struct Origin {
 struct MadeProgram {
     std::unique_ptr<backends::Module> module;
     enum class How : std::uint8_t { loaded, compiled } how = How::compiled;
-    std::string reason{};             ///< why it was compiled; empty where it was loaded
-    std::string word{};               ///< the same for statistics: "no_program", "header", "compiler", "refresh", ...
-    double ms = 0;                    ///< that it took
-    double saved_ms = 0;              ///< what compiling took, less that; 0 where it was compiled
-    std::vector<Error> faults{};      ///< stored ones that could not be used, folders that could not be read
-    std::unique_ptr<Origin> origin{}; ///< for keep(); null where it cannot be stored
+    std::string reason{}; ///< why it was compiled; empty when it was loaded
+    std::string word{};   ///< the reason's word in the statistics: "no_program", "header", "compiler", "refresh", ...
+    double ms = 0;        ///< milliseconds of loading or compiling
+    double saved_ms = 0;  ///< the stored compile time minus `ms`; 0 when it was compiled
+    std::vector<Error> faults{};      ///< stored programs that could not be used, folders that could not be read
+    std::unique_ptr<Origin> origin{}; ///< for keep(); null when it cannot be stored
 };
 
 class ProgramCache {
@@ -51,11 +51,11 @@ public:
     /// `store` must outlive it.
     ProgramCache(store::LocalStore& store, const cachefmt::Trust& trust) : m_store(store), m_library(store, trust) {}
 
-    /// Errors are the compiler's, or miss_forbidden with the reason and the cure. A miss is kept in the store with what
-    /// differs (LocalStore::note_program_miss). Thread-safe.
+    /// Errors are the compiler's, or miss_forbidden with the reason and the cure. Keeps a miss in the store, with the
+    /// differences (LocalStore::note_program_miss). Thread-safe.
     [[nodiscard]] Result<MadeProgram> make(backends::Device& device, const ProgramText& text, ProgramPolicy policy);
-    /// Stores what the module was compiled to, as far as it has it by now (backends::Compiler::compiled), and is ready for
-    /// more than what is stored. False: nothing was stored. REQUIRES: no other thread uses `origin`.
+    /// Stores the module's compiled form as it is now (backends::Compiler::compiled). Returns false when the stored one
+    /// is as ready, or when it cannot be stored. REQUIRES: no other thread uses `origin`.
     [[nodiscard]] Result<bool> keep(backends::Compiler& compiler, backends::Module& module, Origin& origin);
 
 private:
@@ -67,7 +67,7 @@ private:
     ProgramLibrary m_library;
 };
 
-/// miss_forbidden, with the cure.
+/// The error miss_forbidden, with the cure.
 [[nodiscard]] Error compile_forbidden(std::string_view reason);
 
 /// "1 compiled image is stored, the nearest differs: header tile.h (1a2b3c4d, here 5e6f7a8b)"

@@ -1,6 +1,6 @@
-// Compiled programs in a cache folder and the layers below it: found, put, and none of them believed for its name.
+// Compiled programs in a cache folder and its layers. Every program is verified when it is read.
 //
-// Thread-safe. A failure costs a compilation, never a result: it is an Error for the caller to count.
+// Thread-safe. A failure is an Error for the caller to count: it costs a compilation, never a result.
 #pragma once
 
 #include <optional>
@@ -12,11 +12,11 @@
 
 namespace warmgraph::precompile {
 
-/// What is stored and comes closest to what is wanted.
+/// The stored program that is most similar to the wanted one.
 struct Nearest {
-    std::uint64_t variants = 0; ///< stored ones of this source or this name
+    std::uint64_t variants = 0; ///< stored programs with this source or this name
     std::optional<Ingredients> ingredients{};
-    std::vector<store::MissedFact> differences{}; ///< the fewest
+    std::vector<store::MissedFact> differences{}; ///< the fewest differences
 };
 
 struct ProgramCodec {
@@ -42,16 +42,16 @@ struct ProgramCodec {
 
 class ProgramLibrary {
 public:
-    /// `store` must outlive the library. What is put is signed with the trust's key.
+    /// `store` must outlive the library. Programs that are put are signed with the trust's key.
     ProgramLibrary(store::LocalStore& store, cachefmt::Trust trust) : m_store(store), m_trust(std::move(trust)) {}
 
-    /// Verified, of the folder or the first layer that has a whole one, and counted as used now; nullopt: there is none.
-    /// corrupt, stale: it was set aside; untrusted: it stays.
+    /// Returns a verified program from the folder or its layers, and marks it as used now; nullopt: not found. corrupt,
+    /// stale: it was set aside; untrusted: it stays.
     [[nodiscard]] Result<std::optional<CompiledProgram>> find(const Ingredients& ingredients) const;
     [[nodiscard]] Result<void> put(const CompiledProgram& program) const;
-    /// It is whole, and still could not be used, for `reason`.
+    /// Sets aside an intact program that could not be used, for `reason`.
     void set_aside(const Ingredients& ingredients, const Error& reason) const noexcept;
-    /// Looks through all that are stored: for a miss.
+    /// Compares all stored programs with the wanted one, to explain a miss.
     [[nodiscard]] Result<Nearest> nearest(const Ingredients& ingredients) const;
 
 private:
