@@ -6,7 +6,7 @@
 namespace warmgraph::profile {
 namespace {
 
-/// Calls by rounded size, of which at most k_most_shapes differ.
+/// Calls by rounded size, with at most k_most_shapes different sizes.
 Histogram rounded_sizes(const Histogram& sizes, std::int64_t multiple_of)
 {
     Histogram result;
@@ -25,7 +25,7 @@ Histogram few_sizes(const Histogram& sizes, std::int64_t multiple_of)
     return result;
 }
 
-/// Sums up to each size, so that the cost of any bucket is two differences.
+/// Running sums, so that the cost of any bucket is two differences.
 struct Sums {
     explicit Sums(const Histogram& sizes)
     {
@@ -35,7 +35,7 @@ struct Sums {
             elements.push_back(elements.back() + static_cast<double>(number) * static_cast<double>(size));
         }
     }
-    /// What is added where sizes [first, last] are padded to the last.
+    /// The elements that padding adds when sizes [first, last] are padded to the last.
     [[nodiscard]] double added(std::size_t first, std::size_t last) const
     {
         return (calls[last + 1] - calls[first]) * static_cast<double>(bucket[last]) -
@@ -74,7 +74,7 @@ Padding padding_of(const Histogram& sizes, std::span<const std::int64_t> buckets
 
 namespace {
 
-/// `visit` gets the size that was asked for, the size that the function saw, and the calls.
+/// Calls `visit` with the asked size, the size that the function saw, and the number of calls.
 template <class Visit>
 void for_each_padded(const Calls& calls, const Dimension& dimension, const Visit& visit)
 {
@@ -106,8 +106,8 @@ Padding padding_of(const Calls& calls, const Dimension& dimension)
     return padding;
 }
 
-/// Sizes in their order are cut into runs, each padded to its last: the best cut of the first sizes into k runs extends the
-/// best cut of fewer sizes into k - 1 (dynamic programming, O(sizes^2 * buckets)).
+/// Cuts the sorted sizes into runs, each padded to its last size. The best cut of the first sizes into k runs extends a
+/// best cut of fewer sizes into k - 1 runs (dynamic programming, O(sizes^2 * buckets)).
 std::vector<std::int64_t> learn(const Histogram& sizes, const Wish& wish)
 {
     const Sums sums(few_sizes(sizes, std::max<std::int64_t>(wish.multiple_of, 1)));
@@ -115,7 +115,8 @@ std::vector<std::int64_t> learn(const Histogram& sizes, const Wish& wish)
     if (count == 0 || wish.most == 0) return {};
     const std::size_t most = std::min<std::size_t>(std::min(wish.most, k_most_buckets), count);
     constexpr double k_never = std::numeric_limits<double>::infinity();
-    // best[k][n]: what is added where the first n sizes have k buckets; first[k][n]: the first size of the last of them.
+    // best[k][n]: the elements added when the first n sizes have k buckets; first[k][n]: the first size in the last of
+    // these buckets.
     std::vector<std::vector<double>> best(most + 1, std::vector<double>(count + 1, k_never));
     std::vector<std::vector<std::size_t>> first(most + 1, std::vector<std::size_t>(count + 1, 0));
     best[0][0] = 0;

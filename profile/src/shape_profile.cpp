@@ -14,11 +14,11 @@
 namespace warmgraph {
 namespace {
 
-constexpr std::chrono::milliseconds k_collect{500};  ///< news of calls that follow are written together
-constexpr std::chrono::milliseconds k_when_busy{20}; ///< others hold the lock for a few milliseconds
-constexpr std::chrono::milliseconds k_patience{200}; ///< at the end, for those
+constexpr std::chrono::milliseconds k_collect{500};  ///< collects news for this long, then writes them together
+constexpr std::chrono::milliseconds k_when_busy{20}; ///< other processes hold the lock for a few milliseconds
+constexpr std::chrono::milliseconds k_patience{200}; ///< wait this long at the end for other writers
 
-/// With milliseconds: what several processes of one start decide has an order.
+/// With milliseconds, so that the choices of several processes in one start have an order.
 std::string moment()
 {
     const auto now = system_clock().wall();
@@ -88,7 +88,7 @@ bool FunctionProfile::is_worth_a_file() const
 
 std::size_t ShapeCounter::Hash::operator()(const Key& key) const noexcept
 {
-    std::uint64_t hash = 0xCBF2'9CE4'8422'2325U; // FNV-1a, over words
+    std::uint64_t hash = 0xCBF2'9CE4'8422'2325U; // FNV-1a over words
     for (const std::int64_t word : key) hash = (hash ^ static_cast<std::uint64_t>(word)) * 0x100'0000'01B3U;
     return hash ^ (hash >> 32U);
 }
@@ -174,7 +174,7 @@ std::vector<profile::Profile> ProfileKeeper::counted()
     return profiles;
 }
 
-/// From the process that began the thread.
+/// Whether this process is a fork of the one that started the thread.
 bool ProfileKeeper::is_forked() const noexcept { return m_process != 0 && m_process != ::getpid(); }
 
 void ProfileKeeper::start_writer()
@@ -218,16 +218,16 @@ try {
     const auto merged = m_library.merge(*news);
     if (merged && *merged) {
         if ((*merged)->replaced) m_fault("read", *(*merged)->replaced);
-        if (!is_ending()) m_store.make_room(); // else it is the next one's: an exit must not wait for it
+        if (!is_ending()) m_store.make_room(); // else the next process does it: an exit must not wait for it
         return true;
     }
     function.put_back();
-    // The folder was deleted, or is no longer ours: whoever did that knows.
+    // The folder was deleted, or is no longer the library's. The user did that, so it is not a fault.
     if (!merged && merged.error().code == ErrorCode::permission_denied)
         log().debug("shapes of a function are not kept: {}", merged.error().message);
     else if (!merged)
         m_fault("write", merged.error());
-    return !merged.has_value(); // what failed is tried again with the next news
+    return !merged.has_value(); // after a failure the next news try again
 } catch (const std::exception& error) {
     log().debug("shapes of a function are not kept: {}", error.what());
     return true;
@@ -264,7 +264,7 @@ void ProfileKeeper::run(const std::stop_token& stop) noexcept
 void ProfileKeeper::end() noexcept
 {
     const std::scoped_lock one_at_a_time{m_end_mutex};
-    if (is_forked()) { // what is counted is the parent's to write
+    if (is_forked()) { // the parent writes the counts
         if (m_writer.joinable()) m_writer.detach();
         return;
     }
@@ -272,7 +272,7 @@ void ProfileKeeper::end() noexcept
         const std::scoped_lock lock{m_mutex};
         m_is_ending = true;
     }
-    m_writer = {}; // ends it
+    m_writer = {}; // ends the thread
     auto patience = k_patience;
     while (write_all() != 0 && patience.count() > 0) {
         patience -= k_when_busy;

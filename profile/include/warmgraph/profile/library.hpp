@@ -1,7 +1,7 @@
-// Shape profiles in tiers: found, and joined with what is there.
+// Shape profiles in tiers: finds them, and joins new counts with the stored ones.
 //
-// Thread-safe where the tiers are. A failure costs what would have been learnt, never a result: it is an Error for the caller
-// to count.
+// Thread-safe where the tiers are. A failure is an Error for the caller to count: it costs learnt sizes, never a
+// result.
 #pragma once
 
 #include <functional>
@@ -30,27 +30,27 @@ using Profiles = store::Artifacts<ProfileCodec>;
 
 class Library {
 public:
-    /// Held while a file is read, joined and put again, so that no other writer's part gets lost. null: somebody else holds
-    /// it. None is asked for where a tier has no locks.
+    /// Held while a file is read, joined and put again, so that another writer's counts are not lost. null: another
+    /// process holds it. Not used for a tier without locks.
     using Lock = std::function<Result<std::unique_ptr<FileLock>>(const store::ArtifactName&)>;
 
     /// `tier` must outlive the library.
     explicit Library(store::Tier& tier, Lock lock = {}) : Library(store::Tiers{&tier}, std::move(lock)) {}
-    /// The first is written, those below it are only read. REQUIRES: there is a first. They outlive the library.
+    /// Only the first tier is written. REQUIRES: there is a first tier. All tiers outlive the library.
     explicit Library(store::Tiers tiers, Lock lock = {}) : m_profiles(std::move(tiers)), m_lock(std::move(lock)) {}
 
-    /// What all tiers have, joined. nullopt: there is none. Of the first tier: `corrupt`: damaged, edited into what cannot
-    /// be, or under another key's name; `stale`: a newer warmgraph's. In a tier below that is said in the log and not asked
-    /// for again.
+    /// The joined profiles of all tiers; nullopt: not found. Errors of the first tier: `corrupt` (damaged, edited to an
+    /// impossible value, or stored under another key) and `stale` (a newer warmgraph's). Errors of tiers below are
+    /// logged, and their profile is not read again.
     [[nodiscard]] Result<std::optional<Profile>> find(const Digest& key) const;
 
-    /// What a merge left in the tier, and what was wrong with what was there before.
+    /// The profile after a merge, and the error of the profile that it replaced.
     struct Merged {
         Profile profile;
-        std::optional<Error> replaced{}; ///< `corrupt`: what was there is gone
+        std::optional<Error> replaced{}; ///< `corrupt`: the old profile was replaced
     };
-    /// Joins `own` with what the first tier has. Nothing is lost or counted twice, however often. nullopt: somebody else writes just now,
-    /// and nothing was done. `stale`: a newer warmgraph's profile stays as it is.
+    /// Joins `own` with the first tier's profile. Repeating this loses nothing and counts nothing twice. nullopt:
+    /// another process is writing, and nothing was done. `stale`: a newer warmgraph's profile stays unchanged.
     [[nodiscard]] Result<std::optional<Merged>> merge(const Profile& own) const;
 
 private:

@@ -1,4 +1,4 @@
-// A shape profile as it is stored: `.profile`, JSON that people read and edit (docs/profile.md).
+// The file format of a shape profile: `.profile`, JSON that people read and edit (docs/profile.md).
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ namespace warmgraph::profile {
 
 inline constexpr std::uint64_t k_profile_format = 1;
 inline constexpr std::uint64_t k_profile_cap =
-    store::row_of(store::ArtifactKind::profiles).most_bytes; ///< bytes of a file; more is not read
+    store::row_of(store::ArtifactKind::profiles).most_bytes; ///< bytes; a larger file is not read
 
-/// One line for each shape, the most frequent first. Of what does not fit into the cap, the least frequent shapes are left
-/// out.
+/// Writes one line for each shape, the most frequent first. Leaves out the least frequent shapes that do not fit into
+/// the cap.
 [[nodiscard]] std::string encode(const Profile& profile);
-/// `corrupt` names what is wrong: no JSON, a member that is missing, of another kind or not known, a size or a count that
-/// cannot be, more shapes, writers or arguments than there may be, a key that is not that of the rest. `stale`: another
-/// format. There is no checksum: what is edited counts.
+/// `corrupt` says why: not JSON; a missing or unknown member, or one of the wrong type; an impossible size or count;
+/// too many shapes, writers or arguments; or a key that does not fit the rest. `stale`: another format version. There
+/// is no checksum, because people may edit the file.
 [[nodiscard]] Result<Profile> decode(ByteView bytes);
 
 } // namespace warmgraph::profile

@@ -1,9 +1,9 @@
-// The shapes that a function was called with, and how often: each process (a writer) counts its own calls in a part of its
-// own, and profiles are joined. Pure.
+// The shapes that a function was called with, and how often. Each process (a writer) counts its own calls in its own
+// part. Profiles are joined. Pure.
 //
-// join() is commutative, associative and idempotent, so it does not matter which process merges which file how often:
-// of one writer's part the larger count of each shape stays, for a writer's counts only grow; of the writers those stay
-// that k_most_last and k_most_busy choose, which choose the same from a union as from the parts of it.
+// join() is commutative, associative and idempotent, so the order and number of merges does not matter. Of one writer's
+// part, the larger count of each shape stays, because a writer's counts only grow. k_most_last and k_most_busy choose
+// the writers that stay; the choice from a union is the same as from its parts.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@
 
 namespace warmgraph::profile {
 
-inline constexpr std::size_t k_most_shapes = 512;         ///< of one writer: the most frequent ones
-inline constexpr std::size_t k_most_last = 24;            ///< writers that counted last
-inline constexpr std::size_t k_most_busy = 8;             ///< and those that counted most calls
+inline constexpr std::size_t k_most_shapes = 512;         ///< of one writer: its most frequent shapes
+inline constexpr std::size_t k_most_last = 24;            ///< keep the writers that counted last
+inline constexpr std::size_t k_most_busy = 8;             ///< and the writers that counted most calls
 inline constexpr std::size_t k_most_arguments = 256;      ///< of a function
 inline constexpr std::uint64_t k_most_calls = 1ULL << 48; ///< of one shape
 inline constexpr std::int64_t k_largest_size = 1LL << 40; ///< of one dimension, in elements
@@ -29,25 +29,25 @@ inline constexpr std::uint32_t k_most_buckets = 256;      ///< of one group
 /// Sizes in elements, by argument.
 using Sizes = std::map<std::string, std::vector<std::int64_t>>;
 
-/// What one call looked like.
+/// The shape of one call.
 struct Shape {
-    Sizes sizes;                                 ///< of inputs and outputs, as the caller gave them
-    std::map<std::string, std::string> values{}; ///< numbers that the function is specialised on, as text
-    Sizes ran{};                                 ///< of the arguments that were padded: the sizes that the function saw
+    Sizes sizes;                                 ///< of inputs and outputs, as given by the caller
+    std::map<std::string, std::string> values{}; ///< as text: the numbers that the function is specialised on
+    Sizes ran{};                                 ///< the sizes that the function saw, of the padded arguments
     auto operator<=>(const Shape&) const = default;
 };
 
 using Calls = std::map<Shape, std::uint64_t>;
 
-/// What one writer counted.
+/// The counts of one writer.
 struct Part {
-    std::string last{};      ///< when it counted last: ISO 8601, UTC
+    std::string last{};      ///< time of its last count: ISO 8601, UTC
     std::string host{};      ///< for people
-    std::uint64_t total = 0; ///< calls, also of shapes that are not kept
+    std::uint64_t total = 0; ///< calls, including those of shapes that are not kept
     Calls calls{};
     auto operator<=>(const Part&) const = default;
 };
-/// Counts calls. Where there are k_most_shapes others, the least frequent of them is left out.
+/// Counts calls. When there are k_most_shapes other shapes, the least frequent one is dropped.
 void count(Part& part, const Shape& shape, std::uint64_t calls = 1);
 
 /// One dimension of an argument: "tokens[0]".
@@ -58,49 +58,50 @@ struct Dimension {
 };
 [[nodiscard]] std::string to_text(const Dimension& dimension);
 
-/// What is to be learnt for one group of dimensions, which have one size.
+/// A request to learn buckets for a group of dimensions that have the same size.
 struct Wish {
     std::vector<Dimension> dimensions;
-    std::uint32_t most = 1;       ///< buckets
-    std::int64_t multiple_of = 1; ///< of which each bucket is one
+    std::uint32_t most = 1;       ///< the most buckets
+    std::int64_t multiple_of = 1; ///< each bucket is a multiple of this
     auto operator<=>(const Wish&) const = default;
 };
 
-/// The buckets that were chosen for a wish. The last choice stays when profiles are joined.
+/// The buckets that were chosen for a wish. join() keeps the latest choice.
 struct Learnt {
     std::string
-        decided; ///< ISO 8601, UTC; or any text that begins with a letter: by hand, which is later than all times
+        /// ISO 8601, UTC; or, for a choice by hand, a text that begins with a letter, which sorts after all times.
+        decided;
     std::vector<std::int64_t> buckets; ///< ascending
     auto operator<=>(const Learnt&) const = default;
 };
 
-/// Was it set by hand, to stay whatever is called?
+/// Whether it was set by hand, so that it never changes.
 [[nodiscard]] bool is_pinned(const Learnt& learnt) noexcept;
 
 struct Profile {
-    Digest key; ///< what it is of, see key_of(); names the file
+    Digest key; ///< key_of(); names the file
     std::string model_info, function;
-    std::map<std::string, std::string> arguments; ///< inputs and outputs with their types: "tokens", "i32"
+    std::map<std::string, std::string> arguments; ///< types of inputs and outputs by name: "tokens", "i32"
     std::map<std::string, Part> parts{};          ///< by writer
     std::map<Wish, Learnt> learnt{};
     bool operator==(const Profile&) const = default;
 };
 
-/// Content alone: the model with its configuration, the function's name, its arguments' names and types. No file, line,
-/// rank or version of the code: what is called does not depend on them.
+/// The key covers the model with its configuration, the function's name, and its arguments' names and types. It leaves
+/// out file, line, rank and code version, because the called shapes do not depend on them.
 [[nodiscard]] Digest key_of(const Profile& profile);
 
-/// invalid_argument: they are of different functions. What is too much is left out as the constants above say.
+/// invalid_argument: they belong to different functions. The constants above say what is dropped.
 [[nodiscard]] Result<Profile> join(Profile one, const Profile& other);
 
-/// Of all writers.
+/// The calls of all writers.
 [[nodiscard]] Calls total(const Profile& profile);
 
-/// How often each size of one dimension was called. Calls that lack the argument or the dimension are in none.
+/// Calls by size of one dimension. Calls without the argument or the dimension are not counted.
 using Histogram = std::map<std::int64_t, std::uint64_t>;
 [[nodiscard]] Histogram histogram(const Calls& calls, const Dimension& dimension);
 
-/// A dimension, with the sizes that were seen.
+/// A dimension with the sizes that it had in calls.
 struct Seen {
     Dimension dimension;
     Histogram sizes;
