@@ -40,7 +40,7 @@ void read_map(JsonMembers& members, const char* name, std::map<std::string, T>& 
     if (object->size() > most) return members.wrong(name);
     for (const auto& [key, value] : object->items()) {
         const bool fits = std::is_same_v<T, std::string> ? value.is_string() : value.is_number_integer();
-        // A number above the signed ones would wrap round.
+        // An unsigned number above INT64_MAX would wrap around.
         if (!fits || (value.is_number_unsigned() && value.template get<std::uint64_t>() > INT64_MAX))
             return members.wrong(name);
         map[key] = value.template get<T>();
@@ -76,7 +76,7 @@ void read_timings(JsonMembers& members, std::vector<Timing>& timings)
 
 std::string mended(const std::string& text)
 {
-    // U+FFFD stands for what is no UTF-8, and what is long is cut between two characters.
+    // Replaces bytes that are not UTF-8 by U+FFFD, and cuts a long text between two characters.
     const std::string dumped =
         Json(text.substr(0, 2 * k_longest_text)).dump(-1, ' ', false, Json::error_handler_t::replace);
     auto whole = Json::parse(dumped).get<std::string>();
@@ -127,7 +127,7 @@ Json json_of(const BestConfig& best)
     return json;
 }
 
-/// Optional: before 2026-11-25 none were written.
+/// Optional, because files from before 2026-11-25 lack it.
 Result<void> read_programs(const Parsed& json, std::vector<std::pair<Digest, double>>& programs)
 {
     if (!json.is_object() || !json.contains("programs")) return {};
@@ -202,7 +202,7 @@ Result<BestConfig> decode(ByteView bytes)
     if (!json) return std::unexpected(json.error());
     auto best = best_config_of(*json);
     if (!best) return best;
-    // One spelling for each value: whatever was changed, added, doubled or left out makes other bytes.
+    // A value has only one encoding, so any edit changes the bytes.
     if (encode(*best) != as_text(bytes)) return std::unexpected(not_as_written());
     return best;
 }

@@ -1,4 +1,4 @@
-// A tuned configuration as JSON: what its own file and a module's have in common.
+// The JSON form of a tuned configuration, shared by its own file and a module's file.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,23 @@
 
 namespace warmgraph::autotune {
 
-using Json = nlohmann::ordered_json; ///< written in the order in which people read
-using Parsed = nlohmann::json;       ///< which looks a member up without walking over all of a hostile file's
+using Json = nlohmann::ordered_json; ///< keeps the members in an order for readers
+using Parsed = nlohmann::json;       ///< finds a member quickly even in a hostile file
 
-/// Without a checksum.
+/// Without the checksum.
 [[nodiscard]] Json json_of(const BestConfig& best);
-/// `corrupt` and `stale` as decode() has them, but for the form: members may be more, or stand elsewhere.
+/// Errors as in decode(), but the order of members and extra members are not checked.
 [[nodiscard]] Result<BestConfig> best_config_of(const Parsed& json);
 
-/// Indented, with its checksum as the last member and a line end.
+/// Adds the checksum as the last member, indents, and ends with a line end.
 [[nodiscard]] std::string sealed(Json json);
-/// `corrupt`: no bytes, more than `most`, no JSON.
+/// `corrupt`: empty, longer than `most`, or not JSON.
 [[nodiscard]] Result<Parsed> parsed(ByteView bytes, std::uint64_t most);
-/// Of a file that sealed() would have made otherwise.
+/// The error for a file that sealed() would write differently.
 [[nodiscard]] Error not_as_written();
 
 constexpr std::size_t k_longest_text = 1024;
-/// A text that is UTF-8 and at most so long: what was mended stays as it is.
+/// Makes a text valid UTF-8 and short enough. A corrected text stays the same when corrected again.
 [[nodiscard]] std::string mended(const std::string& text);
 
 } // namespace warmgraph::autotune

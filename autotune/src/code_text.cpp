@@ -19,7 +19,7 @@ public:
     {
         while (m_at < m_source.size()) step();
         end_line();
-        if (!m_text.empty() && !m_text.ends_with('\n')) m_text += '\n'; // as the language has it
+        if (!m_text.empty() && !m_text.ends_with('\n')) m_text += '\n'; // the language requires it
         return std::move(m_text);
     }
 
@@ -31,7 +31,7 @@ private:
         if (starts_with("//")) return cut(line_comment_end());
         if (starts_with("/*")) {
             const auto end = m_source.find("*/", m_at + 2);
-            // One without an end is no comment: the compiler will say so.
+            // Not a comment without its end: the compiler will report it.
             return end == std::string_view::npos ? keep(m_source.size() - m_at) : cut(end + 2);
         }
         if (c == '"') return keep(m_word == "R" || m_word.ends_with("R") ? raw_length() : literal_length(c));

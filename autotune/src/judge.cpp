@@ -6,7 +6,7 @@
 namespace warmgraph::autotune {
 namespace {
 
-/// The first version that differs, or that nobody knows; "" where none does.
+/// The first version that differs or is unknown; "" when all are equal.
 std::string other_driver(const Facts& stored, const Facts& now)
 {
     for (const auto& [name, value] : now) {
@@ -20,7 +20,7 @@ std::string other_driver(const Facts& stored, const Facts& now)
     return {};
 }
 
-/// Of a winner that descent found.
+/// Judges a winner that descent found.
 Judgement judge_descended(const BestConfig& stored, const Wanted& now)
 {
     if (now.search != Search::coordinate_descent)

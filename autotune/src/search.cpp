@@ -14,7 +14,7 @@ double median(std::vector<double> values)
     return *middle;
 }
 
-/// One configuration on the workbench.
+/// A configuration with its measurements.
 struct Runner {
     Configuration config;
     std::vector<double> times{};
@@ -22,7 +22,7 @@ struct Runner {
 
     [[nodiscard]] bool runs() const noexcept { return failed.empty(); }
     [[nodiscard]] double ms() const { return times.empty() || !runs() ? 0 : median(times); }
-    /// Twice, so that one slow moment of the machine is not taken for it.
+    /// Requires two measurements, so that one slow moment of the machine does not count.
     [[nodiscard]] bool is_far_behind(double most) const
     {
         return times.size() >= 2 && *std::ranges::min_element(times) > most;
@@ -42,7 +42,7 @@ void measure(Workbench& bench, Runner& runner)
         runner.times.push_back(*ms);
 }
 
-/// Held to the default's results, whatever it takes.
+/// Builds and runs a configuration and compares its results with the default's.
 Runner try_out(Workbench& bench, const Configuration& config)
 {
     Runner runner{config};
@@ -86,7 +86,7 @@ void time_all(Workbench& bench, std::vector<Runner>& runners, const SearchRules&
     }
 }
 
-/// The first of the fastest, where it is worth leaving the default.
+/// The fastest configuration (of equal ones the first) if its gain over the default is large enough; else the default.
 const Runner& choose(const std::vector<Runner>& runners, double min_gain)
 {
     const Runner* best = runners.data();
@@ -113,7 +113,7 @@ public:
     [[nodiscard]] const std::map<Configuration, Timing>& tried() const noexcept { return m_tried; }
 
 private:
-    /// Whether any parameter moved.
+    /// Returns whether any parameter changed.
     bool one_pass()
     {
         bool moved = false;
@@ -127,7 +127,7 @@ private:
             if (!m_tried.contains(next) && m_tried.size() <= m_rules.most_steps && is_faster(next)) return true;
         return false;
     }
-    /// Both are timed anew, in turns: times of another minute are not compared.
+    /// Times both again, in turns, because times from different minutes are not comparable.
     bool is_faster(const Configuration& next)
     {
         Runner other = try_out(m_bench, next);
@@ -165,7 +165,7 @@ Result<Winner> enumerate(Workbench& bench, const Space& space, const SearchRules
     std::vector<Runner> runners{std::move(*first)};
     for (std::size_t i = 1; i < space.candidates.size(); ++i) runners.push_back(try_out(bench, space.candidates[i]));
     time_all(bench, runners, rules);
-    // Nothing is known of what cannot be timed: the default has to be.
+    // Without the default's time no gain is known.
     if (!runners.front().runs())
         return fail(ErrorCode::driver_failed, "the default configuration '{}': {}", to_text(runners.front().config),
                     runners.front().failed);

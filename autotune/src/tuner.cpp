@@ -61,7 +61,7 @@ std::string of_kernel(const TunedKernel& shared)
 
 store::ArtifactName name_of(const autotune::BestConfig& best) { return {store::ArtifactKind::tuned, best.key}; }
 
-/// What the search of it compiled, and was kept.
+/// The programs that the tuning compiled and stored.
 std::vector<cachefmt::CompiledWithin> within(const autotune::BestConfig& best)
 {
     std::vector<cachefmt::CompiledWithin> programs;
@@ -222,7 +222,7 @@ void Tuner::Impl::validate_late(TunedKernel& shared, const TuningReport& report)
 
 void Tuner::Impl::take_off(double ms, double saved_before)
 {
-    // What was compiled meanwhile is taken off by the programs themselves.
+    // The programs' own statistics already subtract the compile time.
     const double used_ms = ms - std::max(saved_before - cache.programs->counts().saved_ms, 0.0);
     store::FunctionUsage usage;
     usage.saved_ms = -used_ms;
@@ -251,7 +251,8 @@ Tuner::Impl::Found Tuner::Impl::look_up_file(const TunedKernel& shared)
     return found;
 }
 
-/// The kernel's own file is what was written last. Its module's serves where that cannot, and is written to its own again.
+/// The kernel's own file is the newest. If it cannot be used, the module's configuration is used and written to the
+/// kernel's file.
 Tuner::Impl::Found Tuner::Impl::look_up(const TunedKernel& shared, const Ahead& ahead)
 {
     using Use = autotune::Judgement::Use;
@@ -319,7 +320,7 @@ TuningReport Tuner::Impl::decide(TunedKernel& shared, const Ahead& ahead)
     const std::string barred = why_not_tuned(shared);
     using Use = autotune::Judgement::Use;
     if (found.judgement.use == Use::winner) return use_stored(shared, *found.best, "");
-    if (found.judgement.use == Use::start && !barred.empty()) // better than the default, and right
+    if (found.judgement.use == Use::start && !barred.empty()) // better than the default, and valid
         return use_stored(shared, *found.best, "descent would start at it, and nothing is tuned here: " + barred);
     std::string reason =
         found.judgement.use == Use::start ? "descent starts at the stored winner" : found.judgement.why_not;
@@ -362,7 +363,7 @@ autotune::BestConfig Tuner::Impl::search(TunedKernel& shared, const Found& found
     }
     {
         const std::scoped_lock lock{shared.mutex};
-        shared.proven.insert(winner.config); // nothing wins that was not held to the default
+        shared.proven.insert(winner.config); // a winner was always compared with the default
     }
     const std::scoped_lock lock{counting};
     ++counts.tuned;
@@ -444,7 +445,7 @@ void Tuner::Impl::validate(TunedKernel& shared, const TunedConfig& config)
             raise(within(fmt::format("kernel '{}', default configuration", shared.kernel.name), prepared.error())
                       .error());
         auto run = bench.prepare(config);
-        if (!run && run.error().code == ErrorCode::miss_forbidden) // it says nothing about the configuration
+        if (!run && run.error().code == ErrorCode::miss_forbidden) // says nothing about the configuration
             raise(within(fmt::format("kernel '{}'", shared.kernel.name), run.error()).error());
         auto difference = run ? bench.difference(config) : std::unexpected(run.error());
         if (difference && !*difference) {
@@ -467,14 +468,14 @@ void Tuner::Impl::validate(TunedKernel& shared, const TunedConfig& config)
                        autotune::to_text(config), shared.kernel.name, autotune::to_text(standard), wrong)});
 }
 
-/// As far as it is to be proven by now.
+/// Validates now if the options say so; else returns true.
 bool Tuner::Impl::is_proven(TunedKernel& shared, const TunedConfig& config)
 try {
     if (options.validation == TuningValidation::at_once) validate(shared, config);
     return true;
 } catch (const Exception& error) {
     if (error.code() != ErrorCode::verification_failed) throw;
-    return false; // told in the log
+    return false; // logged
 }
 
 std::vector<std::string> Tuner::Impl::reload()

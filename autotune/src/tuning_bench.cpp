@@ -24,7 +24,7 @@ float half_to_float(std::uint16_t half)
     return std::bit_cast<float>(sign | (static_cast<std::uint32_t>(exponent + 112) << 23U) | (mantissa << 13U));
 }
 
-/// nullopt: no floating-point type.
+/// nullopt: not a floating-point type.
 std::optional<double> number_at(DType dtype, ByteView bytes, std::size_t index)
 {
     const std::size_t at = index * size_of(dtype);
@@ -62,7 +62,7 @@ std::optional<std::string> first_difference(DType dtype, ByteView expected, Byte
         const double wanted = *number_at(dtype, expected, i);
         if (std::isfinite(wanted)) squares += wanted * wanted / static_cast<double>(count);
     }
-    const double usual = std::sqrt(squares); // an element that cancelled to nearly nothing is as inexact as the others
+    const double usual = std::sqrt(squares); // an element near zero by cancellation is as inexact as the others
     for (std::size_t i = 0; i < count; ++i) {
         const double wanted = *number_at(dtype, expected, i), is = *number_at(dtype, actual, i);
         const double scale = std::isfinite(wanted) ? std::max(usual, std::abs(wanted)) : usual;
@@ -75,13 +75,15 @@ std::optional<std::string> first_difference(DType dtype, ByteView expected, Byte
 
 namespace {
 
-/// What is timed is recorded later: the code that libraries load for it is to be kept from the start on.
+/// Prepares for recording first: the kernels are recorded later, so the code that libraries load must be kept from now
+/// on.
 Device prepared(const Device& device)
 {
     try {
         device.prepare_recording();
     } catch (const Exception& error) {
-        log().debug("tuning goes on, and recordings may be refused: {}", error.what()); // they will say so themselves
+        // A recording reports this itself.
+        log().debug("tuning goes on, and recordings may be refused: {}", error.what());
     }
     return device;
 }
@@ -90,7 +92,7 @@ Device prepared(const Device& device)
 
 namespace {
 
-/// Those of the cache, without keeping them.
+/// The cache's policy without storing programs.
 ProgramUse unkept(ProgramUse programs)
 {
     if (programs.policy == Policy::read_write) programs.policy = Policy::read_only;
@@ -155,7 +157,7 @@ void TuningBench::put_back(const Contents& contents)
 
 Result<double> TuningBench::run(const Program& program, const TunedConfig& config, std::uint32_t times)
 try {
-    // Libraries enqueue in the thread's context, whatever the stream's.
+    // Libraries use the thread's current context, whatever the stream.
     const auto current = DeviceAccess::impl(m_device)->device->enter();
     const ProgramScope scope{&m_programs};
     const auto begin = m_clock.steady();
@@ -172,7 +174,7 @@ Result<void> TuningBench::prepare(const TunedConfig& config)
 {
     if (m_built.contains(config)) return {};
     Built built{program_of(config)};
-    // The first run builds, the second one tells how many fill a measurement.
+    // The first run includes building. The second run's time gives the number of runs for a measurement.
     const auto began = m_clock.steady();
     const auto first = run(built.program, config, 1);
     if (!first) return std::unexpected(first.error());

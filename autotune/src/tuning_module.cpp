@@ -1,4 +1,4 @@
-// The kernels of one module: loaded ahead in one piece, stored again at its end.
+// Loads the configurations of a module's kernels in one file, and stores them again at the end.
 #include <exception>
 
 #include "warmgraph/autotune/tuned_key.hpp"

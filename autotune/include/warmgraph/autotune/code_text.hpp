@@ -1,4 +1,4 @@
-// A kernel's source as its key sees it.
+// The form of a kernel's source that its key covers.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace warmgraph::autotune {
 
-/// OpenCL C or CUDA C++ without its comments, which hold paths, dates and names: each becomes a space, as the language
-/// has it, and a line that held nothing else goes; the last line has an end. Literals of strings (raw ones too) and characters stay. What cannot be
-/// told for certain stays as well: at worst, another comment is another text.
+/// Removes comments from OpenCL C or CUDA C++, because they hold paths, dates and names. Each comment becomes a space,
+/// as in the language; a line with nothing else is removed; the last line gets a line end. String literals (raw ones
+/// too) and character literals stay. A doubtful comment stays, so at worst a changed comment changes the key.
 [[nodiscard]] std::string without_comments(std::string_view source);
 
 } // namespace warmgraph::autotune

@@ -1,4 +1,4 @@
-// Configurations of a kernel, the candidates that are declared, and the ranges that coordinate descent may walk. Pure.
+// A kernel's configurations, the declared candidates, and the ranges for coordinate descent. Pure.
 #pragma once
 
 #include <cstddef>
@@ -28,29 +28,29 @@ struct Range {
     std::vector<std::int64_t> values;
 };
 
-/// All configurations that there are.
+/// All configurations of a kernel.
 struct Space {
     std::vector<Configuration> candidates; ///< the first is the default
-    std::vector<Range> ranges{};           ///< in the order in which descent goes through them
-    /// Which combinations can be built; empty: all. Candidates are not asked about.
+    std::vector<Range> ranges{};           ///< in the order of the descent
+    /// Whether a combination can be built; empty: all can. Not called for candidates.
     std::function<bool(const Configuration&)> admits{};
 };
 
-/// invalid_argument names what is wrong: no candidate, two that are equal, other parameters than the first one's, a name
-/// that is no identifier of C, a range of no parameter, values that do not ascend.
+/// invalid_argument says why: no candidate, two equal candidates, candidates with different parameters, a name that is
+/// not a C identifier, a range of an unknown parameter, or values that do not ascend.
 [[nodiscard]] Result<void> check(const Space& space);
 
-/// Of the candidates in their order, so that another default is another set.
+/// A hash of the candidates in their order, because another default makes another set.
 [[nodiscard]] Digest configs_hash(const std::vector<Configuration>& candidates);
 
-/// How many candidates are this configuration.
+/// The number of candidates that equal this configuration.
 [[nodiscard]] std::size_t matches(const Space& space, const Configuration& configuration);
 
-/// May descent have got there? Each value is one that a candidate has or that the range declares, and the combination is
-/// admitted. An empty text says yes, else what is wrong.
+/// Whether descent could have reached this configuration: each value is from a candidate or a range, and the
+/// combination is admitted. Returns an empty text, or the reason why not.
 [[nodiscard]] std::string why_outside(const Space& space, const Configuration& configuration);
 
-/// The next value of the range below and above the configuration's, each where there is one and where it is admitted.
+/// The configurations with the next lower and the next higher value of the range, where these exist and are admitted.
 [[nodiscard]] std::vector<Configuration> neighbours(const Space& space, const Range& range,
                                                     const Configuration& configuration);
 

@@ -1,4 +1,4 @@
-// May a stored winner be used for what is asked now? A pure function, which says why not.
+// Decides whether a stored winner may be used for a request, and says why not. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace warmgraph::autotune {
 enum class Search : std::uint8_t { enumerate, coordinate_descent };
 enum class DriverRule : std::uint8_t { same, any };
 
-/// What is asked for.
+/// The request.
 struct Wanted {
     std::string kernel;
     Digest key;
@@ -23,12 +23,12 @@ struct Wanted {
 
 struct Judgement {
     enum class Use : std::uint8_t {
-        winner, ///< as it is
-        start,  ///< found by enumeration, and descent is asked for: it starts there
+        winner, ///< use the stored winner
+        start,  ///< start a descent at the stored winner, which enumeration found
         none,   ///< a miss
     };
     Use use = Use::none;
-    std::string why_not{}; ///< of a miss: what is stored, and what is wanted
+    std::string why_not{}; ///< for a miss: the stored and the wanted value
 };
 
 [[nodiscard]] Judgement judge(const BestConfig& stored, const Wanted& now);

@@ -30,7 +30,7 @@ struct BestConfigCodec : TunedCodec {
     [[nodiscard]] static Result<BestConfig> decode(ByteView bytes) { return autotune::decode(bytes); }
 };
 
-/// Those of one module.
+/// Stores the configurations of one module.
 struct ModuleCodec : TunedCodec {
     using Value = ModuleConfigs;
     static constexpr std::uint8_t k_form = store::k_module_form;

@@ -1,4 +1,4 @@
-// The tuned configurations of one module: all that were asked for between begin and end of its compile, in one file.
+// The tuned configurations of one module, in one file: all that its compilation asked for between begin and end.
 #pragma once
 
 #include <cstddef>
@@ -17,18 +17,18 @@ inline constexpr std::size_t k_most_module_configs = 4096;
 
 struct ModuleConfigs {
     std::string module;                     ///< its name
-    Digest key;                             ///< of what it is; names the file
+    Digest key;                             ///< identifies the module; names the file
     std::map<Digest, BestConfig> configs{}; ///< by their keys
     bool operator==(const ModuleConfigs&) const = default;
 };
 
-/// What was loaded, with what is newer or more; where that is too much, the newer alone.
+/// Adds the newer configurations to the loaded ones. If these are too many, only the newer ones stay.
 [[nodiscard]] std::map<Digest, BestConfig> merged(std::map<Digest, BestConfig> loaded,
                                                   const std::map<Digest, BestConfig>& newer);
 
-/// One spelling for each value, as of a single configuration.
+/// The same value gives the same bytes, as for a single configuration.
 [[nodiscard]] std::string encode(const ModuleConfigs& module);
-/// `corrupt` and `stale` as of a single configuration; one that is wrong makes the whole wrong.
+/// Errors as for a single configuration; one bad configuration makes the whole file bad.
 [[nodiscard]] Result<ModuleConfigs> decode_module(ByteView bytes);
 
 } // namespace warmgraph::autotune

@@ -1,8 +1,8 @@
-// The search for the fastest configuration, over a workbench that builds, runs and times. It knows no device.
+// Searches the fastest configuration. A Workbench builds, runs and times; the search knows no device.
 //
-// Why it does not believe a single number: times on a shared machine jump by tens of percent. Configurations are timed in
-// rounds, one after the other, so that a slow phase of the machine meets all of them; each one's time is the median of its
-// rounds; and what is not faster than the default by `min_gain` is not chosen over it.
+// Times on a shared machine vary by tens of percent, so single measurements are not trusted. Configurations are timed
+// in rounds, one after the other, so that a slow phase affects all of them. A configuration's time is the median of its
+// rounds. A configuration wins against the default only if it is faster by `min_gain`.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,24 @@
 
 namespace warmgraph::autotune {
 
-/// What a search asks of a device. One thread.
+/// The operations that a search needs from a device. Used by one thread.
 class Workbench {
 public:
     virtual ~Workbench() = default;
-    /// Builds it, runs it once and waits. Its error is a finding: this configuration cannot win.
+    /// Builds the configuration, runs it once and waits. An error means that this configuration cannot win.
     [[nodiscard]] virtual Result<void> prepare(const Configuration& config) = 0;
-    /// How its results differ from the default's, beyond what is tolerated; nullopt: they do not. The default is prepared.
+    /// Describes how its results differ from the default's beyond the tolerance; nullopt: they agree. REQUIRES: both
+    /// are prepared.
     [[nodiscard]] virtual Result<std::optional<std::string>> difference(const Configuration& config) = 0;
-    /// Milliseconds of one run, measured once. It is prepared.
+    /// Measures one run, in milliseconds. REQUIRES: it is prepared.
     [[nodiscard]] virtual Result<double> time(const Configuration& config) = 0;
 };
 
 struct SearchRules {
-    std::uint32_t rounds = 7;      ///< measurements of each configuration; at least 1
-    double min_gain = 0.03;        ///< what a configuration must save of the time to be chosen over another, 0 to 1
-    double drop_above = 1.5;       ///< what took so many times the best in two rounds is timed no more
-    std::uint32_t most_steps = 64; ///< configurations that descent tries
+    std::uint32_t rounds = 7; ///< measurements of each configuration; at least 1
+    double min_gain = 0.03;   ///< the share of the time that a configuration must save to be chosen, 0 to 1
+    double drop_above = 1.5;  ///< stop timing a configuration that took this many times the best time in two rounds
+    std::uint32_t most_steps = 64; ///< the most configurations that descent tries
 };
 
 struct Winner {
@@ -41,12 +42,12 @@ struct Winner {
     double took_ms = 0;
 };
 
-/// Times all candidates. An error is the default's own, which has nothing to be held to.
+/// Times all candidates. Returns an error only when the default fails, because there are no results to compare with.
 [[nodiscard]] Result<Winner> enumerate(Workbench& bench, const Space& space, const SearchRules& rules,
                                        const Clock& clock);
 
-/// From `start` one parameter at a time, to the next value that is faster, until none is. `start.timings` are carried on.
-/// Where `start` does not run here, or gives other results, the default is where it begins.
+/// Moves from `start`, one parameter at a time, to the next faster value until no value is faster. Keeps
+/// `start.timings`. Begins at the default if `start` does not run here or gives other results.
 [[nodiscard]] Result<Winner> descend(Workbench& bench, const Space& space, const SearchRules& rules, const Clock& clock,
                                      Winner start);
 

@@ -1,4 +1,5 @@
-// What names a tuned configuration: what it depends on, and nothing that moves with an installation.
+// The key of a tuned configuration. It covers the inputs of the tuning, but nothing that changes when an installation
+// moves.
 #pragma once
 
 #include <string>
@@ -10,12 +11,12 @@
 
 namespace warmgraph {
 
-/// The device's own facts, its name too: times depend on more than what code depends on. Without driver_facts().
+/// The device's facts, including its name, because times depend on more than the code does. Without driver_facts().
 [[nodiscard]] autotune::Facts device_facts(const backends::Device& device);
-/// Versions of driver and runtime.
+/// The versions of driver and runtime.
 [[nodiscard]] autotune::Facts driver_facts(const backends::Device& device);
 
-/// Of name, source without comments, headers' contents, options without their folders, problem and device.
+/// Covers name, source without comments, the headers' contents, options without folders, problem and device.
 [[nodiscard]] Digest tuned_key(const TunableKernel& kernel, const autotune::Facts& device);
 [[nodiscard]] Digest module_key(const std::string& name, std::string_view code, const autotune::Facts& device);
 

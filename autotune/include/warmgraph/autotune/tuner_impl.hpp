@@ -19,17 +19,18 @@
 
 namespace warmgraph {
 
-/// What the Tuned of one kernel share, also when their Tuner is gone.
+/// The state that all Tuned objects of one kernel share. It may outlive their Tuner.
 struct TunedKernel {
     TunableKernel kernel;
     autotune::Wanted wanted;
     autotune::Facts device;
-    std::string why_not_kept{};                 ///< empty; else which header may change unseen
-    std::mutex mutex;                           ///< one validation at a time; guards what follows
-    std::set<TunedConfig> proven{};             ///< held to the default's results in this process
-    std::set<TunedConfig> rejected{};           ///< by that
-    std::optional<TuningReport> current{};      ///< what tune() gives; guarded by the tuner's mutex
-    std::optional<autotune::BestConfig> best{}; ///< where that was found or stored; the same
+    std::string why_not_kept{};            ///< empty, or names a header whose changes cannot be seen
+    std::mutex mutex;                      ///< one validation at a time; guards the members below
+    std::set<TunedConfig> proven{};        ///< gave the default's results in this process
+    std::set<TunedConfig> rejected{};      ///< gave other results in this process
+    std::optional<TuningReport> current{}; ///< the result of tune(); guarded by the tuner's mutex
+    /// The configuration behind `current`, if any; guarded by the tuner's mutex.
+    std::optional<autotune::BestConfig> best{};
 };
 
 struct Tuned::Impl {
@@ -38,25 +39,25 @@ struct Tuned::Impl {
     std::shared_ptr<Tuner::Impl> tuner;
 };
 
-/// Adds up the counts of one cache's tuners: of those that exist, and of those that are gone. Thread-safe.
+/// Adds up the counts of one cache's tuners, including destroyed ones. Thread-safe.
 class Tunings {
 public:
     void add(const Tuner::Impl& tuner);
-    /// Before its end.
+    /// Call this before the tuner is destroyed.
     void remove(const Tuner::Impl& tuner);
     [[nodiscard]] TuningStatistics total() const;
 
 private:
-    mutable std::mutex m_mutex; // taken before a tuner's own
+    mutable std::mutex m_mutex; // taken before a tuner's own mutex
     std::set<const Tuner::Impl*> m_tuners;
     TuningStatistics m_gone;
 };
 
 /// The parts of a cache that its tuners use.
 struct TunerSources {
-    std::shared_ptr<void> cache;              ///< keeps what the references are to
-    std::shared_ptr<store::LocalStore> store; ///< null where caching is off
-    std::string why_off;                      ///< then
+    std::shared_ptr<void> cache;              ///< keeps the references valid
+    std::shared_ptr<store::LocalStore> store; ///< null when caching is off
+    std::string why_off;                      ///< the reason when caching is off
     bool uses_stored = true;                  ///< false: tuned configurations are switched off
     Policy policy = Policy::read_write;
     std::shared_ptr<Programs> programs;
@@ -74,30 +75,31 @@ struct Tuner::Impl : std::enable_shared_from_this<Tuner::Impl> {
 
     [[nodiscard]] Tuned tune(const TunableKernel& kernel, const Ahead& ahead = {});
     [[nodiscard]] autotune::ModuleConfigs load_module(const std::string& name, std::string_view code);
-    /// Of these kernels, what there is now; with what was loaded.
+    /// Stores the current configurations of these kernels, together with the loaded ones.
     void end_module(const autotune::ModuleConfigs& loaded, const std::vector<std::shared_ptr<TunedKernel>>& asked);
     [[nodiscard]] std::vector<std::string> reload();
     [[nodiscard]] TuningStatistics statistics() const;
-    /// Throws verification_failed for a winner that does not do what the default does, and takes it out of the folder.
+    /// Throws verification_failed, and removes the winner from the folder, if its results differ from the default's.
     void validate(TunedKernel& shared, const TunedConfig& config);
-    /// The same outside of tune(): what it takes is taken off what the stored winner saves.
+    /// The same outside of tune(). Its time is subtracted from the stored winner's saving.
     void validate_late(TunedKernel& shared, const TuningReport& report);
 
 private:
-    /// Off what is saved: what using a stored winner took. `saved_before`: what programs had saved until then.
+    /// Subtracts the time of using a stored winner from the saving. `saved_before`: the programs' saving before that
+    /// time.
     void take_off(double ms, double saved_before);
-    /// What the folder has for a kernel.
+    /// The stored configuration of a kernel and the judgement on it.
     struct Found {
         std::optional<autotune::BestConfig> best{};
         autotune::Judgement judgement{};
-        std::string_view word = "other_candidates"; ///< of a miss, for statistics
+        std::string_view word = "other_candidates"; ///< the word of a miss in the statistics
     };
     [[nodiscard]] std::shared_ptr<TunedKernel> describe(const TunableKernel& kernel) const;
     [[nodiscard]] Found look_up(const TunedKernel& shared, const Ahead& ahead);
     [[nodiscard]] Found look_up_file(const TunedKernel& shared);
     [[nodiscard]] TuningReport decide(TunedKernel& shared, const Ahead& ahead);
     [[nodiscard]] TuningReport use_stored(TunedKernel& shared, const autotune::BestConfig& stored, std::string reason);
-    /// Empty: it may be tuned here; else why not.
+    /// Returns an empty text if the kernel may be tuned here, else the reason.
     [[nodiscard]] std::string why_not_tuned(const TunedKernel& shared) const;
     [[nodiscard]] autotune::BestConfig search(TunedKernel& shared, const Found& found);
     void keep(const autotune::BestConfig& best);
@@ -106,23 +108,23 @@ private:
     void miss(const TunedKernel& shared, const std::string& reason, std::string_view word);
     [[nodiscard]] bool is_proven(TunedKernel& shared, const TunedConfig& config);
     [[nodiscard]] static bool has_rejected(TunedKernel& shared);
-    /// Empty: the folder may be written; else why not.
+    /// Returns an empty text if the folder may be written, else the reason.
     [[nodiscard]] std::string why_not_written() const;
-    /// Takes a winner out of the folder, unless there is another by now.
+    /// Removes a winner from the folder, unless another one has replaced it.
     void discard(const TunedKernel& shared, const TunedConfig& config);
 
     TunerSources cache;
     Device device;
     TuningOptions options;
     Clock& clock;
-    std::optional<autotune::Library> library; ///< none: there is no folder, or tuned ones are off
-    mutable std::mutex mutex;                 ///< one tuning at a time; guards kernels
+    std::optional<autotune::Library> library; ///< empty: no folder, or tuned configurations are off
+    mutable std::mutex mutex;                 ///< one tuning at a time; guards `kernels`
     std::map<std::pair<Digest, Digest>, std::shared_ptr<TunedKernel>> kernels; ///< by key and candidates
-    mutable std::mutex counting;                                               ///< guards counts
+    mutable std::mutex counting;                                               ///< guards `counts`
     TuningStatistics counts;
 };
 
-/// For Cache, and for tests: a tuner that goes by another clock.
+/// For Cache, and for tests, which use another clock.
 struct TunerAccess {
     static Tuner make(TunerSources cache, const Device& device, const TuningOptions& options,
                       Clock& clock = system_clock())
@@ -138,9 +140,9 @@ struct TuningModule::Impl {
     bool has_ended = false;
 };
 
-/// For Function: what a Spec names.
+/// For Function, which validates the Tuned objects in its Spec.
 struct TunedAccess {
-    /// Where it was read, and not validated in this process yet.
+    /// Validates a winner that was loaded and not validated in this process yet.
     static void validate(const Tuned& tuned);
     static const std::shared_ptr<TunedKernel>& shared(const Tuned& tuned) noexcept { return tuned.m_impl->shared; }
 };

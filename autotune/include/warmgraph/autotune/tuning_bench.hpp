@@ -1,4 +1,4 @@
-// The workbench of a search on a device: builds a kernel's configurations, runs and times them, compares their results.
+// The Workbench on a device: builds a kernel's configurations, runs and times them, and compares their results.
 #pragma once
 
 #include <map>
@@ -11,21 +11,22 @@
 
 namespace warmgraph {
 
-/// Where the results of a configuration leave the default's; nullopt: nowhere. Of `dtype`, equal sizes.
+/// Describes the first difference from the default's results; nullopt: none. REQUIRES: both have type `dtype` and the
+/// same size.
 [[nodiscard]] std::optional<std::string> first_difference(DType dtype, ByteView expected, ByteView actual,
                                                           double relative, double absolute);
 
 class TuningBench final : public autotune::Workbench {
 public:
-    /// Makes the kernel's work, whose exceptions pass through. `kernel` and `clock` outlive it. What it compiles is not
-    /// kept by itself: of many candidates one wins.
+    /// Makes the kernel's work; its exceptions pass through. `kernel` and `clock` must outlive this object. Compiled
+    /// programs are not stored until keep(), because only one candidate wins.
     TuningBench(const Device& device, const TunableKernel& kernel, double batch_ms, const Clock& clock,
                 const ProgramUse& programs);
 
-    /// Keeps what this configuration was compiled to. REQUIRES: it was prepared.
+    /// Stores this configuration's compiled program. REQUIRES: it was prepared.
     void keep(const TunedConfig& config) noexcept;
 
-    /// The key of its program and what compiling that took here; none where it was not compiled here.
+    /// The program's key and compile time; nullopt when it was not compiled here.
     [[nodiscard]] std::optional<std::pair<Digest, double>> compiled(const TunedConfig& config) const;
 
     [[nodiscard]] Result<void> prepare(const TunedConfig& config) override;
@@ -35,13 +36,13 @@ public:
 private:
     struct Built {
         Program program;
-        std::uint32_t repeats = 1; ///< runs of one measurement
+        std::uint32_t repeats = 1; ///< runs in one measurement
         std::optional<std::pair<Digest, double>> compiled{};
     };
-    using Contents = std::vector<std::vector<std::byte>>; ///< of each output
+    using Contents = std::vector<std::vector<std::byte>>; ///< by output
 
     [[nodiscard]] Program program_of(const TunedConfig& config) const;
-    /// Exceptions of the program and of the launch become errors.
+    /// Turns exceptions of the program and the launch into errors.
     [[nodiscard]] Result<double> run(const Program& program, const TunedConfig& config, std::uint32_t times);
     [[nodiscard]] Result<Contents> results_of(const Program& program, const TunedConfig& config);
     [[nodiscard]] Contents read_outputs() const;
