@@ -14,7 +14,7 @@ namespace warmgraph::tool {
 
 namespace {
 
-/// Follows a link. What cannot be listed is not known to be empty: opening it says what is wrong.
+/// Follows a link. A folder that cannot be listed counts as not empty: opening it reports the error.
 bool is_empty_folder(const Context& context)
 {
     std::error_code error;
@@ -22,7 +22,7 @@ bool is_empty_folder(const Context& context)
            std::filesystem::is_empty(context.cache_dir, error);
 }
 
-/// What a link leads to, for people who keep caches on another disk.
+/// Returns the link's target, for people who keep caches on another disk.
 std::filesystem::path behind_link(const std::filesystem::path& folder)
 {
     std::error_code error;
@@ -30,7 +30,7 @@ std::filesystem::path behind_link(const std::filesystem::path& folder)
     return error ? folder : target;
 }
 
-/// 0 where the variable is not set.
+/// Returns 0 when the variable is not set.
 std::uint64_t limit_of(const char* variable)
 {
     const std::string text = environment(variable).value_or("");
@@ -52,7 +52,7 @@ Result<store::StoreOptions> options_for(const FileInfo& folder)
     return options;
 }
 
-/// Fills in the rest of the options.
+/// Opens the store; `fill` sets the other options.
 template <class Fill>
 Result<std::unique_ptr<store::LocalStore>> open_with(const Context& context, const Fill& fill)
 {
@@ -63,7 +63,7 @@ Result<std::unique_ptr<store::LocalStore>> open_with(const Context& context, con
     if (!options) return std::unexpected(options.error());
     fill(*options);
     const bool is_empty = is_empty_folder(context);
-    if (is_empty) options->access = store::StoreMode::read_only; // says whose it is, and does not mark it
+    if (is_empty) options->access = store::StoreMode::read_only; // checks the owner without marking the folder
     auto store = store::LocalStore::open(context.cache_dir, *options, context.files, context.clock);
     if (store && is_empty) return nullptr;
     return store;
@@ -100,7 +100,7 @@ Result<std::unique_ptr<store::LocalStore>> open_store(const Context& context, st
     return open_with(context, [&](store::StoreOptions& options) {
         options.access = access;
         options.trust = std::move(*trusted);
-        // The program's limit is not known here, and `sign` publishes what is there already.
+        // The program's limit is not known here, and `sign` publishes existing entries only.
         options.max_variants = std::numeric_limits<std::uint32_t>::max();
     });
 }
@@ -120,7 +120,7 @@ Result<std::unique_ptr<store::LocalStore>> open_store_as_programs_do(const Conte
     auto trusted = trust_of({});
     return open_with(context, [&](store::StoreOptions& options) {
         options.falls_back = true;
-        if (trusted) options.trust = std::move(*trusted); // else `doctor` says what is wrong with it
+        if (trusted) options.trust = std::move(*trusted); // else `doctor` reports the error
     });
 }
 
@@ -139,7 +139,7 @@ Result<void> check_output(const Context& context, const std::string& file)
 int report_failure(Output output, const Error& error)
 {
     if (output == Output::json) print(Json{{"error", {{"code", to_string(error.code)}, {"message", error.message}}}});
-    // A message may hold several lines (a list to choose from); each is made safe for a terminal by itself.
+    // A message may have several lines (a list to choose from). Each line is made safe for a terminal.
     const std::string text = "warmgraph: " + printable_lines(error.message, 4096) + "\n";
     std::fwrite(text.data(), 1, text.size(), stderr);
     switch (error.code) {

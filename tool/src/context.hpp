@@ -1,4 +1,4 @@
-// What every subcommand is given, and what its outcome means to the shell.
+// The common input of all subcommands, and their exit statuses.
 #pragma once
 
 #include <filesystem>
@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 /// Exit statuses, as in --help and docs/command.md.
 enum Exit : int {
     k_ok = 0,
-    k_found_wrong = 1, ///< damage, a miss, a problem, or nothing by that name
+    k_found_wrong = 1, ///< damage, a miss, a problem, or an unknown name
     k_usage = 2,
     k_no_cache = 3, ///< the cache folder cannot be used
 };
@@ -35,46 +35,46 @@ struct Context {
     Clock& clock;
 };
 
-/// Files of keys; empty: the environment's.
+/// Key files; empty: use the environment's keys.
 struct SigningFiles {
-    std::string key{};      ///< to sign with
-    std::string accepted{}; ///< keys that are accepted beside it
+    std::string key{};      ///< key to sign with
+    std::string accepted{}; ///< further accepted keys
 };
-/// Those keys and the environment's, and whether the environment requires a signature.
+/// The trust from these keys and the environment, which also says whether signatures are required.
 [[nodiscard]] Result<cachefmt::Trust> trust_of(const SigningFiles& files);
-/// $WARMGRAPH_TRUSTED_OWNERS.
+/// Reads $WARMGRAPH_TRUSTED_OWNERS.
 [[nodiscard]] Result<std::vector<std::uint32_t>> trusted_owners();
 
-/// As it was made (CacheOptions::share_with_group): its group may write it. Of one that all may write, the set-group-id
-/// bit tells.
+/// Whether the folder was made with CacheOptions::share_with_group: its group may write it. If all users may write it,
+/// the set-group-id bit decides.
 [[nodiscard]] bool is_shared(const FileInfo& folder) noexcept;
 
-/// nullptr where the folder does not exist or is empty: no subcommand makes a folder or marks one.
+/// Returns nullptr when the folder does not exist or is empty. A subcommand never makes or marks a folder.
 [[nodiscard]] Result<std::unique_ptr<store::LocalStore>> open_store(
     const Context& context, store::StoreMode access = store::StoreMode::read_only,
     const std::optional<cachefmt::Trust>& trust = {});
 
-/// Made and marked where it is missing or empty: for what fills a cache.
+/// Opens a folder to fill it: makes and marks it when it is missing or empty.
 [[nodiscard]] Result<std::unique_ptr<store::LocalStore>> open_store_to_fill(const Context& context,
                                                                             const cachefmt::Trust& trust);
 
-/// As a program opens it: what cannot be written is read (LocalStore::why_read_only).
+/// Opens the folder like a program does: read-only if it cannot be written (LocalStore::why_read_only).
 [[nodiscard]] Result<std::unique_ptr<store::LocalStore>> open_store_as_programs_do(const Context& context);
 
-/// A path on its way to a terminal.
+/// The path as text that is safe for a terminal.
 [[nodiscard]] std::string path_text(const std::filesystem::path& path);
 
-/// One document on standard output, in ASCII. Bytes that are no UTF-8 become U+FFFD.
+/// Prints one document on standard output, in ASCII. Bytes that are not UTF-8 become U+FFFD.
 void print(const Json& document);
-/// REQUIRES: what comes from outside went through printable().
+/// REQUIRES: foreign text was passed through printable().
 void print(const std::string& text);
-/// invalid_argument: a file's bytes and the JSON document would be one stream.
+/// invalid_argument: the file and the JSON document would both go to standard output.
 [[nodiscard]] Result<void> check_output(const Context& context, const std::string& file);
 
-/// Reports on standard error (and as a document with --json) and gives the exit status that fits.
+/// Reports on standard error (with --json also as a document) and returns the exit status.
 [[nodiscard]] int report_failure(Output output, const Error& error);
 
-/// "no cache folder at /x: nothing was recorded yet, or give --cache-dir"; or that the folder is empty
+/// "no cache folder at /x: nothing was recorded yet, or give --cache-dir", or a text that the folder is empty.
 [[nodiscard]] std::string no_folder_text(const Context& context);
 
 } // namespace warmgraph::tool

@@ -1,4 +1,4 @@
-// The command `warmgraph`: look at a cache folder, explain misses, check and clear it. docs/command.md describes it.
+// The command `warmgraph`: shows a cache folder, explains misses, checks and clears it. docs/command.md describes it.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -43,7 +43,7 @@ int run(const CLI::App& chosen, const Arguments& arguments)
     }
 }
 
-/// `status`, unless what was printed did not reach its end. Of a pipe that its reader closed nobody wants to hear.
+/// Returns `status`, or an error when the output was not written. A closed pipe is not reported.
 int flushed(int status)
 {
     errno = 0;

@@ -1,4 +1,4 @@
-// Misses, refusals, and facts that differ, as `explain`, `ls`, `stats` and `report` print them: docs/json.md names the keys.
+// Misses, refusals and differing facts as JSON, for `explain`, `ls`, `stats` and `report`. docs/json.md names the keys.
 #pragma once
 
 #include "context.hpp"
@@ -7,7 +7,7 @@
 
 namespace warmgraph::tool {
 
-/// Of guards::Mismatch or store::MissedFact.
+/// Fact: guards::Mismatch or store::MissedFact.
 template <class Fact>
 [[nodiscard]] Json differences_json(const std::vector<Fact>& differences)
 {
@@ -20,9 +20,9 @@ template <class Fact>
 [[nodiscard]] Json miss_json(const store::Miss& miss);
 [[nodiscard]] Json misses_json(const std::vector<store::Miss>& misses);
 
-/// The last miss, where the function ran as it is because it cannot be recorded or replayed; null where it did not.
+/// The last miss if the function ran uncached because it cannot be recorded or replayed; else null.
 [[nodiscard]] const store::Miss* refused_last(const store::Misses& misses) noexcept;
-/// "9 412 calls: host_random", by the reason that most of them have; empty where none ran as it is for a refusal.
+/// "9 412 calls: host_random", with the most frequent reason; empty when no call ran uncached because of a refusal.
 [[nodiscard]] std::string refused_text(const store::FunctionUsage& usage);
 
 } // namespace warmgraph::tool

@@ -1,4 +1,4 @@
-// Which function a user means by "tiny-llama/decode".
+// Finds the functions that a user's text like "tiny-llama/decode" means.
 #pragma once
 
 #include <optional>
@@ -12,43 +12,43 @@
 
 namespace warmgraph::tool {
 
-/// The folder itself, or the model's name.
+/// Whether `name` is the folder's name or the model's name.
 [[nodiscard]] bool is_model(std::string_view model_info, std::string_view name);
 
-/// "model_info/rank/function", as it is on disk and as the log names it.
+/// "model_info/rank/function", the form on disk and in the log.
 [[nodiscard]] std::string full_name(const cachefmt::FunctionKey& key);
 
-/// `name`: model/function or model/rank/function, where model is a name or a model_info folder. not_found lists what
-/// there is; invalid_argument where several fit, with their full names.
+/// `name`: model/function or model/rank/function; the model is a name or a model_info folder. not_found lists the
+/// functions; invalid_argument: several fit, with their full names.
 [[nodiscard]] Result<cachefmt::FunctionKey> select(const std::vector<cachefmt::FunctionKey>& functions,
                                                    std::string_view name);
 
-/// The same of an open store; not_found names the folder where there is none (null).
+/// The same for an open store; null: not_found names the missing folder.
 [[nodiscard]] Result<cachefmt::FunctionKey> select(const Context& context, const store::LocalStore* store,
                                                    std::string_view name);
 
-/// Those that a model, model/function or model/rank/function names; all where nothing is named. not_found lists what
-/// there is, invalid_argument says that it is no name.
+/// The functions that a model, model/function or model/rank/function names; all when `name` is nullopt. not_found lists
+/// the functions; invalid_argument: not a valid name.
 [[nodiscard]] Result<std::vector<cachefmt::FunctionKey>> choose(const std::vector<cachefmt::FunctionKey>& functions,
                                                                 const std::optional<std::string>& name);
 
-/// The same of an open store (null: none).
+/// The same for an open store; null: no folder.
 [[nodiscard]] Result<std::vector<cachefmt::FunctionKey>> choose(const Context& context, const store::LocalStore* store,
                                                                 const std::optional<std::string>& name);
 
-/// "model" and "model/function" of each, sorted, once.
+/// "model" and "model/function" of each function, sorted, without duplicates.
 [[nodiscard]] std::vector<std::string> names_of(const std::vector<cachefmt::FunctionKey>& functions);
 
-/// What `clear` takes for --func: function, model/function or model/rank/function. invalid_argument for anything else, and
-/// where --model is given besides a name with a model.
+/// The request for `clear`. `function` is the value of --func: function, model/function or model/rank/function.
+/// invalid_argument for anything else, and when `model` and a name with a model are both given.
 [[nodiscard]] Result<store::ClearRequest> request_of(const std::optional<std::string>& model,
                                                      const std::optional<std::string>& function);
 
-/// not_found: the names that were given fit no function; lists what there is.
+/// The error not_found when the given names fit no function; lists the functions.
 [[nodiscard]] Error fits_nothing(const std::vector<cachefmt::FunctionKey>& functions,
                                  const store::ClearRequest& request);
 
-/// The key that a file at <...>/<model_info>/<rank>/<function>/<digest>.wg must have.
+/// The key of a file at <...>/<model_info>/<rank>/<function>/<digest>.wg, from its path.
 [[nodiscard]] Result<cachefmt::EntryKey> key_of_path(const std::filesystem::path& path);
 
 } // namespace warmgraph::tool

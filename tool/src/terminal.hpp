@@ -1,4 +1,4 @@
-// Text for people: colours, tables, sizes and times.
+// Text output: colours, tables, sizes and times.
 #pragma once
 
 #include <chrono>
@@ -15,23 +15,23 @@ namespace warmgraph::tool {
 
 enum class Colour : std::uint8_t { plain, bold, red, green, yellow };
 
-/// Paints, or leaves text as it is.
+/// Paints text, or leaves it plain.
 struct Style {
     bool colours = false;
     [[nodiscard]] std::string paint(Colour colour, std::string_view text) const;
 };
 
-/// `wish` is "always", "never" or "auto": only where standard output takes escapes and NO_COLOR is not set to anything
+/// `wish` is "always", "never" or "auto": colours if standard output takes escapes and NO_COLOR is empty or not set
 /// (no-color.org).
 [[nodiscard]] Style style_of(std::string_view wish);
 
-/// Is it a terminal, and one that knows escape sequences, as TERM says?
+/// Whether it is a terminal that knows escape sequences (from TERM).
 [[nodiscard]] bool takes_escapes(int descriptor);
 
-/// Of the terminal that standard output is; nullopt where it is none, or does not say.
+/// The width of the terminal at standard output; nullopt when it is not a terminal or has no width.
 [[nodiscard]] std::optional<std::size_t> terminal_columns() noexcept;
 
-/// Columns as wide as their widest cell, two blanks apart. Cells are made printable here.
+/// A table whose columns are as wide as their widest cell, two blanks apart. Makes cells printable.
 class Table {
 public:
     enum class Align : std::uint8_t { left, right };
@@ -39,7 +39,7 @@ public:
         std::string title;
         Align align = Align::left;
     };
-    /// `most`: bytes of a cell, of which what is longer loses its end: names may be hostile.
+    /// `most`: the most bytes of a cell; the end of a longer cell is cut, because names may be hostile.
     explicit Table(std::vector<Column> columns, std::size_t indent = 0, std::size_t most = 72)
         : m_columns(std::move(columns)), m_indent(indent), m_most(most)
     {
@@ -53,7 +53,7 @@ private:
     std::size_t m_indent, m_most;
 };
 
-/// "2 min ago"; "in the future" where the clock went back.
+/// "2 min ago"; "in the future" when the clock was set back.
 [[nodiscard]] std::string ago_text(std::chrono::system_clock::time_point then,
                                    std::chrono::system_clock::time_point now);
 

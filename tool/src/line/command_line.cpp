@@ -22,7 +22,7 @@ constexpr const char* k_exit_codes =
 
 constexpr const char* k_common = "Options of every subcommand";
 
-/// They may stand before and behind the subcommand, whose help names them too.
+/// Adds the options that are accepted before and behind the subcommand, and appear in its help.
 void add_common(CLI::App& app, Arguments& arguments)
 {
     app.add_option("--cache-dir", arguments.cache_dir,
@@ -62,14 +62,14 @@ std::vector<std::string> shown_names(const CLI::App& app)
     return names;
 }
 
-/// did_you_mean(), and of a word that went what took its place.
+/// did_you_mean(), or the replacement of a removed word.
 std::string meant_text(const std::string& word, const std::vector<std::string>& words)
 {
     if (word == "verify") return "; `warmgraph check` verifies the cache folder and, by their files, bundles";
     return did_you_mean(word, words);
 }
 
-/// Words that fit nowhere.
+/// The error text for words that fit nowhere.
 std::string unexpected_text(const CLI::App& app, const CLI::App* sub)
 {
     const auto words = app.remaining(true);
@@ -121,7 +121,7 @@ std::unique_ptr<CLI::App> make_app(Arguments& arguments)
         fmt::format("Examples:\n  warmgraph ls\n  warmgraph show tiny-llama/decode --only guards\n"
                     "  warmgraph explain tiny-llama/decode\nwarmgraph <subcommand> --help names its options.\n\n{}",
                     k_exit_codes));
-    app->require_subcommand(0, 1); // so that a word that is none is named
+    app->require_subcommand(0, 1); // so that the error names an unknown word
     for (const Verb& verb : verbs()) add_verb(*app, verb, arguments);
     return app;
 }
@@ -149,7 +149,7 @@ std::string usage_text(const CLI::App& app, const CLI::ParseError& error)
 {
     const auto chosen = app.get_subcommands();
     const CLI::App* const sub = chosen.empty() ? nullptr : chosen.front();
-    const bool is_extra = app.remaining_size(true) > 0; // it says more than what is missing besides
+    const bool is_extra = app.remaining_size(true) > 0; // the extra word explains more than the missing one
     const std::string command = sub != nullptr ? "warmgraph " + sub->get_name() : "warmgraph";
     const std::string what = is_extra ? unexpected_text(app, sub) : printable(error.what(), 400);
     const std::string there_are =

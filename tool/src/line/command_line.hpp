@@ -1,5 +1,5 @@
-// The command line: what subcommands there are, their options, their help. Completions and the manual page are made from
-// the same table.
+// The command line: subcommands, their options, their help. Completions and the manual page are made from the same
+// table.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace warmgraph::tool {
 
-/// What may be given, of all subcommands together.
+/// The arguments of all subcommands.
 struct Arguments {
     std::string cache_dir, target, model, function;
     std::string kind = "entries", explained = "entries", color = "auto", variant, only, shell, file;
@@ -35,21 +35,21 @@ struct Verb {
     std::vector<std::string> examples; ///< whole lines: "warmgraph ls tiny-llama"
     std::function<void(CLI::App&, Arguments&)> options;
     std::function<Result<int>(const Context&, const Arguments&)> run;
-    bool is_hidden = false; ///< for scripts and builds: in no help
+    bool is_hidden = false; ///< for scripts and builds; not in the help
 };
 
 /// The table (verbs.cpp), in the order of the help.
 [[nodiscard]] const std::vector<Verb>& verbs();
 
-/// What completions and the manual know of a value from its name in the help: "FOLDER", "FILE", "FUNCTION" (a
-/// model/function of the cache), "NAME" (that, or a model), or words to choose from, "a|b|c".
+/// The types of values. Completions and the manual use these names: "FOLDER", "FILE", "FUNCTION" (a model/function of
+/// the cache), "NAME" (a model or a model/function), or a choice of words, "a|b|c".
 inline constexpr const char* k_folder = "FOLDER";
 inline constexpr const char* k_file = "FILE";
 inline constexpr const char* k_function = "FUNCTION";
 inline constexpr const char* k_name = "NAME";
-[[nodiscard]] std::vector<std::string> choices_of(const std::string& type_name); ///< empty where it names no words
+[[nodiscard]] std::vector<std::string> choices_of(const std::string& type_name); ///< empty when it is not a choice
 
-/// The value must be one of these words; the message says which is near.
+/// Limits the value to these words. The error message suggests the nearest word.
 CLI::Option* among(CLI::Option* option, const std::vector<std::string>& words);
 
 /// The parser. `arguments` must outlive it.
@@ -57,12 +57,12 @@ CLI::Option* among(CLI::Option* option, const std::vector<std::string>& words);
 
 /// Subcommands that are not hidden.
 [[nodiscard]] std::vector<const CLI::App*> shown_subcommands(const CLI::App& app);
-/// Its named options without --help, those of every subcommand last.
+/// The named options without --help; the options of all subcommands come last.
 [[nodiscard]] std::vector<const CLI::Option*> named_options(const CLI::App& app);
-/// Its positional arguments.
+/// The positional arguments.
 [[nodiscard]] std::vector<const CLI::Option*> positionals(const CLI::App& app);
 
-/// What is wrong with the line, with the word that was probably meant.
+/// Describes the error in the line and suggests the intended word.
 [[nodiscard]] std::string usage_text(const CLI::App& app, const CLI::ParseError& error);
 
 } // namespace warmgraph::tool

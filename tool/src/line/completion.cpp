@@ -23,7 +23,7 @@ std::vector<std::string> names_of(const Options& options)
 
 // --- bash
 
-/// The candidates for a value, as a bash command.
+/// A bash command that prints the candidates for a value.
 std::string bash_candidates(const CLI::Option& option)
 {
     const std::string type = option.get_type_name();
@@ -48,7 +48,7 @@ std::string bash_verb(const CLI::App& sub)
     for (const CLI::Option* option : options)
         if (takes_value(*option)) text += bash_case(option->get_name(), bash_candidates(*option));
     text += "        esac\n        case $word in\n" + bash_case("-*", words) + "        esac\n";
-    if (places.size() > 1) // what follows the first place
+    if (places.size() > 1) // the words after the first positional
         text += fmt::format("        if [[ $previous != {} ]]; then mapfile -t COMPREPLY < <({}); return; fi\n",
                             sub.get_name(), bash_candidates(*places.back()));
     if (!places.empty())
@@ -111,7 +111,7 @@ std::string bash_completion()
 
 namespace {
 
-/// Inside single quotes and the brackets of _arguments.
+/// Quotes text for single quotes and the brackets of _arguments.
 std::string zsh_quoted(const std::string& text)
 {
     std::string out;
@@ -134,8 +134,7 @@ std::string zsh_action(const CLI::Option& option)
     if (type == k_function) return "_warmgraph_functions";
     if (type == k_name) return "_warmgraph_names";
     const auto words = choices_of(type);
-    return words.empty() ? " "
-                         : fmt::format("({})", fmt::join(words, " ")); // a blank: something that cannot be offered
+    return words.empty() ? " " : fmt::format("({})", fmt::join(words, " ")); // a blank: no candidates
 }
 
 std::string zsh_specs(const CLI::App& app)

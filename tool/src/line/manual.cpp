@@ -8,7 +8,7 @@ namespace warmgraph::tool {
 
 namespace {
 
-/// Text for roff: no escapes, no request at the beginning of a line, hyphens that can be copied.
+/// Escapes text for roff: no escapes, no request at the beginning of a line, hyphens that can be copied.
 std::string roff(const std::string& text)
 {
     std::string out;
@@ -24,7 +24,7 @@ std::string roff(const std::string& text)
     return out;
 }
 
-/// As it stands in the help.
+/// Text without line filling, as in the help.
 std::string verbatim(const std::string& text) { return ".nf\n" + roff(text) + "\n.fi\n"; }
 
 constexpr const char* k_head =

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t k_longest = 256;
 
-/// Edits between two words (optimal string alignment).
+/// The number of edits between two words (optimal string alignment).
 std::size_t distance(std::string_view a, std::string_view b)
 {
     std::vector<std::vector<std::size_t>> rows(a.size() + 1, std::vector<std::size_t>(b.size() + 1));

@@ -1,4 +1,4 @@
-// "Did you mean": the word that was probably meant.
+// "Did you mean": suggests the intended word.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace warmgraph::tool {
 
-/// The candidate that takes the fewest edits (a letter more, less, another, or two swapped), or that `word` begins; ""
-/// where none is near. Linear in the candidates; only their first 256 bytes count.
+/// Returns the candidate with the fewest edits (a letter added, removed or replaced, or two swapped), or one that
+/// begins with `word`; "" when none is near. Takes linear time in the candidates; reads only their first 256 bytes.
 [[nodiscard]] std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates);
 
-/// "; did you mean 'ls'?", or nothing.
+/// "; did you mean 'ls'?", or an empty text.
 [[nodiscard]] std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 } // namespace warmgraph::tool

@@ -21,7 +21,7 @@ const std::vector<std::string> k_sections{"header", "guards", "bindings", "image
 
 std::optional<std::string> given(const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); }
 
-/// An empty name (a script's variable that is not set) would choose everything.
+/// Refuses an empty name (e.g. from an unset script variable), which would choose everything.
 std::string check_given(const std::string& name)
 {
     return name.empty() ? "the name is empty: leave the option out to mean all" : "";
@@ -86,7 +86,7 @@ void required_function(CLI::App& app, Arguments& arguments, const char* what)
     app.add_option("function", arguments.target, what)->type_name(k_function)->option_text("(required)")->required();
 }
 
-/// An option that takes the word of a kind that is for this use, or one of `others`.
+/// Adds an option for the word of a kind with this use, or for one of `others`.
 void kind_option(CLI::App& app, std::string& value, const char* what, store::KindUse use,
                  const std::vector<std::string>& others = {})
 {
@@ -103,7 +103,7 @@ void kind_option(CLI::App& app, std::string& value, const char* what, store::Kin
             "", "");
 }
 
-// --- the rows
+// --- The rows
 
 Verb ls_verb()
 {

@@ -16,19 +16,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t k_longest_text = 64UL << 10; ///< bytes of a text that is no source
+constexpr std::size_t k_longest_text = 64UL << 10; ///< bytes of a text other than a source
 const std::vector<std::string> k_backends{"cuda", "opencl"};
 
 std::string shown(std::string_view text) { return printable(text, 80); }
 
-/// The members of an object, each read once; what is wrong first stays.
+/// The members of an object, each read once. Keeps the first error.
 class Members {
 public:
     Members(const nlohmann::json& json, std::string where) : m_json(json), m_where(std::move(where))
     {
         if (!json.is_object()) wrong(fmt::format("it is {}, expected an object", json.type_name()));
     }
-    /// Others are refused.
+    /// Refuses other members.
     void allow(const std::vector<std::string>& known)
     {
         if (!m_wrong.empty()) return;

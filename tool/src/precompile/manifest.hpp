@@ -1,4 +1,4 @@
-// What `warmgraph precompile` is to compile: a JSON file (docs/precompile.md).
+// The programs that `warmgraph precompile` compiles: a JSON file (docs/precompile.md).
 #pragma once
 
 #include <filesystem>
@@ -16,13 +16,13 @@ inline constexpr std::size_t k_most_targets = 64;
 inline constexpr std::size_t k_source_cap = 64UL << 20; ///< bytes of a source file
 
 struct ManifestProgram {
-    std::string name;    ///< each once
+    std::string name;    ///< unique
     std::string backend; ///< "cuda", "opencl"
-    std::string file{};  ///< of the source; or
+    std::string file{};  ///< path of the source; or
     std::string text{};  ///< the source itself
     std::string options{};
     std::vector<std::string> include{};       ///< folders of headers
-    std::vector<std::string> architectures{}; ///< in place of the manifest's
+    std::vector<std::string> architectures{}; ///< replaces the manifest's
 };
 
 struct Manifest {
@@ -30,14 +30,14 @@ struct Manifest {
     std::vector<ManifestProgram> programs{};
 };
 
-/// invalid_argument: what is wrong, where, and what was expected.
+/// invalid_argument says what is wrong, where, and what was expected.
 [[nodiscard]] Result<Manifest> parse_manifest(std::string_view text);
 
-/// With sources read and all paths made absolute, those of the manifest by its folder. not_found, io_failed name the
-/// program and the file.
+/// Reads the manifest and its sources, and makes all paths absolute, relative to the manifest's folder. not_found and
+/// io_failed name the program and the file.
 [[nodiscard]] Result<Manifest> read_manifest(const std::filesystem::path& file);
 
-/// The program's options with its folders of headers, as a compiler takes them.
+/// The program's options with its header folders, for a compiler.
 [[nodiscard]] std::string options_of(const ManifestProgram& program);
 
 } // namespace warmgraph::tool

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t k_none = std::numeric_limits<std::uint32_t>::max();
 
-/// For each node the one that follows it and nothing else, and that waits for nothing else.
+/// For each node: its successor, if this is its only successor and has no other predecessor.
 std::vector<std::uint32_t> only_successors(const cachefmt::Graph& graph)
 {
     const std::size_t count = graph.nodes.size();
@@ -24,7 +24,7 @@ std::vector<std::uint32_t> only_successors(const cachefmt::Graph& graph)
     return next;
 }
 
-/// Boxes of up to `most_nodes` nodes in a row, by their first node.
+/// Boxes of up to `most_nodes` nodes in a chain, by their first node.
 std::vector<Box> fold(const cachefmt::Graph& graph, std::size_t most_nodes)
 {
     const std::vector<std::uint32_t> next = only_successors(graph);
@@ -65,11 +65,11 @@ void connect(Drawing& drawing, const cachefmt::Graph& graph)
 
 void put_into_layers(Drawing& drawing)
 {
-    for (const auto& [from, to] : drawing.edges) // sorted by `from`, whose own layer is known by then
+    for (const auto& [from, to] : drawing.edges) // sorted by `from`, so its layer is already known
         drawing.boxes[to].layer = std::max(drawing.boxes[to].layer, drawing.boxes[from].layer + 1);
 }
 
-/// The mean place of those that each box waits for: edges that cross less.
+/// For each box the mean place of its predecessors; ordering by it makes fewer edges cross.
 std::vector<double> places_before(const Drawing& drawing)
 {
     std::vector<double> sum(drawing.boxes.size()), count(drawing.boxes.size());

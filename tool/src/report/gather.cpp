@@ -31,7 +31,7 @@ Json to_json(const store::FunctionUsage& usage)
             {"saved_ms", usage.saved_ms}};
 }
 
-/// `variant`: as it is in the document, whose payload was read.
+/// `variant`: its JSON in the document, with its payload read.
 void add(Totals& totals, const Json& variant)
 {
     ++totals.variants;

@@ -8,7 +8,7 @@ namespace warmgraph::tool {
 
 namespace {
 
-/// JSON that an HTML parser can find no tag, comment or end of script in: these three are in strings only.
+/// The document as JSON without HTML's tag, comment or script end; these occur only in strings, where they are escaped.
 std::string for_a_script(const Json& document)
 {
     std::string out;

@@ -1,4 +1,4 @@
-// The report as one HTML page that needs nothing else: no network, no second file.
+// The report as one HTML page that needs no network and no other file.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace warmgraph::tool {
 
-/// page.html with the document in it. Whatever names the document holds, they are text there.
+/// page.html with the document in it. Names in the document stay text, whatever they contain.
 [[nodiscard]] std::string page_of(const Json& document);
 
 } // namespace warmgraph::tool

@@ -14,7 +14,7 @@ namespace {
 
 using cachefmt::RegionKind;
 
-/// The box of one node: its own lines. Of several: how often each name is in it.
+/// The lines in a box: for one node its own lines; for several nodes the count of each name.
 std::vector<std::string> lines_of(const Box& box, const cachefmt::Graph& graph)
 {
     if (box.nodes.size() == 1) return cachefmt::to_text(graph.nodes[box.nodes.front()], graph).lines;
@@ -48,7 +48,7 @@ Json to_json(const Drawing& drawing, const cachefmt::Graph& graph)
     return {{"boxes", boxes}, {"edges", edges}, {"left_out", drawing.left_out}};
 }
 
-/// Nodes by what they are: the kernel's name, else the kind; the most frequent first.
+/// Counts nodes by kernel name, or by kind; the most frequent first.
 Json work_of(const cachefmt::Graph& graph)
 {
     std::map<std::string, std::size_t> counts;
@@ -80,7 +80,7 @@ Json memory_of(const cachefmt::Graph& graph)
     return out;
 }
 
-/// What changes from call to call: inputs, outputs and scalars. A model's weights would hide them.
+/// The values that change between calls: inputs, outputs and scalars. Weights are left out because they are too many.
 Json signature_of(const cachefmt::Entry& entry)
 {
     Json out = Json::array();

@@ -1,11 +1,11 @@
-// One variant in the report: its header, what it takes and gives, its code and its graph.
+// The JSON of one variant in the report: header, inputs and outputs, code and graph.
 #pragma once
 
 #include "report/gather.hpp"
 
 namespace warmgraph::tool {
 
-/// Counts what it draws, so that one serves a whole report.
+/// Counts the drawn boxes, so use one object for a whole report.
 class VariantJson {
 public:
     VariantJson(const Context& context, std::filesystem::path root, const DrawingLimits& limits)
@@ -21,7 +21,7 @@ private:
     const Context& m_context;
     std::filesystem::path m_root;
     DrawingLimits m_limits;
-    std::size_t m_drawn = 0; ///< boxes
+    std::size_t m_drawn = 0; ///< boxes so far
 };
 
 } // namespace warmgraph::tool

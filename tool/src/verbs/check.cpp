@@ -1,4 +1,4 @@
-// `warmgraph check`: reads every file of the cache folder, and bundles: what is damaged, and what is signed.
+// `warmgraph check`: reads every file of the cache folder, and bundles. Reports damage and signatures.
 #include <algorithm>
 #include <map>
 
@@ -16,8 +16,8 @@ constexpr std::size_t k_most = 400; // bytes of a cell: an entry's path ends wit
 struct Checked {
     Json folder{}, signatures = Json::array(), bundles = Json::array(), damage = Json::array();
     Table table{{{"path"}, {"what"}, {"why"}}, 0, k_most}; ///< the damage
-    std::string text{};                                    ///< a line for each place
-    std::uint64_t left = 0;                                ///< of the damage, what was not repaired
+    std::string text{};                                    ///< one line for each place
+    std::uint64_t left = 0;                                ///< damage that was not repaired
 
     /// `path`: relative to the folder, or a bundle's file.
     void add(const std::string& path, std::string_view member, const Error& error)
@@ -30,7 +30,8 @@ struct Checked {
                    error.message});
         ++left;
     }
-    /// "cache.wgb: no damage found (3 members)". `before`: the damage of other places; `among`: "" where it is not known.
+    /// "cache.wgb: no damage found (3 members)". `before`: the damage count of earlier places; `among`: "" when not
+    /// known.
     void conclude(const std::string& place, std::size_t before, const char* noun, const std::string& among)
     {
         const std::size_t count = damage.size() - before;
@@ -40,16 +41,16 @@ struct Checked {
     }
 };
 
-// --- the folder
+// --- The folder
 
-/// `<kind>/<first two digits>/<file>`, where the tier says `<kind>/<file>`.
+/// `<kind>/<first two digits>/<file>`; the tier's name is `<kind>/<file>`.
 std::filesystem::path path_of(const store::ArtifactName& name)
 {
     const std::filesystem::path text = store::to_text(name);
     return text.parent_path() / text.filename().string().substr(0, 2) / text.filename();
 }
 
-/// Without an accepted key nothing is read. What is damaged is the store's to find.
+/// Adds the artifact's signature. Without accepted keys it reads nothing. The store reports damage.
 void add_signature(store::LocalStore& store, const store::ArtifactName& name, const cachefmt::Trust& trust,
                    FolderContents& contents)
 {
@@ -62,7 +63,8 @@ void add_signature(store::LocalStore& store, const store::ArtifactName& name, co
         const auto sealed = cachefmt::open_sealed(*kind, *(*found)->bytes);
         if (!sealed) return;
         const auto trusted = cachefmt::check_signature(*kind, *sealed, trust);
-        const bool is_claimed = trust.find(sealed->key_id) != nullptr; // by an accepted key, whose it is not
+        // It names an accepted key, but is not from this key.
+        const bool is_claimed = trust.find(sealed->key_id) != nullptr;
         if (!trusted && (trust.require || is_claimed)) {
             contents.unusable.push_back({signature.path, trusted.error()});
             return;
@@ -84,7 +86,7 @@ std::string signatures_text(const std::vector<Signature>& signatures)
     return text;
 }
 
-/// Does it lie in the folder of one of these functions?
+/// Whether the path is in the folder of one of these functions.
 bool is_of(const std::vector<cachefmt::FunctionKey>& functions, const std::filesystem::path& path)
 {
     return std::ranges::any_of(functions, [&](const cachefmt::FunctionKey& key) {
@@ -102,7 +104,7 @@ std::string contents_text(const FolderContents& contents, const std::vector<stor
     return text;
 }
 
-/// `name`: only what lies in the folders of those functions.
+/// `name`: check only the folders of these functions.
 Result<void> check_store(store::LocalStore& store, const std::vector<cachefmt::FunctionKey>& functions,
                          const std::optional<std::string>& name, Mending mending, const cachefmt::Trust& trust,
                          Checked& checked)
@@ -115,14 +117,14 @@ Result<void> check_store(store::LocalStore& store, const std::vector<cachefmt::F
     if (!after) return std::unexpected(after.error());
     auto contents = contents_of(store, functions);
     auto others = bundle::artifacts_of(store.tier(), [&](store::ArtifactKind) { return !name; });
-    const bool are_listed = contents && others; // else that is among the damage
+    const bool are_listed = contents && others; // else the error is part of the damage
     if (!are_listed && found->empty()) return std::unexpected(contents ? others.error() : contents.error());
     if (!contents) contents = FolderContents{};
     if (!others) others = std::vector<store::ArtifactName>{};
     for (const store::ArtifactName& other : *others) add_signature(store, other, trust, *contents);
 
     for (const store::Damage& damage : *found) checked.add(damage.path.string(), "", damage.error);
-    for (const store::Damage& one : contents->unusable) // which is no damage to those without these keys
+    for (const store::Damage& one : contents->unusable) // not damage without these keys
         if ((trust.require || one.error.code == ErrorCode::untrusted) &&
             std::ranges::find(*found, one.path, &store::Damage::path) == found->end())
             checked.add(one.path.string(), "", one.error);
@@ -155,9 +157,9 @@ Result<void> check_folder(const Context& context, const CheckOptions& options, c
     return {};
 }
 
-// --- bundles
+// --- Bundles
 
-/// What `bundle load` asks before it takes it, and that the bundle has all that it needs.
+/// Checks a member like `bundle load` does, and that the bundle has everything that it needs.
 Result<void> check_member(const bundle::Bundle& opened, const bundle::Member& member)
 {
     if (auto whole = opened.verify(member); !whole) return whole;
@@ -188,7 +190,7 @@ void check_bundle(const Context& context, const std::string& file, const cachefm
     checked.text += fmt::format("; {}\n", signed_text(**opened));
 }
 
-/// A bundle's, and no name.
+/// Whether the word is a bundle's file and not a name.
 bool is_file(const std::string& word)
 {
     return word == "-" || word.ends_with(bundle::k_suffix) || word.starts_with('/') || word.starts_with('.');

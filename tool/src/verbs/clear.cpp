@@ -1,4 +1,4 @@
-// `warmgraph clear`: removes entries, unused images, what is in quarantine.
+// `warmgraph clear`: removes entries, unused images and quarantine.
 #include <array>
 #include <cstdio>
 
@@ -35,7 +35,7 @@ void report(const Context& context, const ClearOptions& options, const Removal& 
         print(fmt::format("{} {}\n", dry ? "would remove" : "removed", text_of(removal)));
 }
 
-/// Who answers at standard input: nobody where it is /dev/null or closed, as under cron and in services.
+/// Who answers at standard input. nobody: it is /dev/null or closed, e.g. under cron and in services.
 enum class Answering : std::uint8_t { nobody, terminal, stream };
 
 Answering who_answers()
@@ -47,7 +47,7 @@ Answering who_answers()
     return Answering::stream;
 }
 
-/// Everything is meant, and there is something to lose.
+/// Whether to ask: the request clears everything, and the folder is not empty.
 bool is_worth_asking(const ClearOptions& options, const store::ClearRequest& request, const Removal& planned)
 {
     const bool everything = !request.chooses_functions() && request.kinds.contains(store::ArtifactKind::entries);
@@ -60,8 +60,8 @@ void tell(const std::string& text)
     std::fflush(stderr);
 }
 
-/// On standard error, because standard output may be one document. A stream that says nothing at all has nobody behind it;
-/// one that stays open and silent must not hold a script up for ever.
+/// Asks on standard error, because standard output may be one document. A stream that ends without an answer has no
+/// user behind it, so the work goes on. A silent open stream must not block a script for ever.
 bool agrees(const Context& context, const Removal& planned)
 {
     constexpr int k_patience_ms = 10'000;
@@ -74,12 +74,13 @@ bool agrees(const Context& context, const Removal& planned)
         return false;
     }
     std::array<char, 64> answer{};
-    std::setvbuf(stdin, nullptr, _IONBF, 0); // what stands behind the answer is for who reads on: a script, say
+    // unbuffered: the input after the answer belongs to the next reader, e.g. a script.
+    std::setvbuf(stdin, nullptr, _IONBF, 0);
     if (std::fgets(answer.data(), answer.size(), stdin) == nullptr) return answering == Answering::stream;
     return answer[0] == 'y' || answer[0] == 'Y';
 }
 
-/// As many as were found, or as many as went; nullopt where somebody said no.
+/// Returns the counts that were found (dry run) or removed; nullopt when the user said no.
 Result<std::optional<Removal>> carry_out(const Context& context, store::LocalStore& store, const ClearOptions& options,
                                          const store::ClearRequest& request)
 {

@@ -26,7 +26,7 @@ bool is_device_fact(const std::string& name)
     return std::ranges::any_of(prefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
-/// "opencl:0" from the newest way of saying it to the oldest: a tensor's device, else the backend's first device.
+/// "opencl:0": the device of a tensor, else the backend's first device (older entries).
 std::string device_id(const std::vector<EntryHeader>& recorded)
 {
     for (const EntryHeader& header : recorded)
@@ -37,7 +37,7 @@ std::string device_id(const std::vector<EntryHeader>& recorded)
     return "opencl";
 }
 
-/// The recorded guards without what is not known here.
+/// The recorded guards without facts that are not known here.
 Guards restricted(const Guards& guards, const std::vector<Fact>& local)
 {
     Guards part;
@@ -54,7 +54,7 @@ const Fact* find(const Guards& guards, std::string_view name)
     return fact == guards.facts.end() ? nullptr : &*fact;
 }
 
-/// The file that held the callable when it was recorded, where its build id is a guard.
+/// The file that held the callable at the recording, if its build id is a guard.
 const Fact* binary_of(const EntryHeader& header)
 {
     return find(header.guards, k_build_id) != nullptr ? find(header.guards, fact_name::k_binary_path) : nullptr;
@@ -119,7 +119,7 @@ Comparison nearest_here(const std::vector<EntryHeader>& recorded, const LocalFac
                         const guards::Relaxation& relaxation)
 {
     return fewest(recorded, [&](const EntryHeader& header) {
-        // Another variant's variables are no facts of this one.
+        // Leave out the environment variables of other variants.
         Guards now;
         std::ranges::copy_if(local.facts, std::back_inserter(now.facts), [&](const Fact& fact) {
             return !fact.name.starts_with(k_environment) ||

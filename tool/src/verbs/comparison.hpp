@@ -1,4 +1,4 @@
-// What a process would find here, against what was recorded: the heart of `explain`.
+// Compares the facts of this machine with recorded ones: the core of `explain`.
 #pragma once
 
 #include <map>
@@ -11,29 +11,29 @@
 
 namespace warmgraph::tool {
 
-/// A recorded entry that is nearest to some facts: the fewest mismatches.
+/// The recorded entry that is nearest to some facts (the fewest mismatches).
 struct Comparison {
     Digest variant;
     std::vector<guards::Mismatch> mismatches;
     std::size_t compared = 0;
-    std::optional<cachefmt::EntryInfo> tombstone; ///< the variant is one
+    std::optional<cachefmt::EntryInfo> tombstone; ///< set when the variant is a tombstone
 };
 
-/// The device and environment facts that this command can find out by itself: those of the device that the entries
-/// name (all unknown where it cannot be opened, with `problem` saying why), and each recorded "env." fact.
+/// The device and environment facts that this command can find without a call: those of the entries' device (all
+/// unknown when it cannot be opened; `problem` says why), and each recorded "env." fact.
 struct LocalFacts {
     std::vector<cachefmt::Fact> facts;
     std::string problem;
-    std::map<std::string, std::string> build_ids{}; ///< of the binaries that entries name, by path
-    std::vector<std::string> missing_binaries{};    ///< those that are not here, or have none
+    std::map<std::string, std::string> build_ids{}; ///< of the entries' binaries, by path
+    std::vector<std::string> missing_binaries{};    ///< binaries that do not exist here or have no build id
 };
 [[nodiscard]] LocalFacts gather_local_facts(const std::vector<cachefmt::EntryHeader>& recorded);
 
-/// Only the facts named in `local` (and recorded device facts that are absent there) are compared.
+/// Compares only the facts in `local`, and recorded device facts that are missing there.
 [[nodiscard]] Comparison nearest_here(const std::vector<cachefmt::EntryHeader>& recorded, const LocalFacts& local,
                                       const guards::Relaxation& relaxation);
 
-/// All guards of a call. REQUIRES: `recorded` is not empty, here and above.
+/// Compares all guards of a call. REQUIRES: `recorded` is not empty, here and above.
 [[nodiscard]] Comparison nearest(const std::vector<cachefmt::EntryHeader>& recorded, const cachefmt::Guards& now,
                                  const guards::Relaxation& relaxation);
 

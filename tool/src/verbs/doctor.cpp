@@ -1,4 +1,4 @@
-// `warmgraph doctor`: what this machine has, what is wrong, and how to mend it.
+// `warmgraph doctor`: shows this machine's devices and libraries, and problems with their cures.
 #include <algorithm>
 
 #include <fmt/ranges.h>
@@ -11,7 +11,7 @@ namespace warmgraph::tool {
 
 namespace {
 
-/// The folder's environments against this machine's; of a folder without entries this machine's alone.
+/// Compares the folder's environments with this machine's. For a folder without entries: only this machine's.
 std::string first_line(const Report& report, const std::vector<JudgedEnvironment>& environments)
 {
     if (!environments.empty()) return environment_line(environments);

@@ -1,4 +1,4 @@
-// The cache folder and the environment.
+// The sections for the cache folder and the environment.
 #include <algorithm>
 #include <array>
 
@@ -68,7 +68,7 @@ void report_contents(Report& report, const store::LocalStore& store, Lines& line
 struct Variable {
     const char* name;
     const char* meaning;
-    bool is_secret = false; ///< whether it is set is said, and nothing of what it holds
+    bool is_secret = false; ///< print whether it is set, never its value
 };
 constexpr std::array k_variables{
     Variable{"WARMGRAPH_CACHE_DIR", "cache folder"},

@@ -1,4 +1,4 @@
-// The sections of `warmgraph doctor`. Each fills its part of the report and adds what is wrong, with the cure.
+// The sections of `warmgraph doctor`. Each fills its part of the report and adds its problems with their cures.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@ struct Report {
     Json document = Json::object();
     std::vector<std::pair<std::string, std::vector<std::pair<std::string, std::string>>>>
         sections;                                              ///< title, lines of name and text
-    std::vector<std::pair<std::string, std::string>> problems; ///< what, cure
+    std::vector<std::pair<std::string, std::string>> problems; ///< problem, cure
     ThisMachine machine;
-    std::vector<std::pair<std::string, std::string>> environment_keys; ///< of devices that were opened: id, key
+    std::vector<std::pair<std::string, std::string>> environment_keys; ///< of the opened devices: id, key
     Environments environments;                                         ///< of the folder's entries
 
     std::vector<std::pair<std::string, std::string>>& section(std::string title)

@@ -1,4 +1,4 @@
-// Version, platform, libraries, devices.
+// The sections for version, platform, libraries and devices.
 #include <algorithm>
 #include <cctype>
 
@@ -88,7 +88,7 @@ std::shared_ptr<backends::Backend> built_backend(std::string_view name)
     return nullptr;
 }
 
-/// Its devices, and which of its libraries there are. None is a problem: most machines have no NVIDIA GPU.
+/// Reports CUDA's devices and libraries. Their absence is not a problem: most machines have no NVIDIA GPU.
 void report_cuda(Report& report, const Context& context, Json& list)
 {
     const auto backend = built_backend("cuda");
@@ -172,7 +172,7 @@ void report_devices(Report& report, const Context& context)
         note_pocl(report, *devices);
     }
     report_cuda(report, context, list);
-    // With a device of another kind nothing is wrong without OpenCL.
+    // OpenCL is a problem only when there is no other device.
     if (list.empty() && !devices)
         report.problems.emplace_back(fmt::format("OpenCL cannot be used: {}", devices.error().message), cure);
     if (list.empty() && devices && devices->empty()) report.problems.emplace_back("there is no OpenCL device", cure);

@@ -1,4 +1,4 @@
-// The environments that entries were recorded in, against this machine's: one line, and the same as JSON.
+// Compares the environments of entries with this machine's: as one line, and as JSON.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace warmgraph::tool {
 
-/// Of some entries that were recorded on one kind of machine.
+/// The entries that were recorded in one environment.
 struct JudgedEnvironment {
-    std::string key;     ///< as it was recorded
-    std::string here;    ///< of this machine's device of that name; "" where it cannot be opened
-    std::string problem; ///< why not
+    std::string key;     ///< the recorded key
+    std::string here;    ///< the key of this machine's device with the same name; "" when it cannot be opened
+    std::string problem; ///< the reason why it cannot be opened
     std::uint64_t entries = 0;
     guards::EnvironmentComparison compared{};
 };
 
-/// What a folder's or a bundle's entries say. Entries that name no fact of the environment are not counted.
+/// The environments of a folder's or a bundle's entries. Entries without environment facts are not counted.
 class Environments {
 public:
     void add(const cachefmt::Guards& guards);
@@ -30,16 +30,16 @@ public:
 
 private:
     struct Recorded {
-        cachefmt::Guards guards; ///< of one of them
+        cachefmt::Guards guards; ///< of one of the entries
         std::uint64_t entries = 0;
     };
     std::map<std::pair<std::string, std::string>, Recorded> m_recorded; ///< by device and key
 };
 
-/// "environment key 3f9a1c07b2d4 fits: 5 entries were recorded in it"; "" for none.
+/// "environment key 3f9a1c07b2d4 fits: 5 entries were recorded in it"; "" without entries.
 [[nodiscard]] std::string environment_line(const std::vector<JudgedEnvironment>& environments,
                                            const guards::Relaxation& relaxation = {});
-/// The fields in which all entries differ from here, where none fits: "device.units 2 recorded, 4 here". Else "".
+/// If no entry fits: the fields in which all differ from this machine, "device.units 2 recorded, 4 here". Else "".
 [[nodiscard]] std::string dead_because(const std::vector<JudgedEnvironment>& environments);
 [[nodiscard]] Json to_json(const std::vector<JudgedEnvironment>& environments);
 

@@ -1,5 +1,5 @@
-// `warmgraph explain`: why a function missed, and whether it would miss here. Two sources tell what "now" is: the calls that
-// missed, which the facade leaves beside the function, and those facts that this process can find out by itself.
+// `warmgraph explain`: why a function missed, and whether it would miss here. "Now" comes from two sources: the missed
+// calls, which the facade stores beside the function, and the facts that this process can find itself.
 #include "commands.hpp"
 #include "selection.hpp"
 #include "verbs/explanation.hpp"
@@ -8,7 +8,7 @@ namespace warmgraph::tool {
 
 namespace {
 
-/// The one function that is meant: of several that fit, the one that missed last.
+/// The function that the user means; if several fit, the one that missed last.
 Result<cachefmt::FunctionKey> meant(const Context& context, const store::LocalStore* store, const std::string& target)
 {
     auto key = select(context, store, target);

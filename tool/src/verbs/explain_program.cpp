@@ -1,4 +1,4 @@
-// `warmgraph explain PROGRAM --kind compiled`: why a program had to be compiled, as it was judged then.
+// `warmgraph explain PROGRAM --kind compiled`: why a program had to be compiled, from its stored miss.
 #include <algorithm>
 
 #include <fmt/ranges.h>

@@ -15,7 +15,7 @@ using cachefmt::Fact;
 
 void judge(Explanation& explanation)
 {
-    if (explanation.comparisons.empty()) explanation.verdict = Verdict::miss; // nothing readable is on disk
+    if (explanation.comparisons.empty()) explanation.verdict = Verdict::miss; // no readable entry on disk
     for (const auto& [source, comparison] : explanation.comparisons) {
         if (!comparison.mismatches.empty()) {
             explanation.verdict = Verdict::miss;
@@ -25,7 +25,7 @@ void judge(Explanation& explanation)
     }
 }
 
-/// The headers that can be read, the most recently used first.
+/// The readable headers, the most recently used first.
 Result<std::vector<EntryHeader>> readable_headers(const store::LocalStore& store, Explanation& explanation)
 {
     auto variants = store.variants(explanation.key);
@@ -42,7 +42,7 @@ Result<std::vector<EntryHeader>> readable_headers(const store::LocalStore& store
     return headers;
 }
 
-/// The guards of the call that missed last; nullopt where none is known.
+/// The guards of the last missed call; nullopt when not known.
 std::optional<cachefmt::Guards> read_misses(const store::LocalStore& store, Explanation& explanation)
 {
     auto misses = store.misses(explanation.key);
@@ -58,7 +58,7 @@ std::optional<cachefmt::Guards> read_misses(const store::LocalStore& store, Expl
     return std::nullopt;
 }
 
-/// What makes the names of folders: the model's configuration, the backend, the rank.
+/// The facts in the folders' names: the model's configuration, the backend, the rank.
 cachefmt::Guards name_facts(const cachefmt::Guards& guards)
 {
     cachefmt::Guards part;

@@ -1,4 +1,4 @@
-// What `warmgraph explain` found out, before anybody says it.
+// The findings of `warmgraph explain`, before they are printed.
 #pragma once
 
 #include <string>
@@ -17,18 +17,18 @@ enum class Verdict : std::uint8_t { hit, miss, refuse };
 struct Elsewhere {
     cachefmt::FunctionKey key;
     std::uint64_t variants = 0;
-    std::vector<guards::Mismatch> differences{}; ///< facts of its name: "recorded" is there, "now" is here
+    std::vector<guards::Mismatch> differences{}; ///< facts in its name: "recorded" is there, "now" is here
 };
 
 struct Explanation {
     cachefmt::FunctionKey key;
     std::size_t variants = 0;
     std::vector<std::pair<Digest, Error>> unusable{};
-    /// "last_miss" (the call that missed last, against what is on disk now), "here" (this machine and environment).
+    /// "last_miss" (the last missed call compared with the entries on disk now), "here" (this machine and environment).
     std::vector<std::pair<const char*, Comparison>> comparisons{};
-    std::vector<std::string> binary_problems{}; ///< programs that entries name, and that are not here
+    std::vector<std::string> binary_problems{}; ///< programs that entries name and that do not exist here
     std::string device_problem{}, last_miss_problem{};
-    store::Misses misses{}; ///< as they were judged then
+    store::Misses misses{}; ///< as stored
     std::vector<Elsewhere> elsewhere{};
     Verdict verdict = Verdict::hit;
 };
@@ -36,7 +36,7 @@ struct Explanation {
 [[nodiscard]] Result<Explanation> make_explanation(const store::LocalStore& store, const cachefmt::FunctionKey& key,
                                                    const guards::Relaxation& relaxation);
 
-/// Of several functions that fit a name, the one that missed last; nullopt where none of them did.
+/// Of several functions that fit a name, the one that missed last; nullopt when none missed.
 [[nodiscard]] std::optional<cachefmt::FunctionKey> missed_last(const store::LocalStore& store,
                                                                const std::vector<cachefmt::FunctionKey>& functions);
 

@@ -1,4 +1,4 @@
-// What `warmgraph explain --json` prints; docs/json.md names the keys.
+// The output of `warmgraph explain --json`; docs/json.md names the keys.
 #include "miss_json.hpp"
 #include "verbs/explanation.hpp"
 

@@ -1,4 +1,4 @@
-// What `warmgraph explain` says to people.
+// The text output of `warmgraph explain`.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ namespace warmgraph::tool {
 
 namespace {
 
-constexpr std::size_t k_most_of_a_cell = 400; // bytes of a cell: what differs may be at the end of a long value
+constexpr std::size_t k_most_of_a_cell = 400; // bytes of a cell: the difference may be at the end of a long value
 
 std::string headline(const Context& context, const Explanation& explanation)
 {
@@ -78,7 +78,7 @@ std::string to_text(const Context& context, const cachefmt::FunctionKey& key, co
     return text;
 }
 
-/// A miss as it was judged then.
+/// A stored miss.
 std::string to_text(const Context& context, const store::Miss& miss, std::string_view title)
 {
     std::string text =

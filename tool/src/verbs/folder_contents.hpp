@@ -1,4 +1,4 @@
-// What a cache folder holds, as far as names and the headers of entries tell: for `check` and `doctor`.
+// A summary of a cache folder, from names and entry headers: for `check` and `doctor`.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@ namespace warmgraph::tool {
 /// An object that can be signed.
 struct Signature {
     std::filesystem::path path; ///< relative to the folder
-    std::string signed_by;      ///< the id of the accepted key that did; empty: none
+    std::string signed_by;      ///< the id of the accepted key that signed it; empty: no accepted signature
 };
 
 struct FolderContents {
     std::uint64_t functions = 0, entries = 0, images = 0, image_bytes = 0;
-    Result<std::uint64_t> quarantined = 0; ///< files; an Error where the folder lost its mark
-    std::vector<Signature> signatures{};   ///< of the entries that can be used
-    std::vector<store::Damage> unusable{}; ///< entries whose header is damaged, or not trusted
-    Environments environments{};           ///< of the entries
+    Result<std::uint64_t> quarantined = 0; ///< files; an Error when the folder lost its mark
+    std::vector<Signature> signatures{};   ///< of the usable entries
+    std::vector<store::Damage> unusable{}; ///< entries with a damaged or untrusted header
+    Environments environments{};           ///< the entries' environments
 };
 
-/// `functions`: whose entries count. Images and quarantine are the whole folder's.
+/// `functions`: the functions whose entries count. Images and quarantine are those of the whole folder.
 [[nodiscard]] Result<FolderContents> contents_of(const store::LocalStore& store,
                                                  const std::vector<cachefmt::FunctionKey>& functions);
 [[nodiscard]] Json to_json(const FolderContents& contents);

@@ -1,4 +1,4 @@
-// `warmgraph ls`: one line a function.
+// `warmgraph ls`: prints one line for each function.
 #include <algorithm>
 #include <set>
 
@@ -15,7 +15,7 @@ namespace {
 struct Row {
     cachefmt::FunctionKey key;
     std::uint64_t variants = 0, damaged = 0, untrusted = 0, tombstones = 0, size = 0;
-    std::uint32_t nodes = 0, images = 0; ///< of the variant used last
+    std::uint32_t nodes = 0, images = 0; ///< of the variant that was used last
     std::chrono::system_clock::time_point last_used{};
     store::FunctionUsage usage{};
 };
@@ -26,7 +26,7 @@ Result<Row> row_of(const store::LocalStore& store, const cachefmt::FunctionKey& 
     if (!variants) return std::unexpected(variants.error());
     Row row{.key = key};
     row.usage = store.usage(key);
-    std::set<cachefmt::RecordingId> recordings; // forward and backward are one variant
+    std::set<cachefmt::RecordingId> recordings; // a pair's forward and backward count as one variant
     for (const store::Variant& variant : *variants) {
         const auto recording = variant.header ? variant.header->recording : std::nullopt;
         if (!recording || recordings.insert(recording->id).second) ++row.variants;
@@ -57,8 +57,7 @@ std::string variants_text(const Row& row)
 
 struct Totals {
     std::uint64_t variants = 0, entry_bytes = 0, images = 0, image_bytes = 0, compiled = 0, compiled_bytes = 0;
-    bool is_all =
-        true; ///< images and compiled programs are the whole folder's: they are not counted where a name was given
+    bool is_all = true; ///< images and compiled programs belong to the whole folder: not counted when a name was given
     Environments environments{};
 };
 

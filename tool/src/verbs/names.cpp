@@ -1,4 +1,4 @@
-// `warmgraph names`: for completions.
+// `warmgraph names`: for shell completions.
 #include "commands.hpp"
 #include "selection.hpp"
 

@@ -1,4 +1,4 @@
-// `warmgraph precompile`: compiles the programs of a manifest into the cache folder, where there need be no GPU.
+// `warmgraph precompile`: compiles a manifest's programs into the cache folder, also on a machine without a GPU.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -52,7 +52,7 @@ private:
     std::map<std::pair<std::string, std::string>, std::unique_ptr<backends::AheadCompiler>> m_compilers;
 };
 
-/// Of CUDA's, what the command line says, else the program, else the manifest; others: their device.
+/// CUDA targets from the command line, else the program, else the manifest. Other backends: their device.
 Result<std::vector<std::string>> targets_of(const ManifestProgram& program, const Manifest& manifest,
                                             const std::vector<std::string>& asked)
 {

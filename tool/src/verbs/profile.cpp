@@ -1,4 +1,4 @@
-// `warmgraph profile`: with which sizes functions were called, what they were padded to, which buckets were learnt.
+// `warmgraph profile`: the sizes that functions were called with, the sizes after padding, and the learnt buckets.
 #include <algorithm>
 
 #include "commands.hpp"
@@ -23,7 +23,7 @@ std::string file_of(const store::ArtifactName& name)
     return fmt::format("{}/{}/{}", store::row_of(name.kind).folder, file.substr(0, 2), file);
 }
 
-/// Those of a model, or of model/function; nullopt: all. What cannot be read is of any.
+/// Compares a model or model/function with the profile; nullopt: all. A profile that cannot be read always counts.
 bool is_asked_for(const StoredProfile& stored, const std::optional<std::string>& name)
 {
     if (!name || !stored.profile) return true;
@@ -42,7 +42,7 @@ Result<std::vector<StoredProfile>> read_all(store::Tier& tier, const std::option
     for (const store::Name& each : *names) {
         const auto& artifact = std::get<store::ArtifactName>(each);
         auto found = library.find(artifact.digest);
-        if (found && !*found) continue; // gone meanwhile
+        if (found && !*found) continue; // removed meanwhile
         StoredProfile stored{file_of(artifact),
                              found ? Result<profile::Profile>{std::move(**found)} : std::unexpected(found.error())};
         if (is_asked_for(stored, name)) all.push_back(std::move(stored));
@@ -50,7 +50,7 @@ Result<std::vector<StoredProfile>> read_all(store::Tier& tier, const std::option
     return all;
 }
 
-/// What was learnt for a dimension; nothing where it was not.
+/// The buckets learnt for a dimension; empty if none.
 std::vector<std::int64_t> learnt_for(const profile::Profile& profile, const profile::Dimension& dimension)
 {
     std::pair<std::string, std::vector<std::int64_t>> last;

@@ -8,8 +8,8 @@ namespace warmgraph::tool {
 
 namespace {
 
-/// In a label's value backslash, quote and line end are escaped. Names from a folder need not be UTF-8: what is no printable
-/// ASCII becomes '?'.
+/// Escapes backslash, quote and line end for a label's value. Names from a folder may not be UTF-8: characters that are
+/// not printable ASCII become '?'.
 std::string escaped(std::string_view text)
 {
     std::string out;
@@ -38,7 +38,7 @@ std::string head_of(const char* name, const char* type, const char* help)
     return fmt::format("# HELP {0} {2}\n# TYPE {0} {1}\n", name, type, help);
 }
 
-/// A family with one sample for each function, or for each kind.
+/// A metric family with one sample for each function or kind.
 template <class Of, class Value>
 std::string family(const std::vector<Of>& all, const char* name, const char* type, const char* help, Value value)
 {
@@ -47,7 +47,7 @@ std::string family(const std::vector<Of>& all, const char* name, const char* typ
     return text;
 }
 
-/// A family with one sample for each function, kind and reason.
+/// A metric family with one sample for each function, kind and reason.
 std::string event_family(const FolderStatistics& statistics, const char* name, const char* help,
                          std::uint64_t store::Tally::* value)
 {
@@ -64,7 +64,7 @@ std::string sample(const char* name, const char* help, std::uint64_t value)
     return head_of(name, "gauge", help) + fmt::format("{} {}\n", name, value);
 }
 
-/// Of those that are no graphs, which are counted by function.
+/// The events of all kinds but entries, which are counted by function.
 std::string kind_events(const FolderStatistics& statistics)
 {
     constexpr const char* k_name = "warmgraph_kind_events_total";

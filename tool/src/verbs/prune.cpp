@@ -1,4 +1,4 @@
-// `warmgraph prune`: makes room, the least recently used first.
+// `warmgraph prune`: removes the least recently used objects.
 #include "commands.hpp"
 #include "verbs/removal.hpp"
 #include "warmgraph/base/printable.hpp"
@@ -58,7 +58,7 @@ Result<store::PruneRequest> request_of(const PruneOptions& options)
     } else if (const auto said =
                    store::parse_budget("WARMGRAPH_CACHE_BYTES", environment("WARMGRAPH_CACHE_BYTES").value_or(""));
                !said) {
-        return std::unexpected(said.error()); // what is to be removed is not guessed
+        return std::unexpected(said.error()); // never guess what to remove
     }
     if (options.kind) {
         const auto kind = store::parse_kind("--kind", *options.kind, store::KindUse::budgeted);

@@ -1,4 +1,4 @@
-// What was removed from a folder, or would be, in words.
+// A text for the files that were removed, or would be removed.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace warmgraph::tool {
 
-/// "2 entries, 1 image, 0 quarantined files (41 KiB)"; of other kinds those that there are: ", 1 compiled program"
+/// "2 entries, 1 image, 0 quarantined files (41 KiB)"; other kinds only if not zero: ", 1 compiled program"
 [[nodiscard]] std::string text_of(const store::Removal& removal);
 
 } // namespace warmgraph::tool

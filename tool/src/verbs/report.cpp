@@ -1,4 +1,4 @@
-// `warmgraph report`: what is cached and what it did, as a page for people and as JSON for programs.
+// `warmgraph report`: the cache's contents and statistics, as a page for people and as JSON for programs.
 #include "commands.hpp"
 #include "report/gather.hpp"
 #include "report/page.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* k_default_file = "warmgraph-report.html";
 
-/// A link at the default name is not followed: somebody else may have planted it there.
+/// Does not follow a link at the default name, because another user may have put it there.
 Result<void> write(const std::string& page, const std::string& path, OutputFile::Named named)
 {
     auto file = OutputFile::open(path, OutputFile::k_usual, named);

@@ -1,4 +1,4 @@
-// `warmgraph show`: entries as people, programs and Graphviz read them.
+// `warmgraph show`: prints entries as text, JSON or Graphviz.
 #include "commands.hpp"
 #include "entry_file.hpp"
 #include "selection.hpp"
@@ -8,7 +8,7 @@ namespace warmgraph::tool {
 
 namespace {
 
-/// The files of a function, or the one file.
+/// The files of a function, or the one given file.
 Result<std::vector<std::pair<std::filesystem::path, cachefmt::EntryKey>>> files_of(const Context& context,
                                                                                    const std::string& target)
 {
@@ -49,7 +49,7 @@ Json json_of(const cachefmt::Entry& entry, const std::filesystem::path& path, co
     return item;
 }
 
-/// Only those whose digest begins with `digits`.
+/// Keeps only the files whose digest begins with `digits`.
 Result<void> choose_variant(std::vector<std::pair<std::filesystem::path, cachefmt::EntryKey>>& files,
                             const std::string& digits)
 {

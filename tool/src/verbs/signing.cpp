@@ -1,4 +1,4 @@
-// `warmgraph sign`: signatures of all that can be signed, and keys. docs/trust.md says what they mean.
+// `warmgraph sign`: signs everything that can be signed, and makes keys. docs/trust.md explains signatures.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -17,7 +17,7 @@ namespace warmgraph::tool {
 
 namespace {
 
-/// One object and what came of it.
+/// One object and the result of signing it.
 struct Line {
     store::Name name;
     std::string state; ///< "signed", "signed already", or an error's code
@@ -32,10 +32,10 @@ Line failed(const store::Name& name, const Error& error)
 
 const Error k_removed{ErrorCode::not_found, "it was removed while it was looked at"};
 
-/// Reads the whole of it: what is signed is whole.
+/// Reads the whole entry first, so that only an intact entry is signed.
 Line sign_entry(store::LocalStore& store, const cachefmt::EntryKey& key, const SigningKey& with)
 {
-    // What a process records meanwhile (a tombstone, say) is not written over.
+    // The lock keeps a concurrent recording (e.g. of a tombstone) from being overwritten.
     const auto lock = store.try_record_lock(key);
     if (!lock) return failed(key, lock.error());
     if (!*lock) return failed(key, {ErrorCode::io_failed, "it is being recorded: sign it again later"});
@@ -47,7 +47,7 @@ Line sign_entry(store::LocalStore& store, const cachefmt::EntryKey& key, const S
     return {key, "signed", with.id()};
 }
 
-/// Read as it is read where it is used. nullopt: its kind is not signed.
+/// Verifies the artifact like its user does. nullopt: its kind is not signed.
 std::optional<Line> sign_artifact(store::LocalStore& store, const store::ArtifactName& name,
                                   const cachefmt::Trust& trust)
 {
@@ -63,7 +63,7 @@ std::optional<Line> sign_artifact(store::LocalStore& store, const store::Artifac
     const auto sealed = cachefmt::open_sealed(*reader.sealed, *object);
     if (!sealed) return failed(name, sealed.error());
     if (sealed->is_signed_by(with, *reader.sealed)) return Line{name, "signed already", with.id()};
-    // What can run any code is vouched for only where an accepted key did so before.
+    // Artifacts that can run any code are signed again only if they had an accepted signature before.
     if (trust.require || store::needs_signed_bundle(reader.kind))
         if (const auto trusted = cachefmt::check_signature(*reader.sealed, *sealed, trust); !trusted)
             return failed(name, trusted.error());
@@ -131,7 +131,7 @@ std::string to_text(const Context& context, const std::vector<Line>& lines)
                                                    others == 0 ? "" : " and " + plural(others, "artifact"), wrong);
 }
 
-/// A file that exists is not overwritten: it may hold the key of a whole fleet.
+/// Never overwrites a file: it may hold the key of a whole fleet.
 Result<void> write_key(const std::string& path, std::string line, mode_t mode)
 {
     const int file =
@@ -182,7 +182,7 @@ Result<int> make_key(const Context& context, const NewKey& wanted)
     const std::string public_file = is_ed25519 ? wanted.file + ".pub" : "";
     if (is_ed25519)
         if (auto made = write_key(public_file, key->public_line(), k_all_read); !made) {
-            ::unlink(wanted.file.c_str()); // no secret without its public half beside it
+            ::unlink(wanted.file.c_str()); // no secret key without its public half
             return std::unexpected(made.error());
         }
     if (context.output == Output::json)

@@ -1,4 +1,4 @@
-// What `warmgraph stats` adds up, in each of its forms.
+// The statistics of `warmgraph stats`, for all its output forms.
 #pragma once
 
 #include <string>
@@ -13,20 +13,20 @@ struct FunctionStatistics {
     cachefmt::FunctionKey key;
     store::FunctionUsage usage;
     std::uint64_t variants = 0, entry_bytes = 0;
-    std::string refusal{}; ///< why its last miss ran as it is, where it is refused
+    std::string refusal{}; ///< why its last call ran uncached, if it is refused
 };
 
-/// One kind of what the folder keeps.
+/// The statistics of one kind.
 struct KindStatistics {
     store::ArtifactKind kind = store::ArtifactKind::entries;
     store::Removal::Amount held;
-    store::FunctionUsage usage; ///< of graphs: that of all functions
+    store::FunctionUsage usage; ///< of entries: the sum of all functions
 };
 
 struct FolderStatistics {
     std::vector<FunctionStatistics> functions;
-    std::uint64_t images = 0, image_bytes = 0; ///< of the whole folder
-    std::vector<KindStatistics> kinds;         ///< the same
+    std::uint64_t images = 0, image_bytes = 0; ///< in the whole folder
+    std::vector<KindStatistics> kinds;         ///< in the whole folder
 };
 
 /// Prometheus' text format, version 0.0.4: HELP and TYPE before each family, labels escaped.

@@ -1,4 +1,4 @@
-// `warmgraph stats`: what the cache did for each function, and each kind, over all processes.
+// `warmgraph stats`: hits, misses and savings of each function and kind, over all processes.
 #include <algorithm>
 
 #include "commands.hpp"
@@ -78,7 +78,7 @@ std::string functions_text(const Context& context, const std::vector<FunctionSta
     return functions.empty() ? "" : table.text(context.style);
 }
 
-/// Why functions ran as they are at their last miss, with what cures it.
+/// Why functions ran uncached at their last miss, with the cure.
 std::string refusals_text(const std::vector<FunctionStatistics>& functions)
 {
     std::string text;
@@ -104,7 +104,7 @@ bool is_of_interest(const KindStatistics& of)
     return of.held.files != 0 || of.usage.hits != 0 || of.usage.misses != 0;
 }
 
-/// Those that there is anything of.
+/// The kinds that the folder has or has counted.
 std::string kinds_text(const Context& context, const std::vector<KindStatistics>& kinds)
 {
     using enum Table::Align;

@@ -39,7 +39,7 @@ std::vector<cachefmt::Fact> ThisMachine::facts_for(const cachefmt::Guards& recor
     const auto& of_device = device(bundle::device_of(recorded));
     std::vector<cachefmt::Fact> facts = of_device;
     for (const cachefmt::Fact& fact : recorded.facts) {
-        if (of_device.empty() && guards::is_of_environment(fact.name)) // it cannot be opened
+        if (of_device.empty() && guards::is_of_environment(fact.name)) // the device cannot be opened
             facts.push_back({fact.name, cachefmt::k_unknown, fact.role});
         if (!fact.name.starts_with(cachefmt::fact::k_environment)) continue;
         const auto value = environment(fact.name.c_str() + cachefmt::fact::k_environment.size());

@@ -1,4 +1,4 @@
-// What this machine has, to judge entries by their headers.
+// The devices and environment of this machine, for judging entries by their headers.
 #pragma once
 
 #include <map>
@@ -11,16 +11,16 @@
 
 namespace warmgraph::tool {
 
-/// What is known of this machine for an entry: its device's facts, and the environment variables that the entry names.
-/// Each device is opened once. Not thread-safe.
+/// This machine's facts for an entry: its device's facts, and the environment variables that the entry names. Opens
+/// each device once. Not thread-safe.
 class ThisMachine {
 public:
     [[nodiscard]] std::vector<cachefmt::Fact> facts_for(const cachefmt::Guards& recorded);
-    /// A backend's first device, open as long as this lives; null where it cannot be opened.
+    /// A backend's first device, open as long as this object lives; null when it cannot be opened.
     [[nodiscard]] backends::Device* first_device(const std::string& backend);
-    /// Why devices cannot be opened, by their ids.
+    /// The reasons why devices cannot be opened, by id.
     [[nodiscard]] const std::map<std::string, std::string>& problems() const noexcept { return m_problems; }
-    /// A device that somebody has opened already.
+    /// Adds a device that the caller has already opened.
     void note_device(const std::string& id, std::vector<cachefmt::Fact> facts);
 
 private:

@@ -1,4 +1,4 @@
-// `warmgraph bundle`: what its actions share.
+// The common parts of the actions of `warmgraph bundle`.
 #pragma once
 
 #include <memory>
@@ -23,33 +23,34 @@ using BundleAction = Result<int> (*)(const Context&, const BundleOptions&);
 [[nodiscard]] Result<int> bundle_diff(const Context& context, const BundleOptions& options);
 [[nodiscard]] Result<int> bundle_strip(const Context& context, const BundleOptions& options);
 
-/// A bundle whose contents are to be used, here or by those who trust a new one.
+/// Opens a bundle whose contents will be used, here or in a new bundle.
 [[nodiscard]] Result<std::unique_ptr<bundle::Bundle>> open_to_use(const std::string& file,
                                                                   const cachefmt::Trust& trust);
-/// To be looked at, whoever may have written it.
+/// Opens a bundle only to display it; any user may have written it.
 [[nodiscard]] Result<std::unique_ptr<bundle::Bundle>> open_to_look(const std::string& file,
                                                                    const BundleOptions& options);
 
 /// "signed with 'release', which is not accepted here"
 [[nodiscard]] std::string signed_text(const bundle::Bundle& opened);
-/// What header and index say of the file.
+/// The header and index as JSON.
 [[nodiscard]] Json bundle_json(const std::string& file, const bundle::Bundle& opened);
 
-/// --func, --model and --kind: which entries and other objects are meant.
+/// The entries and artifacts that --func, --model and --kind choose.
 class BundleSelection {
 public:
     [[nodiscard]] static Result<BundleSelection> of(const BundleOptions& options);
     [[nodiscard]] bool chooses(const cachefmt::FunctionKey& key) const;
-    /// Compiled programs and tuned configurations belong to no model: --func leaves them out, unless --kind names them.
+    /// Compiled programs and tuned configurations belong to no model, so --func leaves them out unless --kind names
+    /// them.
     [[nodiscard]] bool chooses(store::ArtifactKind kind) const;
-    /// Does --kind name it?
+    /// Whether --kind names it.
     [[nodiscard]] bool names(store::ArtifactKind kind) const noexcept { return m_kinds.contains(kind); }
-    /// Of the model and function, whatever the rank.
+    /// Compares model and function; a profile has no rank.
     [[nodiscard]] bool chooses(const profile::Profile& profile) const;
-    /// As chooses(), of a member that stands alone: "not chosen", why its profile cannot be read, or empty.
+    /// Like chooses(), for an artifact: "not chosen", why its profile cannot be read, or empty.
     [[nodiscard]] std::string why_not(const bundle::Bundle& opened, const bundle::Member& member) const;
     [[nodiscard]] bool is_all() const noexcept { return !m_request.chooses_functions(); }
-    /// not_found: the names fit none of these.
+    /// not_found: no function fits the names.
     [[nodiscard]] Result<void> check_fits(const std::vector<cachefmt::FunctionKey>& functions) const;
 
 private:
@@ -57,10 +58,10 @@ private:
     store::KindSet m_kinds; ///< empty: all
 };
 
-/// "model/function 3f9a1c07" of an entry, the name of any other member.
+/// "model/function 3f9a1c07" for an entry, the member's name for other kinds.
 [[nodiscard]] std::string member_text(const bundle::Member& member);
 
-/// Which device of this machine a backend's objects are judged for. `machine` must outlive it.
+/// The device of this machine for which a backend's objects are judged. `machine` must outlive the result.
 [[nodiscard]] inline bundle::DeviceOf device_of(ThisMachine& machine)
 {
     return [&machine](const std::string& backend) { return machine.first_device(backend); };
@@ -69,10 +70,10 @@ private:
 /// "2 entries"; "1 PyTorch artifact".
 [[nodiscard]] std::string counted_kind(store::ArtifactKind kind, std::uint64_t count);
 
-/// A line on the terminal's standard error that is written over; nothing elsewhere.
+/// Shows progress on a line of standard error that is overwritten; nothing when it is not a terminal.
 [[nodiscard]] bundle::Progress progress_line(const Context& context, std::string doing);
 
-/// What was moved, what was there, what was skipped; k_found_wrong where anything was skipped that was wanted.
+/// Reports the moved, existing and skipped objects.
 void report_transfer(const Context& context, std::string_view done, const std::string& file,
                      const bundle::Transfer& transfer);
 

@@ -1,4 +1,4 @@
-// `warmgraph bundle`: one file that carries a cache. docs/bundles.md.
+// `warmgraph bundle`: a cache in one file. docs/bundles.md.
 #include <algorithm>
 #include <array>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// `warmgraph bundle check`: which entries fit this machine, from header and index alone.
+// `warmgraph bundle check`: finds the entries that fit this machine, from header and index alone.
 #include "verbs/bundle/actions.hpp"
 #include "verbs/environment.hpp"
 #include "warmgraph/base/printable.hpp"
@@ -14,11 +14,11 @@ using bundle::Verdict;
 struct CheckedEntry {
     const bundle::Member* member = nullptr;
     Fit fit{};
-    std::string error{}; ///< it cannot be read, or is not trusted
+    std::string error{}; ///< why it cannot be read or is not trusted
 };
 
 struct Checked {
-    std::vector<const bundle::Member*> of_torch{}; ///< of which only PyTorch can tell
+    std::vector<const bundle::Member*> of_torch{}; ///< only PyTorch can judge these
     std::vector<CheckedEntry> entries{};
     std::vector<cachefmt::EntryHeader> headers{};
     std::uint64_t fitting = 0;
@@ -44,7 +44,7 @@ Checked check_entries(const bundle::Bundle& opened, const BundleSelection& selec
 {
     Checked checked;
     for (const bundle::Member& member : opened.members()) {
-        if (store::is_blob(member.kind)) continue; // of an entry
+        if (store::is_blob(member.kind)) continue; // part of an entry
         if (member.kind == store::ArtifactKind::torch) {
             if (selection.chooses(member.kind)) checked.of_torch.push_back(&member);
             continue;
@@ -69,7 +69,7 @@ Checked check_entries(const bundle::Bundle& opened, const BundleSelection& selec
     return checked;
 }
 
-/// What all entries share, against this machine: where that differs, nothing of the bundle fits.
+/// The environment that all entries share, compared with this machine's. If it differs, no entry of the bundle fits.
 struct EnvironmentLine {
     std::string recorded, text;
     Fit fit{};
@@ -91,7 +91,7 @@ EnvironmentLine environment_line(const Checked& checked, const guards::Relaxatio
     return line;
 }
 
-/// Facts of PyTorch's lie in the member, which is not read here; what they mean only PyTorch knows.
+/// PyTorch's facts are in the member, which is not read here; only PyTorch understands them.
 std::string torch_detail(const bundle::Bundle& opened)
 {
     if (!opened.signed_by().empty()) return "only PyTorch can tell: `bundle show` has its versions";

@@ -1,4 +1,4 @@
-// `warmgraph bundle ls`, `show` and `diff`: what a bundle holds.
+// `warmgraph bundle ls`, `show` and `diff`: display a bundle's contents.
 #include <algorithm>
 #include <map>
 
@@ -70,7 +70,7 @@ std::string facts_lines(const cachefmt::EntryHeader& header)
     return text;
 }
 
-/// What PyTorch compiled, as far as its label says: for `show`.
+/// A PyTorch artifact for `show`, from its label.
 struct TorchText {
     Json json;
     std::string text;
@@ -94,10 +94,10 @@ TorchText torch_text(const Bundle& opened, const Member& member)
     return shown;
 }
 
-/// For a terminal.
+/// Makes text safe for a terminal.
 std::string safe(const std::string& text) { return printable_lines(text, 400); }
 
-/// How they are compressed makes no difference. What is damaged is the same as nothing.
+/// Compares the uncompressed contents. A damaged member equals no other.
 bool are_same(const Bundle& first, const Member& member, const Bundle& second, const Member& other)
 {
     if (!std::ranges::equal(member.head, other.head)) return false;
@@ -210,7 +210,7 @@ Result<int> bundle_diff(const Context& context, const BundleOptions& options)
     for (const Member& member : (*first)->members()) {
         const Member* const other = (*second)->find(member.name);
         if (other == nullptr) tell(member, "only in the first");
-        // The names of blobs are digests of their contents.
+        // Blobs with one name are equal: the name is the digest.
         else if (!store::is_blob(member.kind) && !are_same(**first, member, **second, *other))
             tell(member, member.kind == store::ArtifactKind::entries ? "recorded apart" : "made apart");
     }

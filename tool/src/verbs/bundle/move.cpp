@@ -1,4 +1,4 @@
-// `warmgraph bundle create`, `load`, `merge` and `strip`: into a bundle, out of one, from one to another.
+// `warmgraph bundle create`, `load`, `merge` and `strip`: move objects into, out of and between bundles.
 #include <algorithm>
 
 #include "verbs/bundle/actions.hpp"
@@ -44,7 +44,7 @@ bundle::Getter getter_of(store::LocalStore& store)
     return [&store](const store::Name& name) { return store.object(name); };
 }
 
-/// Is it known to be of another model or function than those that are chosen?
+/// Whether the artifact is known to belong to another model or function than the chosen ones.
 bool is_of_others(store::LocalStore& store, const store::ArtifactName& name, const BundleOptions& options,
                   const BundleSelection& selection)
 {
@@ -61,7 +61,8 @@ bool is_of_others(store::LocalStore& store, const store::ArtifactName& name, con
     return model == label->facts.end() || model->second != *options.model;
 }
 
-/// What needs a signed bundle goes only where --kind names it. What cannot be read is named by gather().
+/// The artifacts for the bundle. Kinds that need a signed bundle are included only if --kind names them. gather()
+/// reports artifacts that cannot be read.
 Result<std::vector<store::ArtifactName>> artifacts_to_carry(store::LocalStore& store, const BundleOptions& options,
                                                             const BundleSelection& selection)
 {
@@ -74,7 +75,7 @@ Result<std::vector<store::ArtifactName>> artifacts_to_carry(store::LocalStore& s
     return names;
 }
 
-/// Index and header; then what happened.
+/// Writes index and header, and reports the result.
 Result<int> finish(const Context& context, bundle::Writer& writer, const std::string& file, const Transfer& transfer)
 {
     if (writer.members() == 0) {
@@ -87,7 +88,7 @@ Result<int> finish(const Context& context, bundle::Writer& writer, const std::st
     return k_ok;
 }
 
-/// What `load` refuses stays out: the new bundle belongs to this user, and may be signed.
+/// Copies only members that `load` accepts, because the new bundle belongs to this user and may be signed.
 Result<Transfer> copy_from(const std::string& file, const cachefmt::Trust& trust, bundle::Writer& writer,
                            const bundle::Wanted& wanted, const bundle::WantedArtifact& artifacts)
 {
@@ -197,7 +198,7 @@ Result<int> bundle_strip(const Context& context, const BundleOptions& options)
     if (!writer) return std::unexpected(writer.error());
     const auto why_not = [&](const std::string& architecture) {
         const bool stays = std::ranges::any_of(options.architectures, [&](const std::string& wanted) {
-            return architecture == wanted || architecture == wanted + "a"; // sm_90 runs what was compiled for sm_90a
+            return architecture == wanted || architecture == wanted + "a"; // sm_90 runs code for sm_90a
         });
         return stays ? std::string() : fmt::format("its architecture is {}", cachefmt::fact_text(architecture));
     };
