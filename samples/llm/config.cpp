@@ -47,7 +47,7 @@ void check(const Config& config)
 
 Config Config::from_metadata(const std::map<std::string, std::string>& metadata)
 {
-    // The upper ends keep every product of sizes within 32 bits, which is what the kernels count in.
+    // The upper limits keep every product of sizes within 32 bits, because the kernels count in 32 bits.
     const auto size = [&](const char* name, std::uint32_t high) {
         return number_of<std::uint32_t>(metadata, name, 1, high);
     };

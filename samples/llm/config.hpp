@@ -8,13 +8,15 @@
 
 namespace llm {
 
-/// Items of the kernels' work-groups (kernels.cl, kernels.cu), which the kernels are compiled for. Tuning finds better ones.
+/// Sizes of the kernels' work-groups (kernels.cl, kernels.cu). The kernels are compiled for them; tuning finds better
+/// ones.
 struct Geometry {
-    /// matvec: items that share one dot product; OpenCL's matmul: also rows of a tile. 0, on CUDA: the products are cuBLASLt's
+    /// matvec: items that share one dot product; OpenCL's matmul: also rows of a tile. 0, on CUDA only: cuBLASLt
+    /// computes the products
     std::uint32_t lanes = 8;
-    std::uint32_t rows = 8;        ///< of a matrix for one group
+    std::uint32_t rows = 8;        ///< matrix rows in one group
     std::uint32_t norm_items = 32; ///< rmsnorm; a power of two
-    std::uint32_t items = 32;      ///< kernels that work element by element
+    std::uint32_t items = 32;      ///< for kernels that work element by element
 };
 
 /// Padded lengths of a prompt. Each is one variant of the function `prompt`.
@@ -32,8 +34,8 @@ struct Config {
     double rope_theta = 0;
     double norm_eps = 0;
 
-    /// From the metadata of a safetensors file; std::invalid_argument when a value is missing, is no number, or does not
-    /// fit the kernels.
+    /// Reads the sizes from the metadata of a safetensors file. Throws std::invalid_argument when a value is missing,
+    /// is not a number, or does not fit the kernels.
     [[nodiscard]] static Config from_metadata(const std::map<std::string, std::string>& metadata);
 
     [[nodiscard]] std::uint32_t head_dim() const noexcept { return dim / n_heads; }
@@ -42,15 +44,15 @@ struct Config {
     {
         return std::uint64_t{2} * kv_dim() * max_seq_len * sizeof(float);
     }
-    /// May the kernels be compiled for it? They mask no rest of a matrix.
+    /// Whether the kernels can be compiled for it. They do not mask the end of a matrix, so sizes must divide evenly.
     [[nodiscard]] bool admits(const Geometry& geometry) const noexcept;
-    /// "-D DIM=128 ...": what kernels.cl and kernels.cu expect besides the geometry.
+    /// "-D DIM=128 ...": the build options for kernels.cl and kernels.cu, without the geometry.
     [[nodiscard]] std::string definitions() const;
     /// The same as a map: the model's identity in the cache.
     [[nodiscard]] std::map<std::string, std::string> identity() const;
 };
 
-/// The smallest bucket that holds a prompt; std::invalid_argument when there is none.
+/// Returns the smallest bucket that holds a prompt; throws std::invalid_argument when none does.
 [[nodiscard]] std::uint32_t bucket_for(std::size_t tokens);
 
 } // namespace llm

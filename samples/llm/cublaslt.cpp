@@ -19,7 +19,7 @@
 namespace llm {
 namespace {
 
-// The functions in use. Their signatures are the same in 12 and 13.
+// The functions in use. Versions 12 and 13 have the same signatures.
 #define LLM_CUBLASLT_FUNCTIONS(X)                                                                                      \
     X(cublasLtCreate)                                                                                                  \
     X(cublasLtDestroy)                                                                                                 \
@@ -48,7 +48,7 @@ std::vector<std::string> candidates()
             "/usr/local/cuda/lib64/libcublasLt.so.12"};
 }
 
-/// Never closed: its kernels stay loaded in the driver, and graphs launch them.
+/// Opens the library and never closes it: its kernels stay loaded in the driver, and graphs launch them.
 void* open_library()
 {
     std::string tried;
@@ -75,7 +75,7 @@ using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, cublasStatus_t (*)(
 } // namespace
 
 struct CublasLt::Impl {
-    /// What is the same for all products of one shape.
+    /// The parts that all products of one shape share.
     struct Plan {
         Owned<cublasLtMatmulDesc_t> operation;
         Owned<cublasLtMatrixLayout_t> w, x, y;
@@ -100,7 +100,7 @@ struct CublasLt::Impl {
     ~Impl()
     {
         plans.clear();
-        static_cast<void>(functions.cublasLtDestroy(handle)); // nobody is left to tell
+        static_cast<void>(functions.cublasLtDestroy(handle)); // a destructor cannot report the error
     }
 
     void check(cublasStatus_t status, const char* call) const
@@ -109,7 +109,7 @@ struct CublasLt::Impl {
         throw std::runtime_error(fmt::format("{} failed: {}", call, functions.cublasLtGetStatusString(status)));
     }
 
-    /// A row-major [rows][columns] matrix is cuBLAS's column-major one of `columns` rows.
+    /// cuBLAS is column-major: a row-major [rows][columns] matrix is a column-major one with `columns` rows.
     [[nodiscard]] Owned<cublasLtMatrixLayout_t> layout(std::uint32_t rows, std::uint32_t columns) const
     {
         cublasLtMatrixLayout_t made = nullptr;
@@ -143,9 +143,9 @@ Owned<cublasLtMatmulPreference_t> CublasLt::Impl::preference() const
               "cublasLtMatmulPreferenceSetAttribute");
     };
     set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{k_workspace_bytes});
-    // A sum that is split over blocks is added up in an order of its own.
+    // No split sums: blocks would add the parts in a changing order.
     set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE});
-    // What the caller's tensors may have: one float4.
+    // The guaranteed alignment of the caller's tensors: one float4.
     for (const auto attribute :
          {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})

@@ -1,4 +1,4 @@
-// cuBLASLt, found at run time: one binary runs with and without it.
+// Loads cuBLASLt at run time, so that one binary runs with and without it.
 #pragma once
 
 #include <cstddef>
@@ -20,20 +20,20 @@ struct Product {
     Onto onto = Onto::nothing;
 };
 
-/// Owns the library's handle. One thread at a time; the device's context is current.
+/// Owns the library's handle. Use it from one thread at a time, with the device's context current.
 class CublasLt {
 public:
     static constexpr std::size_t k_workspace_bytes = std::size_t{4} << 20;
 
-    /// $WARMGRAPH_CUBLASLT, else libcublasLt.so.13, .12. std::runtime_error with the cure where it is missing, or where
-    /// this program was built without its header.
+    /// Loads $WARMGRAPH_CUBLASLT, else libcublasLt.so.13, .12. Throws std::runtime_error with the cure when the library
+    /// is missing, or when this program was built without its header.
     [[nodiscard]] static std::unique_ptr<CublasLt> load();
     CublasLt(const CublasLt&) = delete;
     CublasLt& operator=(const CublasLt&) = delete;
     ~CublasLt();
 
-    /// Enqueues in `stream` (CUstream). Full f32 precision (no TF32), and no split sums, so equal inputs give equal bits.
-    /// The choice of the algorithm depends on the shape alone: a capture at other addresses yields the same kernels.
+    /// Enqueues in `stream` (CUstream). Full f32 precision (no TF32) and no split sums, so equal inputs give equal
+    /// bits. The algorithm depends only on the shape: a capture at other addresses gives the same kernels.
     void enqueue(const Product& product, void* workspace, void* stream);
 
 private:

@@ -1,5 +1,5 @@
-// The products of matrices through cuBLASLt, everything else as kernels that NVRTC compiles (kernels.cu); decode's products
-// too, where tuning found that faster. A process in which everything is replayed reaches none of this, so it loads neither library.
+// The CUDA pass: cuBLASLt computes the products of matrices, NVRTC compiles everything else (kernels.cu). Decode's
+// products are also kernels.cu's if tuning found that faster. A process that replays everything loads neither library.
 #include <memory>
 #include <vector>
 
@@ -13,9 +13,9 @@ namespace {
 
 namespace wg = warmgraph;
 
-constexpr std::uint32_t k_most_threads = 1024; ///< of a block
+constexpr std::uint32_t k_most_threads = 1024; ///< in one block
 
-/// Loaded by the first product, and kept.
+/// Loads cuBLASLt at the first product and keeps it.
 class LazyCublasLt {
 public:
     [[nodiscard]] CublasLt& get()
@@ -35,7 +35,7 @@ wg::Launch cuda_matvec_launch(const Geometry& geometry, std::uint32_t out)
     return {{out / geometry.rows, 1, 1}, {geometry.lanes, geometry.rows, 1}};
 }
 
-/// Prompt and decode alike: a row count of 1 is only another shape.
+/// Serves prompt and decode: decode is a pass with one row.
 class CudaPass final : public Pass {
 public:
     CudaPass(const Config& config, const Compiled& compiled, LazyCublasLt& products, wg::Recorder& recorder,
@@ -74,7 +74,7 @@ private:
         enqueue(m_rows.count, weight(name), x, y, in, out, Onto::nothing);
     }
 
-    /// A projection back into the residual stream.
+    /// Adds a projection to the residual stream.
     void multiply_add(const std::string& name, Address x, Address y, std::uint32_t in, std::uint32_t out)
     {
         enqueue(m_rows.count, weight(name), x, y, in, out, Onto::result);
@@ -82,7 +82,7 @@ private:
 
     void enqueue(std::uint32_t rows, Address w, Address x, Address y, std::uint32_t in, std::uint32_t out, Onto onto)
     {
-        // Decode's alone: a prompt's last product is one row too, and stays with the others.
+        // Only decode's products: a prompt's last product has one row too, but uses cuBLASLt like the other ones.
         if (m_rows.count == 1 && m_compiled.geometry.lanes != 0) {
             launch(matvec_kernel(onto), cuda_matvec_launch(m_compiled.geometry, out), w, x, y,
                    static_cast<std::int32_t>(in));
@@ -107,7 +107,7 @@ Geometry geometry_of(const wg::TunedConfig& rows, const wg::TunedConfig& product
     return geometry;
 }
 
-/// The default first. ITEMS are parts of the hidden dimension and of no other: swiglu alone works element by element here.
+/// The default first. ITEMS divide the hidden dimension only: here swiglu alone works element by element.
 std::vector<wg::TunedConfig> row_candidates(const Config& config)
 {
     const Geometry standard;
@@ -121,7 +121,7 @@ std::vector<wg::TunedConfig> row_candidates(const Config& config)
     return found;
 }
 
-/// Whole warps, and rows without a rest.
+/// True for whole warps and sizes that divide evenly.
 bool admits_products(const Config& config, const wg::TunedConfig& candidate)
 {
     const std::int64_t lanes = candidate.at("LANES"), rows = candidate.at("ROWS");
@@ -143,7 +143,7 @@ std::vector<wg::TunedConfig> product_candidates(const Config& config)
     return found;
 }
 
-/// What one layer enqueues besides the products, for a prompt's rows.
+/// The work of one layer without the products, for a prompt's rows.
 wg::TuningWork rows_work(const Config& config, const wg::Device& device)
 {
     WorkMemory memory{device, k_tuned_rows, config};
@@ -159,7 +159,7 @@ wg::TuningWork rows_work(const Config& config, const wg::Device& device)
     return {launch, memory.outputs()};
 }
 
-/// The products of one layer, for one row: the library's, or the sample's own.
+/// The products of one layer for one row, by cuBLASLt or by the sample's kernels.
 wg::TuningWork decode_products(const Config& config, const wg::Device& device,
                                const std::shared_ptr<LazyCublasLt>& library)
 {
@@ -194,7 +194,7 @@ wg::TuningWork decode_products(const Config& config, const wg::Device& device,
     return {launch, memory.outputs()};
 }
 
-/// One program for both functions: a stored image is cut down to the kernels that its graph launches.
+/// One program for both functions: a stored image keeps only the kernels that its graph launches.
 class CudaKernels final : public Kernels {
 public:
     CudaKernels(const Config& config, const wg::Device& device)
@@ -238,7 +238,8 @@ private:
     [[nodiscard]] wg::TunableKernel products_kernel() const
     {
         wg::TunableKernel kernel = named("llm-decode", 1);
-        kernel.options += " " + wg::definitions_of(row_candidates(m_config).front()); // other kernels need them
+        // Other kernels in the program need them.
+        kernel.options += " " + wg::definitions_of(row_candidates(m_config).front());
         kernel.candidates = product_candidates(m_config);
         kernel.ranges = {wg::powers_of_two("LANES", 4, 32), wg::powers_of_two("ROWS", 1, 32)};
         kernel.admits = [config = m_config](const wg::TunedConfig& tuned) { return admits_products(config, tuned); };

@@ -1,5 +1,5 @@
-// warmgraph_llm_demo: the same service started three times, in three processes: without a cache, with an empty one, and with
-// what that start left in it.
+// warmgraph_llm_demo: starts the same service three times, in three processes: without a cache, with an empty one, and
+// with the cache from the second start.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -38,19 +38,19 @@ struct Options {
     bool is_json = false;
 };
 
-/// Memory where there is some: PoCL syncs each file that it unpacks from a program binary (21 files, 2.8 ms each on a
-/// slow disk), which would be measured instead of the two starts.
+/// Returns a folder in memory if possible. PoCL syncs each file that it unpacks from a program binary (21 files, 2.8 ms
+/// each on a slow disk); on a disk this would dominate the measurement.
 fs::path fast_folder()
 {
     const fs::path memory = "/dev/shm";
     struct statvfs info{};
-    // PoCL loads shared objects from there, which containers often forbid.
+    // PoCL loads shared objects from the folder, which containers often forbid.
     const bool usable = ::access(memory.c_str(), W_OK | X_OK) == 0 && ::statvfs(memory.c_str(), &info) == 0 &&
                         (info.f_flag & ST_NOEXEC) == 0;
     return usable ? memory : fs::temp_directory_path();
 }
 
-/// The given folder, or one that is removed at the end.
+/// The given folder, or a temporary one that the destructor removes.
 class Folder {
 public:
     explicit Folder(const std::string& keep, const fs::path& where = fs::temp_directory_path())
@@ -84,9 +84,9 @@ private:
     fs::path m_path;
 };
 
-/// One start of the service. Each has an empty folder of its own for PoCL's kernel cache, and CUDA's JIT cache is off: what
-/// is measured is warmgraph's cache alone. (Switched off, PoCL 3.1 removes its files when a program is released, and now and then aborts over it:
-/// "Can't get stat() on ...".)
+/// Starts the service once. Each start has an empty folder for PoCL's kernel cache, and CUDA's JIT cache is off, so
+/// that only warmgraph's cache counts. (PoCL's cache stays on: without it, PoCL 3.1 removes its files when a program is
+/// released, and sometimes aborts: "Can't get stat() on ...".)
 Json start_service(const Options& options, const fs::path& folder, const std::string& name, const std::string& policy)
 {
     const fs::path result = folder / (name + ".json");

@@ -1,4 +1,4 @@
-// Greedy generation with the two cached functions, and what their calls took.
+// Greedy generation with the two cached functions, and the times of their calls.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace llm {
 
-/// Calls of one function, from the upload of its token to its logits on the host.
+/// Times of one function's calls, from the upload of its token to its logits on the host.
 struct CallTimes {
     double first_ms = 0;
     std::vector<double> later_us;
@@ -24,14 +24,15 @@ private:
     std::uint64_t m_calls = 0;
 };
 
-/// One sequence. The model and the cache outlive it.
+/// One sequence. The model and the cache must outlive it.
 class Session {
 public:
     Session(const warmgraph::Device& device, const Model& model, warmgraph::Cache& cache);
 
-    /// Logits after a prompt; starts a new sequence. Throws std::invalid_argument for a prompt that fits no bucket.
+    /// Returns the logits after a prompt; starts a new sequence. Throws std::invalid_argument for a prompt that fits no
+    /// bucket.
     [[nodiscard]] std::vector<float> prompt(const std::vector<std::int32_t>& tokens);
-    /// Logits after one more token, which stands at `position`.
+    /// Returns the logits after one more token at `position`.
     [[nodiscard]] std::vector<float> decode(std::int32_t token, std::int32_t position);
 
     [[nodiscard]] warmgraph::Report prompt_report() const { return m_prompt.report(); }
@@ -54,11 +55,11 @@ private:
     std::uint32_t m_max_tokens;
 };
 
-/// The likeliest token; the first of equals.
+/// The most likely token; of equal ones the first.
 [[nodiscard]] std::int32_t argmax(const std::vector<float>& logits);
 
-/// The tokens that follow `length` tokens with these logits after them: at most `count`, fewer at `stop` (which is not
-/// part of them) and at the model's longest sequence.
+/// Generates tokens after `length` tokens whose last logits are `logits`: at most `count`, fewer at `stop` (not
+/// included) and at the model's longest sequence.
 [[nodiscard]] std::vector<std::int32_t> generate(Session& session, std::vector<float> logits, std::size_t length,
                                                  std::uint32_t count, std::optional<std::int32_t> stop);
 

@@ -1,5 +1,5 @@
-// warmgraph_llm_lengths: serves prompts of 40 lengths. The first start profiles them and records at most six buckets, which
-// were learnt from what was called; later starts replay those and record nothing.
+// warmgraph_llm_lengths: serves prompts of 40 lengths. The first start profiles them, learns at most six buckets and
+// records these; later starts replay them and record nothing.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -26,26 +26,26 @@ namespace {
 namespace wg = warmgraph;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint32_t k_lengths = 40; ///< different ones
+constexpr std::uint32_t k_lengths = 40; ///< number of different lengths
 constexpr std::uint32_t k_most_buckets = 6;
-constexpr std::int64_t k_multiple = 8; ///< rows that the kernels work on at a time, whatever their geometry
+constexpr std::int64_t k_multiple = 8; ///< the kernels work on this many rows at a time, with any geometry
 
 struct Options : llm::ProgramOptions {
     std::string backend = "opencl";
 };
 
-/// 40 lengths of 5 to 128 tokens, shorter ones closer together, in an order that mixes them.
+/// 40 lengths of 5 to 128 tokens, mixed; short lengths are closer together.
 std::vector<std::uint32_t> lengths()
 {
     std::vector<std::uint32_t> result;
     for (std::uint32_t i = 0; i < k_lengths; ++i) {
-        const std::uint32_t at = i * 7 % k_lengths; // 7 and 40 have no common factor: each once
+        const std::uint32_t at = i * 7 % k_lengths; // 7 and 40 have no common factor, so each value occurs once
         result.push_back(5 + at + at * at * 84 / 1521);
     }
     return result;
 }
 
-/// Text of so many bytes.
+/// A text of this many bytes.
 std::vector<std::int32_t> prompt_of(std::uint32_t length)
 {
     const std::string story = "Once upon a time there was a little fox who lived near a wide river with her brothers. ";
@@ -60,7 +60,7 @@ struct Call {
     std::int64_t ran = 0; ///< tokens that the function saw
     wg::Outcome outcome = wg::Outcome::eager;
     double ms = 0;
-    std::int32_t next = 0; ///< the likeliest token
+    std::int32_t next = 0; ///< the most likely token
     [[nodiscard]] double padding() const noexcept
     {
         return ran > 0 ? 1.0 - static_cast<double>(length) / static_cast<double>(ran) : 0;
@@ -85,7 +85,7 @@ struct Served {
     }
 };
 
-/// The function `prompt` of the model, with lengths as they come: the library pads them.
+/// The function `prompt` of the model, called with any length: the library pads the tokens.
 class Service {
 public:
     Service(const wg::Device& device, const llm::Model& model, wg::Cache& cache)
@@ -110,7 +110,7 @@ public:
         return call;
     }
 
-    /// Tokens that nobody asked about, as many as the profile says.
+    /// Makes arguments of a profiled length; the tokens are arbitrary.
     [[nodiscard]] std::vector<wg::Arg> make_arguments(const wg::ProfiledShape& shape)
     {
         const std::int64_t count = shape.sizes.at("tokens").at(0);
@@ -120,7 +120,7 @@ public:
                 {"length", static_cast<std::int32_t>(count)}};
     }
 
-    /// With what each length ran.
+    /// The padded length of each length.
     [[nodiscard]] std::map<std::int64_t, std::int64_t> ran() const
     {
         std::map<std::int64_t, std::int64_t> result;

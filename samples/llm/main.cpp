@@ -1,4 +1,4 @@
-// warmgraph_llm: continues a story. The second start of it replays what the first one recorded.
+// warmgraph_llm: continues a story. The second start replays the first start's recordings.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -38,7 +38,7 @@ struct Options : llm::ProgramOptions {
     std::string backend = "opencl";
     std::string device;
 
-    /// "opencl", "cuda:0": what wg::Device takes. A device that names its backend needs no --backend.
+    /// "opencl", "cuda:0": the argument of wg::Device. A device that names its backend needs no --backend.
     [[nodiscard]] std::string device_id() const
     {
         if (device.empty()) return backend;
@@ -52,7 +52,7 @@ double milliseconds_between(Clock::time_point begin, Clock::time_point end)
     return std::chrono::duration<double, std::milli>(end - begin).count();
 }
 
-/// Geometries are validated where kernels are compiled: a start that replays compiles none.
+/// Stored geometries are validated only when kernels are compiled: a start that replays compiles no kernels.
 std::optional<wg::Tuner> make_tuner(const Options& options, const wg::Device& device, wg::Cache& cache)
 {
     const auto search = k_tunings.at(options.tune);
@@ -60,7 +60,7 @@ std::optional<wg::Tuner> make_tuner(const Options& options, const wg::Device& de
     return cache.tuner(device, {.search = *search, .validation = wg::TuningValidation::at_first_run});
 }
 
-/// Tells the story. `ready`: when the device was open and the weights were there.
+/// Generates the story. `ready`: the time when the device was open and the weights were uploaded.
 llm::Result tell(const Options& options, const wg::Device& device, const llm::Model& model, wg::Cache& cache,
                  Clock::time_point ready)
 {
@@ -76,7 +76,7 @@ llm::Result tell(const Options& options, const wg::Device& device, const llm::Mo
     const auto told = Clock::now();
     cache.record_pending();
     result.recording_ms = milliseconds_between(told, Clock::now());
-    for (int i = 0; i < k_steady_prompts; ++i) static_cast<void>(session.prompt(prompt)); // only timed
+    for (int i = 0; i < k_steady_prompts; ++i) static_cast<void>(session.prompt(prompt)); // only for their times
     result.first_token_ms = milliseconds_between(ready, first);
     result.functions.push_back({session.prompt_report(), session.prompt_times()});
     if (session.decode_times().calls() > 0)
@@ -94,7 +94,7 @@ llm::Result run(const Options& options)
     llm::Model model{device, samples::Safetensors::read(llm::weights_of(options))};
     const auto ready = Clock::now();
     wg::CacheOptions cache_options = llm::cache_options(options, model.config());
-    cache_options.record = wg::RecordWhen::on_demand; // the story first
+    cache_options.record = wg::RecordWhen::on_demand; // generate the story first
     wg::Cache cache{cache_options};
     std::optional<wg::Tuner> tuner = make_tuner(options, device, cache);
     const auto told = [&] {
@@ -112,7 +112,7 @@ llm::Result run(const Options& options)
         } catch (const wg::Exception& error) {
             if (!tuner || error.code() != wg::ErrorCode::verification_failed) throw;
             fmt::print(stderr, "warmgraph_llm: {}\n", error.what());
-            return told(); // the tuner gives the default now
+            return told(); // the tuner returns the default now
         }
     }();
     result.context_ms = milliseconds_between(start, opened);

@@ -36,11 +36,12 @@ Model::Model(const wg::Device& device, const samples::Safetensors& weights)
         load(device, weights, prefix + "feed_forward.w3.weight", hidden, dim);
     }
     load(device, weights, "norm.weight", 0, dim);
-    // Fresh device memory holds anything. Padding rows never reach the logits, but a NaN would reach the scratch memory.
+    // New device memory holds arbitrary values. Padding rows never reach the logits, but a NaN could reach the scratch
+    // memory.
     m_kv.write(std::vector<float>(m_kv.size() / sizeof(float), 0.0f));
 }
 
-/// `rows` 0: a vector.
+/// `rows` 0 means a vector.
 void Model::load(const wg::Device& device, const samples::Safetensors& file, const std::string& name, std::int64_t rows,
                  std::int64_t columns)
 {

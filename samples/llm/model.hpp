@@ -14,7 +14,7 @@
 
 namespace llm {
 
-/// Owns device memory; one sequence at a time. Outlives every function that wraps its members.
+/// Owns device memory; one sequence at a time. Must outlive every function that wraps its members.
 class Model {
 public:
     /// Uploads the weights and clears the KV cache. Throws SafetensorsError, std::invalid_argument, warmgraph::Exception.
@@ -25,9 +25,9 @@ public:
 
     [[nodiscard]] const Config& config() const noexcept { return m_config; }
 
-    /// Compiles the kernels for the geometries that are fastest on this device: times them, or reads what an earlier start
-    /// found. Functions that wrapped the model before must be gone. Where a stored geometry is rejected by a call
-    /// (verification_failed), the next tune() gives the default.
+    /// Compiles the kernels with the fastest geometries for this device: times them, or reads an earlier start's
+    /// result. Destroy functions that wrapped the model before. When a call rejects a stored geometry
+    /// (verification_failed), the next tune() returns the default.
     std::vector<warmgraph::TuningReport> tune(warmgraph::Tuner& tuner) { return m_kernels->tune(tuner); }
 
     /// tokens i32[bucket], length i32 -> logits f32[vocab] of token length - 1. Fills positions 0 .. length - 1 of the
@@ -35,7 +35,8 @@ public:
     [[nodiscard]] warmgraph::Spec prompt_spec() const;
     void prompt(warmgraph::Recorder& recorder) const;
 
-    /// token i32[1], position i32 -> logits f32[vocab]. Fills that position of the KV cache and reads those before it.
+    /// token i32[1], position i32 -> logits f32[vocab]. Fills this position of the KV cache and reads the positions
+    /// before it.
     [[nodiscard]] warmgraph::Spec decode_spec() const;
     void decode(warmgraph::Recorder& recorder) const;
 

@@ -1,5 +1,5 @@
-// The products of matrices as kernels of our own, and two programs: each function loads a binary of its own kernels only
-// (kernels.cl says why).
+// The OpenCL pass: the sample's own kernels compute the products of matrices. There are two programs, so that each
+// function loads only its own kernels (kernels.cl says why).
 #include <optional>
 
 #include "kernels.hpp"
@@ -40,7 +40,7 @@ protected:
     }
 };
 
-/// Matrices times tiles of rows.
+/// Multiplies matrices by tiles of rows.
 class PromptPass final : public OpenclPass {
 public:
     using OpenclPass::OpenclPass;
@@ -72,7 +72,7 @@ private:
     }
 };
 
-/// Matrices times one vector, with the additions and the activation fused in.
+/// Multiplies matrices by one vector, with fused additions and activation.
 class DecodePass final : public OpenclPass {
 public:
     using OpenclPass::OpenclPass;
@@ -114,7 +114,7 @@ std::vector<wg::TunedConfig> candidates(const Config& config)
     return found;
 }
 
-/// The products of one layer, as the prompt and decode enqueue them.
+/// The products of one layer, enqueued as in prompt and decode.
 wg::TuningWork prompt_products(const Config& config, const wg::Device& device)
 {
     WorkMemory memory{device, k_tuned_rows, config};

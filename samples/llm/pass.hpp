@@ -1,5 +1,5 @@
-// One forward pass while it is enqueued. Everything but the products of matrices is the same on all backends: kernels of
-// equal names, arguments and geometries (kernels.cl, kernels.cu). The products are each backend's own.
+// One forward pass while it is enqueued. All backends share everything but the products of matrices: kernels with equal
+// names, arguments and geometries (kernels.cl, kernels.cu).
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace llm {
 
-/// The rows of a pass: the first is at position `first`, those from `length` on are padding.
+/// The rows of a pass: the first is at position `first`, the rows from `length` on are padding.
 struct Rows {
     std::uint32_t count = 1;
     std::int32_t first = 0;
     std::int32_t length = 1;
 };
 
-/// A program, and the geometry that it is compiled for.
+/// A program and the geometry of its kernels.
 struct Compiled {
     warmgraph::Program program;
     Geometry geometry{};
@@ -32,20 +32,20 @@ public:
     Pass& operator=(const Pass&) = delete;
     virtual ~Pass() = default;
 
-    /// All of it, from the ids in the input `tokens` to the logits of the last real row.
+    /// Enqueues the whole pass, from the ids in the input `tokens` to the logits of the last real row.
     void run(const char* tokens);
 
 protected:
     using Address = warmgraph::Address;
 
     virtual void layer(const std::string& prefix, std::uint32_t index) = 0;
-    /// Logits of one normed row; the head is tied to the embedding.
+    /// Computes the logits of one normed row; the head is tied to the embedding.
     virtual void head(Address normed) = 0;
 
-    /// [rows][columns]. Every number of rows has scratch memory of its own: a name stands for one size.
+    /// Scratch memory [rows][columns]. Each number of rows gets its own memory, because a name has only one size.
     [[nodiscard]] Address scratch(const std::string& name, std::uint32_t columns);
     [[nodiscard]] Address weight(const std::string& name) const { return m_recorder[name]; }
-    /// One item for each element of [rows][columns].
+    /// A launch with one item for each element of [rows][columns].
     [[nodiscard]] warmgraph::Launch each_of(std::uint32_t columns) const;
 
     template <class... Args>
@@ -54,9 +54,9 @@ protected:
         m_recorder.stream().launch(m_compiled.program, kernel, geometry, args...);
     }
 
-    /// Into m_normed.
+    /// Writes to m_normed.
     void rmsnorm(Address x, const std::string& name, std::uint32_t rows);
-    /// m_q, m_k and m_v into the layer's cache and m_mixed.
+    /// Writes m_k and m_v to the layer's cache, and the attention of m_q to m_mixed.
     void attention(std::uint32_t index);
 
     const Config& m_config;
@@ -69,7 +69,7 @@ private:
     [[nodiscard]] Address last_row();
 };
 
-/// What a backend brings: its programs, compiled when a kernel is first launched, and its passes.
+/// The parts of a backend: its programs, compiled when a kernel is first launched, and its passes.
 class Kernels {
 public:
     Kernels() = default;
@@ -77,19 +77,19 @@ public:
     Kernels& operator=(const Kernels&) = delete;
     virtual ~Kernels() = default;
 
-    /// Names its programs and what they were tuned to.
+    /// Declares the programs and their tuned geometries.
     virtual void declare_prompt(warmgraph::Spec& spec) const = 0;
     virtual void declare_decode(warmgraph::Spec& spec) const = 0;
     /// The pass refers to the recorder and to this object.
     [[nodiscard]] virtual std::unique_ptr<Pass> prompt_pass(warmgraph::Recorder& recorder, const Rows& rows) = 0;
     [[nodiscard]] virtual std::unique_ptr<Pass> decode_pass(warmgraph::Recorder& recorder, const Rows& rows) = 0;
 
-    /// Asks for the best geometries, and makes the programs anew. No pass refers to this object, and functions are wrapped
-    /// afterwards.
+    /// Gets the best geometries from the tuner, and makes the programs again. REQUIRES: no pass refers to this object;
+    /// functions are wrapped afterwards.
     virtual std::vector<warmgraph::TuningReport> tune(warmgraph::Tuner& tuner) = 0;
 };
 
-/// `config` outlives them.
+/// `config` must outlive the kernels.
 [[nodiscard]] std::unique_ptr<Kernels> make_opencl_kernels(const Config& config, const warmgraph::Device& device);
 [[nodiscard]] std::unique_ptr<Kernels> make_cuda_kernels(const Config& config, const warmgraph::Device& device);
 

@@ -72,7 +72,7 @@ wg::CacheOptions cache_options(const ProgramOptions& options, const Config& mode
 void write_json(const nlohmann::ordered_json& result, const ProgramOptions& options)
 {
     if (options.json.empty()) return;
-    // The model may be made to emit half a character: such bytes are replaced, not refused.
+    // The model may emit a part of a character: invalid bytes are replaced and not refused.
     const std::string text = result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     if (!options.is_for_people()) {
         fmt::print("{}", text);

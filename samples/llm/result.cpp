@@ -30,7 +30,7 @@ std::string config_text(const warmgraph::TunedConfig& config)
     return text;
 }
 
-/// How many times as fast as the default.
+/// The speed compared with the default's.
 double gain(const warmgraph::TuningReport& report)
 {
     return report.best_ms > 0 ? report.default_ms / report.best_ms : 1;

@@ -1,4 +1,4 @@
-// What one run of warmgraph_llm reports, for people and for machines.
+// The result of one run of warmgraph_llm, for people and for machines.
 #pragma once
 
 #include <string>
@@ -22,12 +22,12 @@ struct Result {
     std::vector<std::int32_t> tokens;
     double context_ms = 0;                  ///< opening the device
     double weights_ms = 0;                  ///< reading and uploading them
-    double first_token_ms = 0;              ///< from "device open, weights there" to the first logits on the host
+    double first_token_ms = 0;              ///< from the open device with its weights to the first logits on the host
     double first_token_with_context_ms = 0; ///< from the start of main()
-    double recording_ms = 0;                ///< after the story: what missed is recorded for later starts
-    double tuning_ms = 0;                   ///< part of the first token's time: timing geometries, or reading the best
-    std::vector<warmgraph::TuningReport> tuning; ///< by program; none: not asked for
-    std::vector<FunctionResult> functions;       ///< prompt, and decode where it was called
+    double recording_ms = 0;                ///< recording missed calls for later starts, after the story
+    double tuning_ms = 0;                   ///< part of first_token_ms: timing geometries, or reading the best ones
+    std::vector<warmgraph::TuningReport> tuning; ///< by program; empty without tuning
+    std::vector<FunctionResult> functions;       ///< prompt, and decode if it was called
     warmgraph::Statistics statistics;
     std::string summary;
 };
@@ -36,10 +36,10 @@ struct Result {
 [[nodiscard]] std::string to_text(const warmgraph::TuningReport& report);
 
 [[nodiscard]] nlohmann::ordered_json to_json(const Result& result);
-/// The phases of both functions side by side, and what the process took besides.
+/// A table with the phases of both functions side by side, and the process's other times.
 [[nodiscard]] Table to_table(const Result& result);
 
-/// Two lists of names in one: `first` in its order, each name that only `second` has behind the one that precedes it there.
+/// Merges two lists of names: `first` in its order, and each name that only `second` has, behind its predecessor there.
 [[nodiscard]] std::vector<std::string> merged(std::vector<std::string> first, const std::vector<std::string>& second);
 
 } // namespace llm

@@ -48,7 +48,7 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
     return environment;
 }
 
-/// The form that exec wants; points into `strings`.
+/// The argument form of exec; points into `strings`.
 std::vector<char*> pointers_to(std::vector<std::string>& strings)
 {
     std::vector<char*> pointers;

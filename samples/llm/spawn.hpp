@@ -11,12 +11,13 @@ namespace llm {
 struct Command {
     std::filesystem::path program;
     std::vector<std::string> arguments;
-    std::map<std::string, std::string> environment; ///< added to, or instead of, this process's
+    std::map<std::string, std::string> environment; ///< added to this process's environment, or replacing its variables
     std::filesystem::path output;                   ///< standard output goes to this file; empty: shared
     std::filesystem::path errors;                   ///< standard error goes to this file; empty: shared
 };
 
-/// The exit code; 128 + n for a program ended by signal n. std::system_error when it cannot be started.
+/// Returns the exit code; 128 + n for a program that signal n ended. Throws std::system_error when it cannot be
+/// started.
 [[nodiscard]] int run(const Command& command);
 
 } // namespace llm

@@ -1,4 +1,4 @@
-// Tables and quantities for people. ASCII; colour only where the caller says that a terminal reads it.
+// Tables and quantities for people. ASCII; colour only when the caller asks for it.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@ class Table {
 public:
     void row(std::vector<std::string> cells) { m_rows.push_back({std::move(cells), false}); }
     void strong_row(std::vector<std::string> cells) { m_rows.push_back({std::move(cells), true}); }
-    void rule() { m_rows.push_back({}); } ///< a line across
+    void rule() { m_rows.push_back({}); } ///< a horizontal line
     [[nodiscard]] std::string text(Colour colour) const;
 
 private:
     struct Row {
-        std::vector<std::string> cells; ///< none: a rule
+        std::vector<std::string> cells; ///< empty: a rule
         bool is_strong = false;
     };
     [[nodiscard]] std::vector<std::size_t> widths() const;

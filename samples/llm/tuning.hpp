@@ -1,4 +1,4 @@
-// What the kernels' geometries are timed on: memory like that of one layer.
+// Memory like that of one layer, for timing the kernels' geometries.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace llm {
 
-/// Rows of the prompt that is timed: between the smallest bucket and the largest.
+/// Rows of the timed prompt: between the smallest and the largest bucket.
 inline constexpr std::uint32_t k_tuned_rows = 32;
 
-/// Cheap to copy; copies share the memory. Made-up numbers: a product takes as long with any.
+/// Cheap to copy; copies share the memory. The numbers are arbitrary, because they do not affect a product's time.
 class WorkMemory {
 public:
     WorkMemory(const warmgraph::Device& device, std::uint32_t rows, const Config& config);
@@ -33,7 +33,7 @@ public:
     [[nodiscard]] const warmgraph::Buffer& gate() const noexcept { return m_memory->gate; }
     [[nodiscard]] const warmgraph::Buffer& up() const noexcept { return m_memory->up; }
     [[nodiscard]] const warmgraph::Buffer& down() const noexcept { return m_memory->down; }
-    /// All that is written.
+    /// All buffers that the kernels write.
     [[nodiscard]] std::vector<warmgraph::TuningOutput> outputs() const;
 
 private:

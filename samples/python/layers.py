@@ -22,7 +22,8 @@ WIDTH = 64
 
 
 class Layers:
-    """Weights live on the device, in attributes: the cache finds them, and each process may have them elsewhere."""
+    """The weights are on the device, in attributes. The cache finds them, and their addresses may differ in each
+    process."""
 
     def __init__(self, device: warmgraph.Device) -> None:
         random = numpy.random.default_rng(7)

@@ -49,7 +49,7 @@ std::optional<std::uint64_t> size_of_dtype(std::string_view dtype)
     return std::nullopt;
 }
 
-/// Bytes of a tensor; nullopt when the product leaves 64 bits.
+/// Bytes of a tensor; nullopt when the product overflows 64 bits.
 std::optional<std::uint64_t> bytes_of(const std::vector<std::int64_t>& shape, std::uint64_t element)
 {
     std::uint64_t bytes = element;
@@ -59,8 +59,8 @@ std::optional<std::uint64_t> bytes_of(const std::vector<std::int64_t>& shape, st
     return bytes;
 }
 
-/// The JSON of the header. nlohmann keeps the last of two equal names, which would let two readers of one file see
-/// different tensors, so names are counted here.
+/// Parses the header's JSON. nlohmann keeps the last of two equal names, and another reader may keep the first. So
+/// repeated names are an error.
 Json parse_header(std::string_view text)
 {
     std::set<std::string> names;

@@ -1,6 +1,6 @@
-// Reads safetensors: u64 length (little endian), a JSON header of that length, the tensors' bytes.
-// Format: https://github.com/huggingface/safetensors (Format). Files come from outside: everything is checked against
-// the file's size before it is used, and nothing is allocated from a number in the file.
+// Reads safetensors: u64 length (little endian), a JSON header of this length, the tensors' bytes. Format:
+// https://github.com/huggingface/safetensors (Format). Files are not trusted: every number is checked against the
+// file's size before use, and no memory is allocated by a number in the file.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +17,12 @@ namespace samples {
 
 enum class SafetensorsFault : std::uint8_t {
     unreadable,       ///< the file cannot be opened or read
-    truncated,        ///< shorter than its own header says
+    truncated,        ///< shorter than its header says
     header_too_large, ///< over 100 MB, the format's limit
-    bad_header,       ///< not the JSON that the format asks for
-    bad_tensor,       ///< dtype, shape and offsets of a tensor do not fit one another
+    bad_header,       ///< not the JSON that the format requires
+    bad_tensor,       ///< a tensor's dtype, shape and offsets do not fit together
     bad_layout,       ///< tensors overlap, leave holes, or do not cover the data
-    missing_tensor,   ///< asked for a tensor that the file lacks, or has in another dtype or shape
+    missing_tensor,   ///< the file lacks the tensor, or has it with another dtype or shape
 };
 
 class SafetensorsError : public std::runtime_error {
@@ -34,9 +34,9 @@ private:
     SafetensorsFault m_fault;
 };
 
-/// One tensor; valid as long as its Safetensors.
+/// One tensor; valid as long as its Safetensors object.
 struct TensorView {
-    std::string dtype; ///< "F32", as the format spells it
+    std::string dtype; ///< "F32", in the format's notation
     std::vector<std::int64_t> shape;
     std::span<const std::byte> bytes;
 };

@@ -39,7 +39,7 @@ wg::Spec spec_for(const wg::Cache& cache, const wg::Device& device, const std::s
                        : fmt::format("'{}' was recorded for another device: {}", name, misfit));
 }
 
-/// With the states' addresses, which an entry has none of.
+/// The spec with the states' addresses, which an entry does not have.
 wg::Spec bound(wg::Spec spec, States& states)
 {
     const EntryMetadata metadata = EntryMetadata::parse(spec.metadata);

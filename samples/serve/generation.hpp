@@ -1,4 +1,4 @@
-// Greedy generation by two recorded functions, `prompt` and `decode`, that this program has no code of.
+// Greedy generation with two recorded functions, `prompt` and `decode`. This program has no code of them.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,25 @@ namespace serve {
 
 using Tokens = std::vector<std::int64_t>;
 
-/// golden.json: what PyTorch generated.
+/// golden.json: the tokens that PyTorch generated.
 struct Golden {
-    std::string model; ///< the cache's
+    std::string model; ///< the cache's model name
     Tokens prompt, tokens;
     double first_token_ms = 0; ///< from PyTorch's process start
 
-    /// std::runtime_error where the file cannot be read.
+    /// Throws std::runtime_error when the file cannot be read.
     [[nodiscard]] static Golden read(const std::filesystem::path& file);
 };
 
-/// An entry on this device, with memory for its inputs and its output, which are i64.
+/// A recorded function on this device, with memory for its inputs and its output, which are i64.
 class NextToken {
 public:
-    /// The most recently used entry of the function that takes inputs of these sizes. std::runtime_error where there is none.
+    /// Finds the most recently used entry of the function that takes inputs of these sizes. Throws std::runtime_error
+    /// when there is no such entry.
     NextToken(warmgraph::Cache& cache, const warmgraph::Device& device, const std::string& name,
               const std::map<std::string, std::vector<std::int64_t>>& sizes, States& states);
 
-    /// The token that follows. `inputs` by name, each with all of its elements.
+    /// Returns the next token. `inputs`: all elements of each input, by name.
     [[nodiscard]] std::int64_t operator()(const std::map<std::string, Tokens>& inputs);
 
 private:
@@ -46,7 +47,7 @@ struct Generated {
     double first_token_ms = 0; ///< from this process's start
 };
 
-/// As many tokens behind the prompt as PyTorch generated.
+/// Generates as many tokens as PyTorch did.
 [[nodiscard]] Generated generate(warmgraph::Cache& cache, const warmgraph::Device& device, States& states,
                                  const Golden& golden);
 

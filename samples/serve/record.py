@@ -20,33 +20,35 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM, StaticCache
 
 MODEL = "serve-sample"
-KEPT = ("recorded", "replayed")  # the latter where the folder has them already
+KEPT = ("recorded", "replayed")  # the latter when the folder has the entries already
 
 
 class Generator(LlamaForCausalLM):
-    """The model with its KV cache. It is the model, so that its tensors have the names that they have in the file."""
+    """The model with its KV cache. It derives from the model, so that its tensors have the names in the file."""
 
     def __init__(self, config):
         super().__init__(config)
         self.kv = StaticCache(config=config, max_cache_len=config.max_position_embeddings)
 
     def on_device(self, device):
-        """Its weights there, and its KV cache, which would else make itself in the first call: that one could not be recorded then."""
+        """Moves the weights and the KV cache to the device. Without this, the KV cache would be made in the first call,
+        which then could not be recorded."""
         self.to(device)
         heads = self.config.num_key_value_heads
         self.kv.early_initialization(1, heads, self.config.hidden_size // self.config.num_attention_heads, self.dtype, torch.device(device))
         return self.eval()
 
     def prompt(self, tokens):
-        """tokens i64[1, P] -> the next one, i64[1, 1]."""
+        """tokens i64[1, P] -> the next token, i64[1, 1]."""
         return self.following(tokens, torch.arange(tokens.shape[1], device=tokens.device))
 
     def decode(self, token, position):
-        """token i64[1, 1], position i64[1] -> the next one, i64[1, 1]."""
+        """token i64[1, 1], position i64[1] -> the next token, i64[1, 1]."""
         return self.following(token, position)
 
     def following(self, tokens, positions):
-        # Its own mask: transformers would read the cache's length on the host to see whether it needs one, which no graph can hold.
+        # An own mask: transformers would read the cache's length on the host to decide whether a mask is needed, and a
+        # graph cannot do that.
         seen = torch.arange(self.config.max_position_embeddings, device=tokens.device) <= positions[:, None]
         given = self(input_ids=tokens, attention_mask=seen[None, None], position_ids=positions[None], past_key_values=self.kv,
                      use_cache=True, logits_to_keep=1)
@@ -54,7 +56,7 @@ class Generator(LlamaForCausalLM):
 
 
 def generated(prompt, decode, tokens, count, device):
-    """(the tokens, milliseconds from the process's start to the first)."""
+    """Returns (the tokens, milliseconds from the process's start to the first token)."""
     with torch.no_grad():
         token = prompt(torch.tensor([tokens], device=device))
         found, first_ms = [token.item()], start.since_start_ms()
@@ -65,12 +67,14 @@ def generated(prompt, decode, tokens, count, device):
 
 
 def config_of(options):
-    positions = 2 * options.prompt + options.tokens  # twice: a recording runs `prompt` again behind its answer, and puts back what it wrote
+    # twice: a recording runs `prompt` again after its answer, and restores the memory that it wrote.
+    positions = 2 * options.prompt + options.tokens
     return LlamaConfig(vocab_size=options.vocabulary, hidden_size=options.width, intermediate_size=2 * options.width,
                        num_hidden_layers=options.layers, num_attention_heads=options.heads,
                        num_key_value_heads=max(1, options.heads // 2), max_position_embeddings=positions,
                        tie_word_embeddings=True, dtype=options.dtype,
-                       initializer_range=0.5)  # so that the layers say more than the embedding, which would repeat its token
+                       # So that the layers matter more than the embedding, which would repeat its token.
+                       initializer_range=0.5)
 
 
 def model_in(folder, options):
@@ -81,7 +85,7 @@ def model_in(folder, options):
 
 
 def pytorch_alone(options):
-    """What the process does that golden.json is about."""
+    """The run of the process that golden.json describes."""
     model = model_in(options.folder, options)
     functions = [torch.compile(one, fullgraph=True) if options.compile else one for one in (model.prompt, model.decode)]
     tokens, first_ms = generated(*functions, options.alone, options.tokens, options.device)
@@ -89,7 +93,7 @@ def pytorch_alone(options):
 
 
 def recorded(options, prompt):
-    """(the tokens of the process that records, what became of the functions)."""
+    """Returns (the tokens of the recording process, the functions' outcomes)."""
     model, config = model_in(options.folder, options), warmgraph.Config(model=MODEL)
     functions = [warmgraph.cache_compile(one, config=config, cache_dir=options.folder / "cache", compile=options.compile)
                  for one in (model.prompt, model.decode)]

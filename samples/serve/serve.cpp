@@ -1,5 +1,5 @@
-// warmgraph_serve: generates the tokens that PyTorch generated, from the entries that record.py left and a safetensors
-// file. It links no PyTorch, and has none of the model's code.
+// warmgraph_serve: generates the tokens that PyTorch generated, from the entries of record.py and a safetensors file.
+// It links no PyTorch, and has none of the model's code.
 #include <exception>
 #include <filesystem>
 #include <string>
@@ -29,7 +29,7 @@ bool run(const fs::path& folder, const std::string& device_id)
     wg::CacheOptions options;
     options.model = golden.model;
     options.cache_dir = (folder / "cache").string();
-    options.shapes = wg::ShapeMode::dynamic; // as Python's cache_compile has it
+    options.shapes = wg::ShapeMode::dynamic; // like Python's cache_compile
     wg::Cache cache{options};
     serve::States states{device, file};
     const serve::Generated generated = serve::generate(cache, device, states, golden);

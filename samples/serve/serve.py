@@ -1,4 +1,5 @@
-"""Generates the tokens that PyTorch generated, from the entries that record.py left and a safetensors file: no PyTorch, no model's code.
+"""Generates the tokens that PyTorch generated, from the entries of record.py and a safetensors file: without PyTorch
+and the model's code.
 
 usage: serve.py FOLDER [--device cuda:0]
 """
@@ -15,7 +16,7 @@ from warmgraph import safetensors
 
 
 def generated(server, prompt, count):
-    """(the tokens, milliseconds from the process's start to the first)."""
+    """Returns (the tokens, milliseconds from the process's start to the first token)."""
     tokens, first_ms = [], 0.0
     given = server.function("prompt")(tokens=numpy.array([prompt]))
     for position in range(len(prompt), len(prompt) + count):

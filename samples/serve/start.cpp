@@ -15,7 +15,7 @@ double since_start_ms()
     std::ifstream file("/proc/self/stat");
     std::string text;
     std::getline(file, text);
-    // The program's name, which is in brackets, may hold anything. Behind it is field 3; starttime is field 22 (proc(5)).
+    // The program's name, in brackets, may contain any characters. Field 3 follows it; starttime is field 22 (proc(5)).
     std::istringstream fields(text.substr(text.rfind(')') == std::string::npos ? 0 : text.rfind(')') + 1));
     std::string skipped;
     for (int field = 3; field < 22; ++field) fields >> skipped;

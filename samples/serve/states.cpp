@@ -17,7 +17,7 @@ namespace {
 namespace wg = warmgraph;
 using Json = nlohmann::json;
 
-constexpr int k_version = 1; // of PyTorch's metadata
+constexpr int k_version = 1; // version of PyTorch's metadata
 constexpr unsigned k_bits_of_digit = 6, k_bits_of_byte = 8;
 
 template <class... Args>
@@ -64,7 +64,7 @@ Part part_of(const Json& row)
     return part;
 }
 
-/// The element type by the library's name for it; what the library lacks is bytes, as the entry has it.
+/// The element type by the library's name; a type that the library lacks becomes bytes, as in the entry.
 std::optional<wg::DType> dtype_of(std::string name)
 {
     if (name.starts_with("F8_")) return wg::DType::u8;
@@ -73,7 +73,7 @@ std::optional<wg::DType> dtype_of(std::string name)
     return wg::parse_dtype(name);
 }
 
-/// A state of no dimensions has one of one element in the library.
+/// The library gives a state without dimensions one dimension of one element.
 bool has_shape(const Part& part, const samples::TensorView& tensor)
 {
     const bool is_one = tensor.shape.empty() && part.sizes == std::vector<std::int64_t>{1};
@@ -87,11 +87,11 @@ void check_like(const Part& part, const samples::TensorView& tensor)
            wg::to_string(part.dtype), fmt::join(part.sizes, ", "));
 }
 
-/// The tensors that are given hold all of this one.
+/// Whether the given tensors cover all bytes of this one.
 bool covers(const std::vector<Part>& given, const Part& part)
 {
     std::uint64_t at = part.offset;
-    for (const Part& one : given) // in the order of their offsets
+    for (const Part& one : given) // sorted by offset
         if (one.offset <= at) at = std::max(at, one.offset + one.bytes());
     return at >= part.offset + part.bytes();
 }

@@ -1,4 +1,4 @@
-// Device memory of the states that recorded functions keep: weights from a file, what the entries carry, zeros.
+// Device memory for the states of recorded functions: weights from a file, contents from the entries, or zeros.
 #pragma once
 
 #include <cstddef>
@@ -13,35 +13,35 @@
 
 namespace serve {
 
-/// A tensor in a state's memory, by the name that PyTorch's state_dict() has for it.
+/// A tensor in a state's memory, with its name in PyTorch's state_dict().
 struct Part {
     std::string name;
-    std::uint64_t offset = 0; ///< bytes from where the state begins
+    std::uint64_t offset = 0; ///< bytes from the state's begin
     warmgraph::DType dtype = warmgraph::DType::u8;
     std::vector<std::int64_t> sizes; ///< elements; the tensor is contiguous
 
     [[nodiscard]] std::uint64_t bytes() const;
 };
 
-/// What an entry of a PyTorch function says of its states ("Without PyTorch" in docs/python.md).
+/// An entry's metadata of a PyTorch function's states ("Without PyTorch" in docs/python.md).
 struct EntryMetadata {
-    std::set<std::string> written;                          ///< states that the function writes
-    std::map<std::string, std::vector<Part>> parts;         ///< of states that are not one tensor of their own name
-    std::map<std::string, std::vector<std::byte>> contents; ///< of states that no file of weights has
+    std::set<std::string> written;                  ///< states that the function writes
+    std::map<std::string, std::vector<Part>> parts; ///< of states that hold other tensors than one with their own name
+    std::map<std::string, std::vector<std::byte>> contents; ///< of states that a weights file does not have
 
-    /// std::invalid_argument for what is no such text.
+    /// Throws std::invalid_argument for any other text.
     [[nodiscard]] static EntryMetadata parse(const std::string& text);
 };
 
-/// Owns the memory. Functions share a state by its name: what `prompt` writes, `decode` reads.
+/// Owns the memory. Functions share a state by its name, so `decode` reads what `prompt` wrote.
 class States {
 public:
     /// `file` must outlive it.
     States(warmgraph::Device device, const samples::Safetensors& file);
 
-    /// The state's memory: made at its first use, then the same for every function. Its tensors' contents are the file's;
-    /// else the entry's; else zeros, where the function writes it. std::invalid_argument names a tensor that is missing, or
-    /// is another one in the file.
+    /// The state's memory: made at its first use, then the same for every function. Its contents come from the file,
+    /// else from the entry; else they are zeros if the function writes it. Throws std::invalid_argument with the
+    /// tensor's name when it is missing, or differs in the file.
     [[nodiscard]] warmgraph::MemoryRef of(const warmgraph::StateDecl& state, const EntryMetadata& metadata);
 
 private:

@@ -1,5 +1,5 @@
-// The training step's kernels, one source for OpenCL C and CUDA C++. Each item sums in one order, so that every run of
-// them gives the same bits.
+// The kernels of the training step, one source for OpenCL C and CUDA C++. Each item sums in a fixed order, so every run
+// gives the same bits.
 #pragma once
 
 #include <string>
@@ -24,8 +24,8 @@ inline constexpr const char* k_cuda_prefix = R"cu(
 #define LOG logf
 )cu";
 
-/// INPUTS, HIDDEN and CLASSES come as options. The parameters lie in one array: w1 [INPUTS][HIDDEN], b1, w2
-/// [HIDDEN][CLASSES], b2; so do their gradients.
+/// INPUTS, HIDDEN and CLASSES are build options. The parameters are in one array: w1 [INPUTS][HIDDEN], b1, w2
+/// [HIDDEN][CLASSES], b2; so are their gradients.
 inline constexpr const char* k_body = R"(
 #define B1 (INPUTS * HIDDEN)
 #define W2 (B1 + HIDDEN)

@@ -1,5 +1,5 @@
-// warmgraph_train: trains a small network by SGD with momentum. Forward and backward are recorded together; the
-// second start replays every step, and gives the same losses to the bit.
+// warmgraph_train: trains a small network by SGD with momentum. Forward and backward are recorded together; the second
+// start replays every step and gives bit-equal losses.
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -13,7 +13,7 @@ namespace {
 namespace wg = warmgraph;
 
 constexpr std::int32_t k_rows = 96;
-constexpr float k_most_gradient_error = 1e-2F; ///< of finite differences in single precision
+constexpr float k_most_gradient_error = 1e-2F; ///< for finite differences in single precision
 
 std::string text(wg::Outcome outcome) { return std::string(wg::to_string(outcome)); }
 
@@ -21,7 +21,7 @@ int train_steps(train::Trainer& trainer, int steps, float rate)
 {
     train::Step first;
     for (int i = 0; i < steps; ++i) {
-        // Nine significant digits tell any two floats apart.
+        // Nine significant digits distinguish any two floats.
         const train::Step step = trainer.step(train::spiral(k_rows, static_cast<std::uint32_t>(i)), rate);
         std::printf("step %d: loss %.9g\n", i, static_cast<double>(step.loss));
         if (i == 0) first = step;

@@ -12,7 +12,7 @@ float Noise::next()
 
 Batch spiral(std::int32_t rows, std::uint32_t seed)
 {
-    constexpr float k_third = 2.0943951F; // of a full turn
+    constexpr float k_third = 2.0943951F; // a third of a full turn
     Noise noise{seed};
     Batch batch;
     for (std::int32_t row = 0; row < rows; ++row) {

@@ -1,4 +1,4 @@
-// The task: to which of three arms of a spiral does a point of the plane belong? The same points in every process.
+// The task: find the arm of a three-armed spiral that a point belongs to. Every process gets the same points.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 namespace train {
 
 constexpr std::int32_t k_inputs = 2, k_hidden = 32, k_classes = 3;
-/// Of all parameters, in the order that kernels.hpp names.
+/// Number of parameters, in the order that kernels.hpp describes.
 constexpr std::int32_t k_parameters = k_inputs * k_hidden + k_hidden + k_hidden * k_classes + k_classes;
 
 struct Batch {
@@ -15,7 +15,8 @@ struct Batch {
     std::vector<std::int32_t> label; ///< [rows]
 };
 
-/// Numbers between -1 and 1 from a seed, without the standard library's distributions, which differ.
+/// Numbers between -1 and 1 from a seed. Does not use the standard library's distributions, because their
+/// implementations differ.
 class Noise {
 public:
     explicit Noise(std::uint32_t seed) : m_state(seed) {}

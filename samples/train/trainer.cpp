@@ -27,7 +27,7 @@ std::string options()
            " -DCLASSES=" + std::to_string(k_classes);
 }
 
-/// An item for each of `count`, and some that do nothing.
+/// One item for each of `count`, rounded up to whole groups; the other items do nothing.
 wg::Launch items(std::int32_t count)
 {
     return {{(static_cast<std::uint32_t>(count) + k_block - 1) / k_block, 1, 1}, {k_block, 1, 1}};
@@ -58,7 +58,7 @@ Trainer::Trainer(wg::Cache& cache, const std::string& backend, std::int32_t rows
       m_x(filled(m_device, rows * k_inputs, 0.0F)),
       m_label(filled(m_device, rows, std::int32_t{0})),
       m_loss(filled(m_device, rows, 0.0F)),
-      m_dloss(filled(m_device, rows, 1.0F / static_cast<float>(rows))), // of the mean
+      m_dloss(filled(m_device, rows, 1.0F / static_cast<float>(rows))), // gradient of the mean
       m_pair(wrap_pair(cache)),
       m_update(wrap_update(cache))
 {
@@ -91,7 +91,7 @@ void Trainer::enqueue_forward(wg::Recorder& r) const
 
 void Trainer::enqueue_backward(wg::Recorder& r) const
 {
-    constexpr std::int32_t k_second = k_inputs * k_hidden + k_hidden; // where the second layer's parameters begin
+    constexpr std::int32_t k_second = k_inputs * k_hidden + k_hidden; // first parameter of the second layer
     const wg::Address dz2 = r.alloc("dz2", sizeof(float) * static_cast<std::uint64_t>(m_rows * k_classes));
     const wg::Address dz1 = r.alloc("dz1", sizeof(float) * static_cast<std::uint64_t>(m_rows * k_hidden));
     wg::Stream& stream = r.stream();
@@ -118,7 +118,7 @@ wg::Function Trainer::wrap_update(wg::Cache& cache) const
 
 void Trainer::upload(const Batch& batch)
 {
-    m_device.synchronize(); // the step before reads them
+    m_device.synchronize(); // the previous step reads the buffers
     m_x.write(batch.x);
     m_label.write(batch.label);
 }

@@ -18,13 +18,13 @@ class Trainer {
 public:
     /// Every batch has `rows` rows.
     Trainer(warmgraph::Cache& cache, const std::string& backend, std::int32_t rows);
-    Trainer(const Trainer&) = delete; // its callables know where it is
+    Trainer(const Trainer&) = delete; // its callables hold its address
     Trainer& operator=(const Trainer&) = delete;
 
     /// Forward, backward and SGD with momentum. Blocks until the loss is on the host.
     [[nodiscard]] Step step(const Batch& batch, float rate);
-    /// The largest difference between backward's gradients and those of finite differences of forward's loss, relative
-    /// to the largest gradient.
+    /// The largest difference between backward's gradients and finite differences of forward's loss, relative to the
+    /// largest gradient.
     [[nodiscard]] float gradient_error(const Batch& batch);
 
 private:

@@ -18,19 +18,19 @@ from pathlib import Path
 
 SEED = 20261120
 TARGET_BYTES = 640_000
-# Most stories fit the model's context of 256 tokens (bytes), so that it can also finish what it begins.
+# Most stories fit the model's context of 256 tokens (bytes), so that it learns to end them.
 SHORT_SHARE = 0.75
 SHORT_LIMIT = 246
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What sort of creature somebody is, and what goes with it."""
+    """A kind of creature, with its home, food and movement."""
 
     noun: str
     home: str
     food: str
-    moves: str  # past tense: how it goes somewhere
+    moves: str  # past tense: how it moves somewhere
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ PLACES = ["the forest", "the meadow", "the garden", "the village", "the valley",
 SKIES = ["sunny", "bright", "cold", "quiet", "windy", "warm"]
 TIMES = ["morning", "day", "afternoon", "evening"]
 
-# thing, where it is, what stands in the way, who helps, how
-# (and, last, the kinds of hero for whom it would be no obstacle)
+# Columns: thing, place, obstacle, helper, way of helping
+# and last the kinds of hero for which it would not be an obstacle.
 QUESTS = [
     ("a red apple", "at the top of the tall tree", "the branch was too high", "bird",
      "flew up and dropped the apple at {his} feet", "owl duck squirrel"),
@@ -99,7 +99,7 @@ QUESTS = [
      "swam out and brought back the shell", "duck otter frog turtle owl"),
 ]
 
-# thing, where it turns up
+# Columns: thing, place where it is found.
 LOST_THINGS = [
     ("red scarf", "under the bed"), ("blue ball", "behind the barn"),
     ("yellow hat", "on the head of the scarecrow"), ("little bell", "in the tall grass"),
@@ -108,7 +108,7 @@ LOST_THINGS = [
     ("green mitten", "on a branch of the old oak"), ("tin drum", "beside the garden gate"),
 ]
 
-# what is feared, what the friend says, what helps
+# Columns: fear, the friend's words, help.
 FEARS = [
     ("the dark", "Look up, the stars are watching over us", "looked up and counted the stars"),
     ("the thunder", "The clouds are only playing their drums", "drummed along until the storm was over"),
@@ -118,7 +118,7 @@ FEARS = [
     ("the old well", "It is only your own voice down there", "called hello, and the well called hello back"),
 ]
 
-# seed, what grows, what it gives
+# Columns: seed, plant, use.
 SEEDS = [
     ("a tiny seed", "a tall sunflower", "nodded over the fence"),
     ("a brown seed", "a round pumpkin", "was as big as a chair"),
@@ -128,7 +128,7 @@ SEEDS = [
     ("a rose seed", "a pink rose", "smelled as sweet as summer"),
 ]
 
-# what is built, of what, what goes wrong, what it is good for at the end
+# Columns: work, material, problem, use at the end.
 WORKS = [
     ("a boat", "bark and leaves", "it began to sink", "sailed across the pond together"),
     ("a kite", "paper and string", "the wind tore it", "watched the kite dance in the sky"),
@@ -138,7 +138,7 @@ WORKS = [
     ("a sand castle", "sand and shells", "a wave knocked it over", "put a bright flag on the highest tower"),
 ]
 
-# lost young one, its mother
+# Columns: lost young animal, its mother.
 YOUNG_ONES = [
     ("a yellow chick", "the hen"), ("a fluffy duckling", "the duck"), ("a tiny kitten", "the cat"),
     ("a white lamb", "the sheep"), ("a small puppy", "the dog"), ("a baby bird", "the robin"),
@@ -160,7 +160,7 @@ def fits(person, kind):
 
 
 class Teller:
-    """Collects the sentences of one story; `words` are the names that its templates may use."""
+    """Collects the sentences of one story; `words` are the names for its templates."""
 
     def __init__(self, rng, is_long):
         self.rng = rng
@@ -183,8 +183,8 @@ class Teller:
         }
 
     def pick(self, options):
-        # Earlier options are likelier. An even choice would leave the model near-ties, at which greedy
-        # decoding differs from one implementation's rounding to the next.
+        # Earlier options are more likely. With equal chances the model would have near-ties, and greedy decoding would
+        # depend on an implementation's rounding.
         return self.rng.choices(options, [1 / (i + 1.5) for i in range(len(options))])[0]
 
     def choose(self, names, rows):
@@ -198,7 +198,7 @@ class Teller:
         self.sentences.append(text[0].upper() + text[1:])
 
     def more(self, *variants):
-        """A sentence that only long stories have room for."""
+        """Adds a sentence only to a long story."""
         if self.is_long:
             self.say(*variants)
 
@@ -439,7 +439,7 @@ def tell_walk(t):
 PLOTS = [tell_quest, tell_lost, tell_share, tell_fear, tell_garden, tell_work, tell_young_one,
          tell_quarrel, tell_rain, tell_star, tell_race, tell_birthday, tell_walk]
 
-# Written by hand, so that the model also sees turns that the plots do not have.
+# Written by hand, so that the model also sees plots that the grammar does not have.
 HAND_WRITTEN = [
     "Once upon a time, there was a lantern who was afraid of the dark. Every evening, when the old man lit "
     "it, the lantern closed its eyes. \"Why do you close your eyes?\" asked a moth. \"Because it is so dark,\" "
@@ -483,7 +483,7 @@ HAND_WRITTEN = [
 
 
 def generate_stories(rng):
-    """Distinct stories, in a random order, of TARGET_BYTES in all."""
+    """Distinct stories in a random order, TARGET_BYTES in total."""
     stories = list(HAND_WRITTEN)
     seen = set(stories)
     size = sum(len(story) + 1 for story in stories)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes golden.json: what ../weights/tiny-llama.safetensors must answer, by an independent reference.
+"""Writes golden.json: the expected answers of ../weights/tiny-llama.safetensors, from an independent reference.
 
 The reference shares no model code with train.py: numpy in double precision, every step computed over the
 whole sequence without a KV cache. So its error is far below that of any f32 implementation.
@@ -24,7 +24,7 @@ PROMPTS = [
 ]
 N_GENERATED = 48
 LOGITS_AT = (0, 1, 2, 16)
-# With less between the best token and the next, the rounding of an f32 implementation could decide.
+# With a smaller margin between the best token and the next, an f32 implementation's rounding could decide.
 MIN_MARGIN = 2e-3
 
 

@@ -12,7 +12,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-# OpenBLAS reads it when it is loaded, that is at the import of numpy; torch.set_num_threads does not reach it.
+# OpenBLAS reads this when numpy is imported; torch.set_num_threads does not affect it.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
@@ -118,7 +118,7 @@ class Block(nn.Module):
 
 
 class TinyLlama(nn.Module):
-    """The attribute names make the tensor names of the weights file."""
+    """The attribute names become the tensor names in the weights file."""
 
     def __init__(self, config):
         super().__init__()
@@ -132,7 +132,7 @@ class TinyLlama(nn.Module):
         self.register_buffer("mask", mask, persistent=False)
         for name, parameter in self.named_parameters():
             if parameter.dim() == 2:
-                # What is added to the residual stream starts smaller, so that its variance does not
+                # Matrices that add to the residual stream start smaller, so that its variance does not
                 # grow with the depth.
                 writes_residual = name.endswith(("wo.weight", "w2.weight"))
                 nn.init.normal_(parameter, std=0.05 / math.sqrt(2 * config.n_layers) if writes_residual else 0.05)
@@ -147,7 +147,7 @@ class TinyLlama(nn.Module):
 
 
 class Batches:
-    """Random windows of the training text, and fixed ones of the held-out text."""
+    """Random windows of the training text, and fixed windows of the held-out text."""
 
     def __init__(self, text, length, batch, rng):
         stories = text.splitlines(keepends=True)
@@ -168,8 +168,8 @@ class Batches:
         return windows[:, :-1], windows[:, 1:]
 
     def next(self):
-        # Half of the windows begin with a story, as the prompts do; the others begin anywhere, so that
-        # the ends of long stories are learned too.
+        # Half of the windows begin with a story, like the prompts; the others begin anywhere, so that
+        # the model also learns the ends of long stories.
         half = self.batch // 2
         anywhere = self.rng.integers(0, len(self.train) - self.length, self.batch - half)
         return self.at(self.train, np.concatenate([self.rng.choice(self.starts, half), anywhere]))
@@ -239,7 +239,7 @@ def main():
     if not options.corpus.exists():
         raise SystemExit(f"{options.corpus} is not there: run make_corpus.py first")
     text = options.corpus.read_text(encoding="ascii")
-    # Windows are as long as the context: a shorter one would leave its last positions untrained.
+    # Windows are as long as the context, because a shorter one would leave the last positions untrained.
     batches = Batches(text, config.max_seq_len, options.batch, np.random.default_rng(SEED))
     train(model, batches, options.steps, options.learning_rate)
     with torch.no_grad():
