@@ -1,5 +1,5 @@
-// warmgraph_bare_restore: how long the library takes to restore a stored CUDA entry, beside what the driver alone needs for the
-// same images, nodes and edges. Every run is a process of its own; the two ways take turns.
+// warmgraph_bare_restore: compares the library's time to restore a stored CUDA entry with the bare driver's time for
+// the same images, nodes and edges. Every run is a new process; the two ways take turns.
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -42,7 +42,7 @@ Prints medians, in brackets the quickest and the slowest run, and the medians' r
 $WARMGRAPH_CUDA_DRIVER names another libcuda. Exit status: 0 measured, 1 it could not be, 2 wrong usage.
 )";
 
-/// The only entry of a function, and the folder that it is in.
+/// A function's only entry and its folder.
 struct Stored {
     explicit Stored(std::span<char* const> name) // folder, model, function
     {
@@ -73,7 +73,7 @@ struct Stored {
     cachefmt::Graph graph;
 };
 
-/// Memory for each region, all zero; the library takes its own for scratch and constants instead.
+/// Allocates zeroed memory for each region; for scratch and constants the library uses its own memory instead.
 replay::Bindings allocate(backends::Device& device, const cachefmt::Graph& graph)
 {
     replay::Bindings bound{{}, std::vector<std::uint64_t>(graph.scalars.size())};
@@ -86,7 +86,8 @@ replay::Bindings allocate(backends::Device& device, const cachefmt::Graph& graph
     return bound;
 }
 
-/// The constructor does all that needs no call of the driver: parameters and edges are ready, with this process's addresses.
+/// The constructor does everything that needs no driver call: it prepares parameters and edges with this process's
+/// addresses.
 class BareGraph {
 public:
     BareGraph(backends::Device& device, const Stored& stored, const replay::Bindings& bound)
@@ -102,7 +103,7 @@ public:
         }
         for (const auto& image : graph.images) {
             m_images.push_back({checked(stored.image(image.digest)), image.variables});
-            m_images.back().bytes.push_back(std::byte{0}); // where PTX ends
+            m_images.back().bytes.push_back(std::byte{0}); // the end of PTX
             for (auto& variable : m_images.back().variables)
                 for (const auto& slot : variable.slots) {
                     const auto word =
@@ -126,7 +127,7 @@ public:
         WARMGRAPH_CU(cuCtxGetCurrent, &m_context);
     }
 
-    /// Once. Milliseconds; nothing but the driver is called meanwhile.
+    /// Restores the graph; call it once. Returns milliseconds of driver calls only.
     double restore(CUstream stream)
     {
         const SteadyTime begin = now();
@@ -149,7 +150,8 @@ public:
         WARMGRAPH_CU(cuGraphCreate, &graph, 0U);
         std::vector<CUgraphNode> nodes(m_raw.nodes.size());
         for (std::size_t i = 0; i < nodes.size(); ++i) add(graph, i, nodes[i]);
-        for (const auto& [data, edges] : m_edges) { // one call with mixed edge data gives all edges the first one's
+        // A single call with mixed edge data would give all edges the first edge's data.
+        for (const auto& [data, edges] : m_edges) {
             std::vector<CUgraphNode> from, to;
             for (const auto& edge : edges) from.push_back(nodes[edge.from]), to.push_back(nodes[edge.to]);
             CUgraphEdgeData native{};
@@ -171,7 +173,7 @@ private:
         CUmodule module = nullptr;
     };
     struct Function {
-        std::map<std::uint32_t, std::int32_t> attributes; ///< the highest that a node of it wants
+        std::map<std::uint32_t, std::int32_t> attributes; ///< the highest value that any of its nodes needs
         CUfunction handle = nullptr;
     };
     struct Kernel {
@@ -200,7 +202,8 @@ private:
             throw std::runtime_error(fmt::format("the entry has a {} node, which is not measured", kind_of(work).name));
         }
     }
-    /// The driver may refuse to set an attribute that the kernel was compiled with (__cluster_dims__); it holds all the same.
+    /// The driver may refuse to set an attribute that the kernel was compiled with (__cluster_dims__); the attribute is
+    /// in effect anyway.
     static void set(CUgraphNode node, const backends::RawAttribute& attribute)
     {
         const auto id = static_cast<CUlaunchAttributeID>(attribute.id);
@@ -215,12 +218,12 @@ private:
     CUcontext m_context = nullptr;
     std::vector<Image> m_images;
     std::map<std::pair<std::size_t, std::string>, Function> m_functions; ///< by image and name
-    backends::RawGraph m_raw;                                            ///< without modules
+    backends::RawGraph m_raw;                                            ///< has no modules
     std::vector<Kernel> m_kernels;
     std::map<cachefmt::EdgeData, std::vector<cachefmt::Edge>> m_edges;
 };
 
-/// Milliseconds. The folder is opened anew, as by a process that did not look into it before.
+/// Returns milliseconds. Opens the folder again, like a process that has not read it yet.
 double restore_with_library(const std::shared_ptr<backends::Device>& device, std::span<char* const> name,
                             const replay::Bindings& bound, backends::Stream& stream)
 {
@@ -236,7 +239,7 @@ double restore_with_library(const std::shared_ptr<backends::Device>& device, std
     return milliseconds_since(begin);
 }
 
-/// One run: milliseconds, and what outputs and states hold then.
+/// One run: milliseconds, and the final contents of outputs and states.
 nlohmann::json measure(const std::string& way, std::span<char* const> name)
 {
     const auto device = checked(backends::open_built_device("cuda:0"));
@@ -264,7 +267,8 @@ void compare(std::span<char* const> name, int runs)
     std::map<std::string, std::vector<double>> took;
     std::set<std::string> results;
     for (int turn = 0; turn < 2 * runs; ++turn) {
-        const std::string way = (turn + turn / 2) % 2 == 0 ? k_bare : k_library; // each is the first by turns
+        // Each way is first in every second pair.
+        const std::string way = (turn + turn / 2) % 2 == 0 ? k_bare : k_library;
         const auto run = child(way, {name.begin(), name.end()});
         took[way].push_back(run.at("took_ms"));
         results.insert(run.at("results").get<std::string>());
@@ -282,7 +286,7 @@ void compare(std::span<char* const> name, int runs)
 int main(int argc, char** argv)
 try {
     const std::span<char* const> words{argv + 1, argv + std::max(argc, 1)};
-    if (words.size() == 7 && std::strcmp(words[0], "--child") == 0) { // compare()
+    if (words.size() == 7 && std::strcmp(words[0], "--child") == 0) { // started by compare()
         std::ofstream file{words[6]};
         file << measure(words[1], words.subspan(2, 3));
         return file.flush() ? 0 : 1;

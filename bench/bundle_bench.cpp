@@ -1,4 +1,4 @@
-// A bundle of 1 GiB: 1,024 entries with an image of 1 MiB each, whose bytes do not compress.
+// A bundle of 1 GiB: 1,024 entries with an image of 1 MiB each. The bytes cannot be compressed.
 #include <filesystem>
 #include <random>
 #include <stdexcept>
@@ -106,7 +106,7 @@ void bundle_read_one(benchmark::State& state)
 }
 BENCHMARK(bundle_read_one)->Unit(benchmark::kMillisecond)->Repetitions(5)->ReportAggregatesOnly();
 
-/// What is wanted of the bundle into an empty cache folder below `dir`.
+/// Loads the wanted entries of the bundle into an empty cache folder below `dir`.
 std::filesystem::path load(const test::TempDir& dir, const bundle::Wanted& wanted, std::uint64_t entries)
 {
     std::filesystem::path folder = dir.path() / "cache";

@@ -1,4 +1,4 @@
-// A benchmark stops at the first error: there is nothing to measure after it.
+// A benchmark stops at the first error, because later measurements would be meaningless.
 #pragma once
 
 #include <stdexcept>
@@ -9,7 +9,7 @@
 
 namespace warmgraph::bench {
 
-/// What `result` holds. Throws std::runtime_error with the message of its error.
+/// Returns the value of `result`. Throws std::runtime_error with the error's message.
 template <class T>
 T checked(Result<T> result)
 {

@@ -24,7 +24,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// "--name value" pairs.
+/// Command line pairs "--name value".
 class Arguments {
 public:
     explicit Arguments(std::span<char* const> words)
@@ -59,7 +59,7 @@ void call(Function& function, const ChainDevice& shared)
 
 void call(Function& function, const ProductsDevice& shared) { function({{"x", shared.x}, {"y", shared.y}}); }
 
-/// From "device open, memory there" to the result on the host. `wrap` makes the function over the memory.
+/// Measures from "device open, memory ready" to the result on the host. `wrap` makes the function over the memory.
 template <class Memory, class Wrap>
 Json first_result(const Arguments& arguments, Wrap wrap)
 {
@@ -80,7 +80,7 @@ Json first_result(const Arguments& arguments, Wrap wrap)
             {"first_result_ms", first_result_ms},   {"phases", phases},        {"result", y.front()}};
 }
 
-/// From "device open, memory there" to the result on the host, and then the recording.
+/// Measures from "device open, memory ready" to the result on the host, and then the recording.
 Json miss(const Arguments& arguments)
 {
     const std::string what = arguments.text("--do");
@@ -129,14 +129,14 @@ Json record_graphs(const Arguments& arguments, const ChainDevice& shared)
     return {{"recorded", recorded}};
 }
 
-/// What a service does that opens its device before it loads its weights.
+/// Warms up the device like a service that opens it before it loads its weights.
 void warm_up(const Device& device)
 {
     device.warm_up();
-    std::this_thread::sleep_for(std::chrono::milliseconds{200}); // in the place of the weights
+    std::this_thread::sleep_for(std::chrono::milliseconds{200}); // stands for loading the weights
 }
 
-/// The most urgent graph's result, then all graphs restored; afterwards each is called once.
+/// Measures the most urgent graph's first result and the restore of all graphs; then calls each once.
 Json open_graphs(const Arguments& arguments, const ChainDevice& shared)
 {
     if (arguments.text("--warm-up") == "yes") warm_up(shared.device);
@@ -149,7 +149,7 @@ Json open_graphs(const Arguments& arguments, const ChainDevice& shared)
     PreloadOptions options;
     options.first = most_urgent;
     double all_ms = 0;
-    options.progress = [&](const PreloadProgress& now) { // one at a time
+    options.progress = [&](const PreloadProgress& now) { // called for one graph at a time
         if (now.loaded + now.failed == now.total) all_ms = milliseconds_since(begin);
     };
     Preload preload = cache.preload(std::move(options));
@@ -172,7 +172,7 @@ Json open_graphs(const Arguments& arguments, const ChainDevice& shared)
             {"cache_ms", cache_ms},       {"wrapped_ms", wrapped_ms},  {"phases", phases}};
 }
 
-/// The same graphs captured by the driver, and its time for instantiating them.
+/// Captures the same graphs with the driver and measures the driver's time to instantiate them.
 Json instantiate_graphs(const Arguments& arguments, const ChainDevice& shared)
 {
     const std::uint32_t nodes = arguments.number("--nodes");

@@ -7,7 +7,7 @@
 namespace warmgraph::bench {
 namespace {
 
-/// A long graph: `nodes` kernels of eight parameters, a chain.
+/// A long graph: a chain of `nodes` kernels with eight parameters.
 cachefmt::Entry entry(std::uint32_t nodes)
 {
     cachefmt::Entry result;
@@ -53,7 +53,7 @@ void decode_per_mb(benchmark::State& state)
 {
     const cachefmt::Entry original = entry(4000);
     cachefmt::EncodeOptions plain;
-    plain.compress_above = UINT64_MAX; // time per byte that is verified, not per byte that was saved
+    plain.compress_above = UINT64_MAX; // measures the time per verified byte, without compression
     const auto bytes = cachefmt::encode(original, plain);
     if (!bytes) return state.SkipWithError(bytes.error().message.c_str());
     for (auto _ : state) {

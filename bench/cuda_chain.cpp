@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint32_t k_threads = 256;
 constexpr std::uint32_t k_kernels = 8;
 
-// Values stay small whatever the length of the chain: each node halves what it gets.
+// Each node halves its input, so that values stay small in a chain of any length.
 constexpr const char* k_chain_source = R"cuda(
 #define STEP(name, term)                                                                                           \
     extern "C" __global__ void name(const float* x, const float* from, float* to, float factor, int position, int n) \

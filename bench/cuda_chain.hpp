@@ -10,7 +10,7 @@
 
 namespace warmgraph::bench {
 
-/// Everything that the chains of a process share.
+/// The state that all chains of a process share.
 class ChainDevice {
 public:
     ChainDevice();
@@ -23,20 +23,20 @@ public:
     Buffer x, other, y; ///< f32[k_items]: two inputs and an output
 };
 
-/// Enqueues the chain: every node reads `x` and the scalar `position`, so that a change of either rewrites all of them.
-/// `seed` makes chains of equal length differ.
+/// Enqueues the chain. Every node reads `x` and the scalar `position`, so a change of either rewrites all nodes. `seed`
+/// makes chains of equal length differ.
 void enqueue_chain(Stream& stream, const Program& program, std::uint32_t nodes, std::uint32_t seed, Address x,
                    Address y, const std::array<Address, 2>& scratch, std::int32_t position);
 
 /// Input x, output y, scalar position.
 [[nodiscard]] Spec chain_spec(const ChainDevice& shared);
 
-/// One chain as a cached function, its scratch memory its own.
+/// Wraps one chain as a cached function with its own scratch memory.
 [[nodiscard]] Function wrap_chain(Cache& cache, const ChainDevice& shared, std::uint32_t nodes, std::uint32_t seed = 0);
 
 [[nodiscard]] Cache open_cache(const std::string& folder, Policy policy);
 
-/// Replayed and not recorded; else std::runtime_error with the reason.
+/// Throws std::runtime_error with the reason when the function was not replayed.
 void expect_replayed(const Function& function);
 
 } // namespace warmgraph::bench

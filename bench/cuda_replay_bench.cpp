@@ -1,5 +1,5 @@
-// A restored graph against the same work captured and instantiated by the driver itself, in one process: how long a replay
-// takes, and what the host pays for a call.
+// Compares a restored graph with the same work captured and instantiated by the driver, in one process: time of a
+// replay, and the host's cost of a call.
 #include <array>
 #include <optional>
 #include <stdexcept>
@@ -20,8 +20,8 @@ namespace {
 
 constexpr int k_rounds = 15;
 
-/// One chain twice, restored from a file and native, over the very same memory: where a few KB lie, near which half of the
-/// L2 cache, makes more difference than there is to measure here.
+/// One chain twice, restored from a file and native, over the same memory. Different memory would matter more than the
+/// measured difference, because a few KB may be near the other half of the L2 cache.
 class Pair {
 public:
     explicit Pair(std::uint32_t nodes) : m_nodes(nodes)
@@ -57,7 +57,7 @@ private:
         });
     }
 
-    /// The native graph is captured here too, where the program has been compiled and run.
+    /// Also captures the native graph, because here the program was compiled and run.
     void record()
     {
         Cache cache = open_cache(m_folder.path(), Policy::read_write);
@@ -99,7 +99,7 @@ private:
     std::optional<Function> m_restored;
 };
 
-/// Milliseconds of one replay, from the launch to its end, the mean of many that follow each other.
+/// Mean milliseconds of one replay, from its launch to its end, over many replays in a row.
 template <class Launch>
 double replay_ms(Pair& pair, Launch launch)
 {
@@ -128,12 +128,12 @@ void cuda_replay(benchmark::State& state)
     });
 }
 
-/// Microseconds that the host takes to enqueue, the stream empty before each: the median of many.
+/// Median microseconds that the host takes to enqueue, with an empty stream before each call.
 template <class Enqueue>
 double host_us(Pair& pair, Enqueue enqueue)
 {
     constexpr int k_calls = 200;
-    enqueue(-1); // what the step before left bound
+    enqueue(-1); // removes the bindings of the previous step
     pair.synchronize();
     std::vector<double> took;
     for (int i = 0; i < k_calls; ++i) {

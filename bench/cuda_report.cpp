@@ -35,7 +35,7 @@ void add_replay(Lines& lines, const Collector& collector)
         lines.add(fmt::format("cuGraphLaunch, {} nodes, host time", nodes), collector.counter(name, "native_us"), "us");
         lines.add(fmt::format("steady call, {} nodes, host time", nodes), collector.counter(name, "steady_us"), "us");
         lines.at_most("steady call over cuGraphLaunch", collector.counter(name, "over_us"), "us", 1);
-        // How far two execs of one graph are apart by themselves.
+        // The difference between two native executables of one graph.
         lines.add("  the same of a second native graph", collector.counter(name, "other_native_us"), "us");
     }
     lines.at_most("rebinding a moved input, per node", collector.counter(calls, "moved_us_per_node"), "us", 0.6);
@@ -44,7 +44,7 @@ void add_replay(Lines& lines, const Collector& collector)
               "us");
 }
 
-/// What the time to the first result of `name` went into.
+/// The phases of the time to the first result of `name`.
 void add_phases(Lines& lines, const Collector& collector, const std::string& name)
 {
     for (const auto& [counter, value] : collector.counters(name)) {

@@ -1,5 +1,5 @@
-// Fresh processes: from the file to the first result, for graphs of several lengths, for a library's kernels and
-// for many graphs at once.
+// New processes: from the file to the first result, for graphs of several lengths, for a library's kernels and for many
+// graphs at once.
 #include <filesystem>
 #include <map>
 #include <stdexcept>
@@ -19,12 +19,12 @@ namespace warmgraph::bench {
 namespace {
 
 constexpr int k_restores = 7;
-/// Its processes vary by up to half of what they take: cuBLASLt loads 100 MB of libraries.
+/// The processes' times vary by up to half: cuBLASLt loads 100 MB of libraries.
 constexpr int k_miss_repetitions = 16;
 
 using Json = nlohmann::ordered_json;
 
-/// The child `name` once cold and then again and again warm, with `state`'s number of nodes.
+/// Runs the child `name` once cold and then several times warm, with `state`'s number of nodes.
 void restore(benchmark::State& state, const std::string& name, const std::filesystem::path& cache)
 {
     const std::vector<std::string> arguments{"--cache-dir", cache, "--nodes", std::to_string(state.range(0))};
@@ -38,7 +38,7 @@ void restore(benchmark::State& state, const std::string& name, const std::filesy
             throw std::runtime_error("not replayed: " + warm.at("reason").get<std::string>());
         figures["context_ms"].push_back(warm.at("context_ms"));
         figures["first_result_ms"].push_back(warm.at("first_result_ms"));
-        // Counters come back by name: the number keeps the phases' order.
+        // Counters come back sorted by name: the number keeps the phases' order.
         int number = 0;
         for (const auto& phase : warm.at("phases"))
             figures[fmt::format("phase{:02}{}", number++, phase.at(0).get<std::string>())].push_back(phase.at(1));
@@ -67,14 +67,14 @@ void cuda_products(benchmark::State& state)
     });
 }
 
-/// One process, `--do what`; it has a new cache.
+/// Runs one process with `--do what` and a new cache.
 Json miss(std::int64_t nodes, const std::string& what)
 {
     const test::TempDir dir;
     return child("miss", {"--cache-dir", dir.path() / "cache", "--nodes", std::to_string(nodes), "--do", what});
 }
 
-/// In turn, so that what the machine does meanwhile is in both; each is the first one every other time.
+/// Runs the two ways in turns, so that other load affects both; each is first every second time.
 void cuda_miss(benchmark::State& state)
 {
     once(state, "cuda_miss", [&] {

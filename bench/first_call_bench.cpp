@@ -1,4 +1,5 @@
-// The main job, cold against warm: samples/llm in processes of its own. On CUDA the floor is the context.
+// The main job, cold and warm: samples/llm in its own processes. On CUDA the lower limit is the time of creating the
+// context.
 #include "first_call_bench.hpp"
 
 #include <map>
@@ -19,7 +20,7 @@ constexpr int k_repetitions = 3;
 
 using Figures = std::map<std::string, std::vector<double>>;
 
-/// One start: the first calls of prompt and decode, and the process around them.
+/// One start: the first calls of prompt and decode, and the whole process's times.
 void start(const std::string& backend, const std::filesystem::path& cache, const std::string& name, Figures& figures)
 {
     const auto run =

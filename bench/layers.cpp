@@ -1,9 +1,10 @@
-// warmgraph_layers: starts of the sample's service with each layer of its cache alone, with all of them, and with none: time to the first
-// token of a shape that was recorded, and of another one, for which there is no graph. The folder as it is, moved, and as a bundle.
+// warmgraph_layers: starts the sample's service with each single layer of its cache, with all layers, and with none.
+// Measures the time to the first token for a recorded shape, and for a shape without a graph. Uses the folder in place,
+// moved, and as a bundle.
 //
 // usage: warmgraph_layers [--backend opencl|cuda] [--from FOLDER] [--keep FOLDER] [--repetitions N] [--json FILE]
-//   --from: a cache that another run kept, on another machine maybe, instead of one that is made here
-//   --keep: the caches that were made and their bundles (cache, cache.wgb; with tuning: tuned, tuned.wgb) are left there
+//   --from: use the cache that another run kept, maybe on another machine, instead of making one
+//   --keep: leave the caches and their bundles there (cache, cache.wgb; with tuning: tuned, tuned.wgb)
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -32,7 +33,7 @@ namespace fs = std::filesystem;
 namespace bench = warmgraph::bench;
 using warmgraph::test::TempDir;
 
-// 16 bytes and 60: buckets of 16 and 64 tokens. The first one is what the cache was made with.
+// 16 bytes and 60: buckets of 16 and 64 tokens. The cache is made with the first prompt.
 constexpr const char* k_known = "Once upon a time";
 constexpr const char* k_new = "Once upon a time there was a little fox who lived near water";
 
@@ -69,10 +70,10 @@ struct Options {
 
 struct Start {
     double first_token_ms = 0, tuning_ms = 0;
-    double searched_ms = 0;    ///< of tuning_ms, without keeping what was found
+    double searched_ms = 0;    ///< part of tuning_ms: the search, without storing its results
     double first_calls_ms = 0; ///< of both functions
-    double told_ms = 0;        ///< that the cache's statistics say it saved, all kinds together
-    /// What a start without a cache would take for the same: it keeps nothing.
+    double told_ms = 0;        ///< the saving in the cache's statistics, all kinds together
+    /// The time without a cache, which would store nothing.
     [[nodiscard]] double whole_ms() const { return (searched_ms > 0 ? searched_ms : tuning_ms) + first_calls_ms; }
     std::uint64_t compiled = 0;
     std::string outcome; ///< of `prompt`
@@ -82,8 +83,8 @@ struct Cache {
     fs::path folder, bundle;
 };
 
-/// Of starts that had nothing, so that what was kept took as long as it takes without a cache: one that tunes, and one that
-/// does not.
+/// Caches from starts without a cache, so that their stored times equal those without a cache: one start tunes, the
+/// other does not.
 struct Caches {
     explicit Caches(const fs::path& home)
         : plain{home / "cache", home / "cache.wgb"}, tuned{home / "tuned", home / "tuned.wgb"}
@@ -98,7 +99,7 @@ struct Caches {
     Cache plain, tuned;
 };
 
-/// A fresh process.
+/// Runs a new process.
 Start start(const Options& options, bool tunes, const char* prompt, const fs::path& folder, const fs::path& bundle = {})
 {
     std::vector<std::string> arguments{"--backend", options.backend, "--cache-dir", folder,     "--prompt",
@@ -129,9 +130,8 @@ void run_tool(std::vector<std::string> arguments)
 /// The starts without and with tuning.
 std::array<Start, 2> make(const Options& options, const Caches& caches)
 {
-    // Of the first ones, which are short, the one in the middle: what a start waits for besides compiling varies by more than
-    // what some rows save.
-    const TempDir own; // what the first process of a machine reads, the next ones find in memory
+    // Takes the median of the short starts: their waiting time besides compiling varies by more than some rows save.
+    const TempDir own; // reads files into memory before the first measured process
     static_cast<void>(start(options, false, k_known, own.path() / "cache"));
     std::array<Start, 2> made;
     for (const bool tunes : {false, true}) {
@@ -152,15 +152,15 @@ std::array<Start, 2> make(const Options& options, const Caches& caches)
     return made;
 }
 
-/// Of the folders that a cache folder has.
+/// Whether the row keeps this sub-folder of the cache folder.
 bool keeps(const Row& row, const std::string& name)
 {
     if (name == "autotune") return row.has_tuned;
     if (name == "compiled") return row.has_programs;
-    return row.has_graphs || name == "CACHEDIR.TAG"; // functions, and the code of their graphs
+    return row.has_graphs || name == "CACHEDIR.TAG"; // functions, and their graphs' device code
 }
 
-/// The layers of this row, in a folder of their own.
+/// Copies the row's layers into a folder of their own.
 void lay_out(const Row& row, const Cache& cache, const fs::path& folder)
 {
     if (row.reached == Reached::layer) return;
@@ -197,7 +197,7 @@ std::vector<Start> starts_of(const Options& options, const Row& row, const Cache
     return starts;
 }
 
-/// The one in the middle, by what is told of each.
+/// The start with the median of `figure`.
 template <class Figure>
 Start median(std::vector<Start> starts, Figure figure)
 {
@@ -222,11 +222,11 @@ nlohmann::json json_of(const Start& start)
             {"outcome", start.outcome}};
 }
 
-/// What the statistics say that a start saved, beside what the start that made the cache took longer for the same: two
-/// starts that compile differ by a tenth from one another.
+/// Compares the saving in a start's statistics with the real one: the time of the start that made the cache minus this
+/// start's time. Two starts that compile differ by a tenth.
 void add_savings(llm::Table& table, const Row& row, const Start& without, const Start& with)
 {
-    // That start loads programs which its own tuning kept.
+    // That start already loads programs that its own tuning stored.
     const double truth = without.whole_ms() + without.told_ms - with.whole_ms();
     table.row({fmt::format("{}{}", row.name, row.tunes ? ", with tuning" : ""), llm::milliseconds(with.told_ms),
                llm::milliseconds(truth), fmt::format("{:.2f}", with.told_ms / truth)});
@@ -273,7 +273,7 @@ nlohmann::json run(const Options& options)
     const std::string& given = options.from.empty() ? options.keep : options.from;
     const fs::path home = given.empty() ? own.path() : fs::absolute(given);
     const Caches caches{home};
-    std::optional<std::array<Start, 2>> made; // none: elsewhere, and what it took there is not known
+    std::optional<std::array<Start, 2>> made; // empty with --from: the times on the other machine are not known
     if (options.from.empty()) {
         std::fprintf(stderr, "making a cache, tuning included ...\n");
         fs::create_directories(home);

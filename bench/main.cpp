@@ -1,5 +1,5 @@
 // warmgraph_bench [--backend opencl|cuda] [--json FILE] [Google Benchmark's own flags]: every figure is a median of
-// repetitions, every claim a ratio within this run. Nothing here passes or fails: speed is measured, not tested.
+// repetitions, every claim a ratio within this run. No benchmark passes or fails: speed is measured, not tested.
 #include <cstring>
 #include <fstream>
 #include <iostream>
@@ -29,7 +29,7 @@ struct Options {
     std::vector<char*> rest; ///< for Google Benchmark
 };
 
-/// Nothing after a message: wrong usage.
+/// Returns nullopt after a message: wrong usage.
 std::optional<Options> read(int argc, char** argv)
 {
     Options options;
@@ -53,7 +53,8 @@ std::optional<Options> read(int argc, char** argv)
     return options;
 }
 
-/// The benchmarks of one backend; those of the library alone run with each, but the long ones among them only by default.
+/// Registers the benchmarks of one backend. Benchmarks of the library alone run with each backend, but the long ones
+/// only with the default.
 void choose(const std::string& backend)
 {
     bench::register_first_call(backend);

@@ -1,4 +1,4 @@
-// The bare CUDA driver, to compare with: the backend's table of entry points, called with nothing in between.
+// The bare CUDA driver for comparison: the backend's table of entry points, called directly.
 #pragma once
 
 #include <functional>
@@ -9,26 +9,26 @@
 
 namespace warmgraph::bench {
 
-/// Device 0's primary context, which warmgraph uses too, is the current one of the thread that asks first. std::runtime_error
-/// where there is no driver or no device.
+/// Makes device 0's primary context, which warmgraph uses too, current in the first calling thread. Throws
+/// std::runtime_error when there is no driver or no device.
 [[nodiscard]] const backends::cuda::Driver& driver();
 
-/// std::runtime_error with the driver's text where the call fails: WARMGRAPH_CU(cuInit, 0U).
+/// Calls the driver: WARMGRAPH_CU(cuInit, 0U). Throws std::runtime_error with the driver's text when the call fails.
 #define WARMGRAPH_CU(name, ...)                                                                                        \
     ::warmgraph::bench::checked(                                                                                       \
         ::warmgraph::bench::driver().call(#name, ::warmgraph::bench::driver().name __VA_OPT__(, ) __VA_ARGS__))
 
-/// A graph that the driver captured and instantiated: replay without warmgraph.
+/// A graph that the driver captured and instantiated, for replay without warmgraph.
 class NativeGraph {
 public:
-    /// `enqueue` enqueues in `stream`; its kernels have run before, so that nothing is loaded while capturing.
+    /// `enqueue` enqueues in `stream`. Its kernels must have run before, so that capturing loads nothing.
     NativeGraph(void* stream, const std::function<void()>& enqueue);
     NativeGraph(const NativeGraph&) = delete;
     NativeGraph& operator=(const NativeGraph&) = delete;
     ~NativeGraph();
 
     void launch() const { WARMGRAPH_CU(cuGraphLaunch, m_exec, m_stream); }
-    /// Gives every kernel its parameters again: what a rebinding of all of them costs the driver.
+    /// Sets every kernel's parameters again, to measure the driver's cost of rebinding all of them.
     void rewrite() const;
     [[nodiscard]] double instantiate_ms() const noexcept { return m_instantiate_ms; }
 

@@ -1,4 +1,4 @@
-// Benchmarks that measure by themselves, in one iteration, and give counters.
+// Benchmarks that measure themselves in one iteration and give counters.
 #pragma once
 
 #include <exception>
@@ -8,14 +8,14 @@
 
 namespace warmgraph::bench {
 
-/// Benchmarks of this process that failed.
+/// Number of benchmarks that failed in this process.
 inline int& failures() noexcept
 {
     static int count = 0;
     return count;
 }
 
-/// Runs `body` as the only iteration. What it throws is printed and counted; the table then lacks its lines.
+/// Runs `body` as the only iteration. Prints and counts an exception; the table then lacks its lines.
 template <class Body>
 void once(benchmark::State& state, const char* name, Body body)
 {

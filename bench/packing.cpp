@@ -1,5 +1,6 @@
-// warmgraph_packing FOLDER...: every file below these folders as an image of a cache, stored at several levels of zstd: bytes on disk, and
-// the time to load them all from the page cache as a restore does (read, decompress, SHA-256). docs/measurements.md, "Store and bundles".
+// warmgraph_packing FOLDER...: stores every file below these folders as an image of a cache, at several levels of zstd.
+// Measures the bytes on disk, and the time to load all from the page cache like a restore does (read, decompress,
+// SHA-256). docs/measurements.md, "Store and bundles".
 #include <cstdio>
 #include <filesystem>
 #include <fstream>

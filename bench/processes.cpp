@@ -20,7 +20,7 @@ fs::path program_of(const fs::path& built)
 
 nlohmann::json result_of(const fs::path& program, std::vector<std::string> arguments)
 {
-    // PoCL's cache in memory, as in the demo: it syncs every file it unpacks.
+    // PoCL's cache in memory, as in the demo, because PoCL syncs every file that it unpacks.
     const test::TempDir own{fs::exists("/dev/shm") ? fs::path("/dev/shm") : fs::temp_directory_path()};
     const fs::path json = own.path() / "result.json";
     arguments.insert(arguments.end(), {"--json", json.string()});

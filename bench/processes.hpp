@@ -1,4 +1,4 @@
-// Programs that a benchmark starts: what a fresh process does is measured in a fresh process.
+// Starts programs, so that each measurement of a new process runs in a new process.
 #pragma once
 
 #include <filesystem>
@@ -9,14 +9,15 @@
 
 namespace warmgraph::bench {
 
-/// A program of this build: beside this one when both were carried to another machine, else where it was built.
+/// The path of a program of this build: beside this program if it is there (after copying both to another machine),
+/// else its build path.
 [[nodiscard]] std::filesystem::path program_of(const std::filesystem::path& built);
 
-/// Runs a program that writes its result to the file behind `--json`, with PoCL's kernel cache empty and CUDA's JIT cache
-/// off. std::runtime_error with the exit code where it fails; what it said is on standard error.
+/// Runs a program that writes its result to the file behind `--json`, with an empty kernel cache of PoCL and CUDA's JIT
+/// cache off. Throws std::runtime_error with the exit code when it fails; its output is on standard error.
 [[nodiscard]] nlohmann::json result_of(const std::filesystem::path& program, std::vector<std::string> arguments);
 
-/// This program again, as `--child NAME ARGUMENTS...` (children.hpp).
+/// Starts this program again with `--child NAME ARGUMENTS...` (children.hpp).
 [[nodiscard]] nlohmann::json child(const std::string& name, std::vector<std::string> arguments);
 
 } // namespace warmgraph::bench

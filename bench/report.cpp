@@ -12,7 +12,7 @@ void Collector::ReportRuns(const std::vector<Run>& runs)
     for (const Run& run : runs) {
         const bool repeated = run.repetitions > 1;
         if (repeated && run.aggregate_name != "median") continue;
-        // GetAdjustedRealTime is in the run's own unit.
+        // GetAdjustedRealTime uses the run's own unit.
         const double unit = benchmark::GetTimeUnitMultiplier(run.time_unit);
         m_figures.push_back({run.run_name.function_name + (run.run_name.args.empty() ? "" : "/" + run.run_name.args),
                              run.GetAdjustedRealTime() / unit * 1e9, run.counters});

@@ -1,4 +1,4 @@
-// What the benchmarks measured, as a table for people and JSON for machines: figures against targets, ratios within
+// The benchmarks' results, as a table for people and JSON for machines: figures with their targets, and ratios within
 // this run.
 #pragma once
 
@@ -18,7 +18,7 @@ public:
     /// Median time of a benchmark in nanoseconds; 0 when it did not run.
     [[nodiscard]] double nanoseconds(const std::string& name) const noexcept;
     [[nodiscard]] bool has(const std::string& name) const noexcept { return find(name) != nullptr; }
-    /// 0 when there is none.
+    /// 0 when it does not exist.
     [[nodiscard]] double counter(const std::string& name, const std::string& counter) const noexcept;
     [[nodiscard]] const benchmark::UserCounters& counters(const std::string& name) const noexcept;
 
@@ -36,11 +36,11 @@ struct Line {
     std::string what;
     double value = 0;
     std::string unit;
-    std::string target; ///< as in the issue; empty where there is none
+    std::string target; ///< from the issue; empty without a target
     bool met = true;
 };
 
-/// Lines as they are added: with no target, or with one.
+/// Collects lines, with or without a target.
 class Lines {
 public:
     void add(std::string what, double value, std::string unit)
@@ -55,7 +55,7 @@ private:
     std::vector<Line> m_lines;
 };
 
-/// What was not measured has no lines.
+/// The lines of the benchmarks that ran.
 [[nodiscard]] std::vector<Line> lines(const Collector& collector);
 void add_cuda(Lines& lines, const Collector& collector); ///< cuda_report.cpp
 [[nodiscard]] std::string table(const std::vector<Line>& lines);

@@ -1,4 +1,4 @@
-// What a cache folder holds, against the machine code that its graphs launch.
+// Compares a cache folder's size with the machine code that its graphs launch.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@ namespace warmgraph::bench {
 
 struct StoredBytes {
     std::uint64_t stored = 0;  ///< entries and images, on disk
-    std::uint64_t kernels = 0; ///< sections of the launched kernels in their cubins, each once
+    std::uint64_t kernels = 0; ///< sections of the launched kernels in their cubins, each counted once
 };
 
-/// std::runtime_error where an entry or an image cannot be read.
+/// Throws std::runtime_error when an entry or an image cannot be read.
 [[nodiscard]] StoredBytes stored_bytes(const std::filesystem::path& cache);
 
 } // namespace warmgraph::bench

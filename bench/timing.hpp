@@ -1,4 +1,4 @@
-// Clocks and medians of what Google Benchmark does not time itself.
+// Clocks and medians for benchmarks that measure themselves.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using SteadyTime = std::chrono::steady_clock::time_point;
     return std::chrono::duration<double, std::milli>(now() - begin).count();
 }
 
-/// The value below which `1 / part` of at least one value lies.
+/// The value at `1 / part` of the sorted values. REQUIRES: at least one value.
 [[nodiscard]] inline double quantile(std::vector<double> values, std::size_t part)
 {
     const auto at = values.begin() + static_cast<std::ptrdiff_t>(values.size() / part);
@@ -25,11 +25,11 @@ using SteadyTime = std::chrono::steady_clock::time_point;
     return *at;
 }
 
-/// Of at least one value.
+/// REQUIRES: at least one value.
 [[nodiscard]] inline double median(std::vector<double> values) { return quantile(std::move(values), 2); }
 
-/// Of at least one value. What else runs on a machine only ever adds time, so where single runs vary by more than what is looked
-/// for, the lower quartile says it more steadily than the median.
+/// REQUIRES: at least one value. Other load on the machine only adds time. So if single runs vary more than the
+/// measured difference, the lower quartile is steadier than the median.
 [[nodiscard]] inline double lower_quartile(std::vector<double> values) { return quantile(std::move(values), 4); }
 
 } // namespace warmgraph::bench

@@ -29,7 +29,7 @@ CALLS, ROUNDS, LEAST_ROUNDS, EAGER_ROUNDS = 20, 100, 5, 10
 
 
 def batch(torch, call):
-    """Microseconds of one call, of some in a row that find the device idle."""
+    """Microseconds of one call, measured over several calls in a row on an idle device."""
     torch.cuda.synchronize()
     started = time.perf_counter()
     for _ in range(CALLS):
@@ -38,7 +38,7 @@ def batch(torch, call):
 
 
 def by_turns(torch, calls, rounds):
-    """(microseconds of each in quick rounds, in all of them, the share of quick rounds, microseconds of the loop in the quickest)."""
+    """(microseconds of each in fast rounds, in all rounds, the share of fast rounds, microseconds of the fastest loop)."""
     found = []
     for _ in range(rounds):
         cores.settle()
@@ -54,7 +54,7 @@ def by_turns(torch, calls, rounds):
 
 
 def medians(rounds):
-    """`added`: of what a call takes in a round above the graph beside it."""
+    """`added`: a call's time minus the graph's time in the same round."""
     found = {name: statistics.median(times[name] for times in rounds) for name in rounds[0]}
     if "cached" in found:
         found["added"] = statistics.median(times["cached"] - times["graph"] for times in rounds)
@@ -109,7 +109,7 @@ def llama(torch):
 
     config = LlamaConfig(hidden_size=256, intermediate_size=512, num_hidden_layers=16, num_attention_heads=4, num_key_value_heads=4, vocab_size=512)
     model = LlamaForCausalLM(config).cuda().eval()
-    cache = StaticCache(config=config, max_batch_size=1, max_cache_len=8192,  # each call takes a row
+    cache = StaticCache(config=config, max_batch_size=1, max_cache_len=8192,  # each call uses a row
                          device="cuda", dtype=torch.float32)
 
     class Decode(torch.nn.Module):
@@ -133,7 +133,7 @@ def chosen(arguments):
 
 
 def recorded(arguments, folder):
-    """By a process of its own."""
+    """Records in a process of its own."""
     only = [f"--only={subject.__name__}" for subject in chosen(arguments)]
     subprocess.run([sys.executable, __file__, arguments.library, "--record", folder, *only], check=True, stdout=subprocess.DEVNULL)
 

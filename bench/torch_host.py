@@ -21,7 +21,7 @@ CALLS, BATCHES = 200, 25
 
 
 def best_of(batches, count, call):
-    """Seconds of one call, in the quickest batch."""
+    """Seconds of one call, in the fastest batch."""
     times = []
     for _ in range(batches):
         started = time.perf_counter()
@@ -32,7 +32,7 @@ def best_of(batches, count, call):
 
 
 def model_of(torch, layers):
-    """The modules of a Llama, as small as can be: 8 weights a layer."""
+    """The modules of a very small Llama: 8 weights a layer."""
     class Layer(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -49,7 +49,7 @@ def model_of(torch, layers):
 
 
 def table(torch, warmgraph):
-    """(ms of the first graph, ms of each of the rest), medians of rounds that restore all of them."""
+    """(ms of the first graph, ms of each other graph), medians of rounds that restore all graphs."""
     from warmgraph.torch import GraphCache
 
     model, caches, tokens = model_of(torch, LAYERS), [torch.zeros(4, 8) for _ in range(LAYERS)], torch.zeros(2 * GRAPHS, 8)
@@ -64,7 +64,7 @@ def table(torch, warmgraph):
         return forward
 
     rounds = []
-    for _ in range(ROUNDS + 1):  # the first one records
+    for _ in range(ROUNDS + 1):  # the first round records
         graphs, held, times = GraphCache(config=warmgraph.Config(model="bench")), [], []
         for size in range(1, GRAPHS + 1):
             started = time.perf_counter()
@@ -100,7 +100,7 @@ def later_calls(torch, warmgraph):
 
 
 class _Patched:
-    """What pytest's monkeypatch is asked for."""
+    """The part of pytest's monkeypatch that is used."""
 
     @staticmethod
     def setattr(of, name, value):
@@ -108,7 +108,7 @@ class _Patched:
 
 
 def launched_by_nothing(entry):
-    """A later call's launch is a function of C's that does nothing: isalpha, which is 0 of the handle 1."""
+    """Replaces a later call's launch by a C function that does nothing: isalpha, which returns 0 for the handle 1."""
     init = entry.__init__
 
     def made(self, *given):

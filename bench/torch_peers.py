@@ -39,8 +39,8 @@ PACKAGE = FOLDER.parent / "python" / "warmgraph"
 LLAMA_STEP = FOLDER.parent / "tests" / "gpu" / "torch" / "llama_step.py"
 SIZES = {"layers": 16, "dim": 2048, "heads": 16, "hidden": 5632, "vocabulary": 32000, "batch": 8, "context": 1024, "hf_layers": 8,
          "table_layers": 16, "sizes": 32}
-LEAST_S = 8  # a process is not started with less left
-NEEDED_BYTES = 8e9  # of a folder in memory: weights and caches of the step, and room
+LEAST_S = 8  # do not start a process with fewer seconds left
+NEEDED_BYTES = 8e9  # in a memory folder: weights and caches of the step, and spare room
 
 
 def say(text: str) -> None:
@@ -62,7 +62,7 @@ class Comparison:
         return self.arguments.limit - (time.monotonic() - STARTED)
 
     def quickest_s(self, subject: str) -> float:
-        """Of this subject's quick ways: no process of it takes less."""
+        """The fastest process of this subject's fast ways."""
         return min((answer["process_s"] for row in self.rows.get(subject, []) if row.way.is_repeated for answer in row.answers), default=0.0)
 
     # --- one process
@@ -104,7 +104,7 @@ class Comparison:
 
     @property
     def chosen(self) -> list[tuple[Subject, list[Way]]]:
-        """Ways that --subject and --only name, and what they need, in the subjects' order."""
+        """The ways that --subject and --only name, and the ways that they need, in the subjects' order."""
         subjects, patterns = self.arguments.subject.split(","), self.arguments.only or ["*"]
         found = []
         for subject in (one for one in SUBJECTS if one.name in subjects):
@@ -114,7 +114,7 @@ class Comparison:
         return found
 
     def run(self) -> str:
-        """Why there is nothing to compare, or ""."""
+        """Returns why there is nothing to compare, or ""."""
         for name in ("machine", *(subject.name for subject, _ in self.chosen)):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         self.machine = self.answer("machine", Way("machine", "machine", "", "machine"))
@@ -141,7 +141,7 @@ class Comparison:
         say(f"{subject.name}, {row.way.name}: {told}")
 
     def again(self, number: int) -> None:
-        """Quick ways, by turns, as long as there is time."""
+        """Runs the fast ways again, in turns, while there is time."""
         for subject, _ in self.chosen:
             for row in self.rows[subject.name]:
                 takes = row.get("process_s")
@@ -159,7 +159,7 @@ class Comparison:
             return processes.size_of(place.folder / way.needs)
         return processes.size_of(place.entries(way) if way.entries else place.caches(way))
 
-    # --- what it says
+    # --- Output
 
     def lines(self) -> list[str]:
         lines = [self.machine_line()]
@@ -196,7 +196,7 @@ class Comparison:
 
 
 def driver() -> str:
-    """The version, "580.159.04"."""
+    """The driver's version, "580.159.04"."""
     with contextlib.suppress(OSError):
         found = re.search(r"(\d+\.\d+(\.\d+)?)", pathlib.Path("/proc/driver/nvidia/version").read_text())
         if found:
@@ -211,7 +211,7 @@ def driver() -> str:
 
 @contextlib.contextmanager
 def working_folder(given: str | None) -> Iterator[pathlib.Path]:
-    """--folder, kept; else one that is removed, in memory where that has room."""
+    """--folder, kept; else a temporary one, in memory if that has room."""
     if given:
         folder = pathlib.Path(given).absolute()
         folder.mkdir(parents=True, exist_ok=True)
@@ -262,7 +262,7 @@ def main(given: list[str] | None = None) -> int:
                 print(f"torch_peers: nothing to compare: {why}", file=sys.stderr)
                 return 3
         finally:
-            if comparison.rows:  # also of a run that was interrupted
+            if comparison.rows:  # also for an interrupted run
                 print("\n".join(comparison.lines()), flush=True)
             if arguments.json:
                 pathlib.Path(arguments.json).write_text(json.dumps(comparison.as_json(), indent=1))

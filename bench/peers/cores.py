@@ -1,12 +1,13 @@
-"""How quick this process's core is now, and a way to the quickest. Cores that others share work at half their speed, for seconds at a time."""
+"""Measures how fast this process's core is now, and moves to the fastest core. A core that other processes share works at half its speed, for seconds
+at a time."""
 from __future__ import annotations
 
 import math
 import os
 import time
 
-SLOWER = 1.25  # than the quickest loop: others use the core
-TIMES = 5  # loops that say how quick a core is, beside what is measured
+SLOWER = 1.25  # times the fastest loop; above this other processes use the core
+TIMES = 5  # loops for one measurement of a core beside a benchmark
 _STEPS = 2000
 _LOOKS = 3  # loops on each core
 
@@ -15,7 +16,7 @@ _has_looked = False  # at all cores
 
 
 def loop_seconds(times: int = 1) -> float:
-    """What a loop takes that always does the same: the quickest of some."""
+    """The time of a fixed loop: the fastest of `times` runs."""
     global _least_s
     found = min(_once() for _ in range(times))
     _least_s = min(_least_s, found)
@@ -23,13 +24,13 @@ def loop_seconds(times: int = 1) -> float:
 
 
 def least_seconds() -> float:
-    """The quickest loop of this process on any core that it tried."""
+    """The fastest loop of this process on all cores so far."""
     return _least_s
 
 
 def settle() -> None:
-    """Takes this thread to the quickest core that the process may use, unless it is on one that is as quick as any before. What a program takes is
-    measured so, and not what its neighbours do. The system may move it on again, and threads that it starts later go where they like."""
+    """Moves this thread to the fastest core that the process may use, unless its core is as fast as any before. So the measurement does not include
+    other processes' work. The system may move the thread later, and threads that it starts later use any core."""
     is_quick = loop_seconds(_LOOKS) <= SLOWER * _least_s
     if hasattr(os, "sched_setaffinity") and not (_has_looked and is_quick):
         _look_at_all()

@@ -1,4 +1,4 @@
-"""One process after the other: started, ended at its limit, and read. What goes wrong is a reason, and never an exception."""
+"""Runs one process after the other: starts it, ends it at its time limit, and reads its answer. An error becomes a reason, never an exception."""
 from __future__ import annotations
 
 import contextlib
@@ -14,14 +14,14 @@ from typing import Any, Mapping, Sequence
 
 from .ways import Way
 
-STARTED = "PEERS_STARTED"  # time.monotonic() when the process was started: one clock for all processes of Linux
-_LINES, _LETTERS = 6, 900  # of a reason
+STARTED = "PEERS_STARTED"  # time.monotonic() when the process was started; on Linux all processes share this clock
+_LINES, _LETTERS = 6, 900  # the most lines and letters of a reason
 _OURS = ("TORCH_CACHING_PRECOMPILE", "WARMGRAPH_POLICY", "WARMGRAPH_LOG", "WARMGRAPH_CACHE_DIR", "TORCH_LOGS")
 
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Folders of one subject."""
+    """The folders of one subject."""
 
     folder: pathlib.Path
 
@@ -32,7 +32,7 @@ class Place:
         return self.folder / "entries" / (way.entries or "none")
 
     def prepared(self, way: Way) -> None:
-        """Before a process of this way."""
+        """Prepares the folders before a process of this way."""
         if way.is_empty:
             shutil.rmtree(self.caches(way), ignore_errors=True)
         if way.leaves and way.entries:
@@ -46,7 +46,7 @@ class Place:
         return f"{way.needs} was not left behind" if way.needs and not (self.folder / way.needs).exists() else ""
 
     def environment(self, way: Way, more: Mapping[str, str]) -> dict[str, str]:
-        """Ours, with caches of PyTorch, Triton and the driver in this way's folder and no others."""
+        """This process's environment, with the caches of PyTorch, Triton and the driver in this way's folder."""
         caches = self.caches(way)
         ours = {name: value for name, value in os.environ.items() if name not in _OURS}
         return {**ours, "TORCHINDUCTOR_CACHE_DIR": str(caches), "TRITON_CACHE_DIR": str(caches / "triton"),
@@ -54,12 +54,12 @@ class Place:
 
 
 def run(command: Sequence[str], environment: Mapping[str, str], limit_s: float, log: pathlib.Path, answer: pathlib.Path | None) -> dict[str, Any]:
-    """The process's answer (an object in the file `answer`; None: it gives none), with "process_s"; or {"reason": why there is none}."""
+    """The process's answer (an object in the file `answer`; None: no answer expected), with "process_s"; or {"reason": why it has no answer}."""
     if answer is not None:
         answer.unlink(missing_ok=True)
     log.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
-    with log.open("wb") as output:  # no pipe: a compiler's workers may outlive the process, and would hold it open
+    with log.open("wb") as output:  # no pipe: a compiler's workers may outlive the process and keep a pipe open
         try:
             process = subprocess.Popen(command, env={**environment, STARTED: repr(time.monotonic())}, stdin=subprocess.DEVNULL,
                                        stdout=output, stderr=output, start_new_session=True)
@@ -70,7 +70,7 @@ def run(command: Sequence[str], environment: Mapping[str, str], limit_s: float, 
         except subprocess.TimeoutExpired:
             _end(process)
             return {"reason": f"took longer than {limit_s:.0f} s{_said(log)}"}
-        except BaseException:  # interrupted: nothing of it goes on running
+        except BaseException:  # interrupted: end everything that it started
             _end(process)
             raise
     if status != 0:
@@ -80,7 +80,7 @@ def run(command: Sequence[str], environment: Mapping[str, str], limit_s: float, 
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """With all that it started: it leads its own group."""
+    """Ends the process and everything that it started: it leads its own group."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -101,8 +101,8 @@ def _read(answer: pathlib.Path | None, log: pathlib.Path) -> dict[str, Any]:
 
 
 def _said(log: pathlib.Path) -> str:
-    """The end of what it printed, without the lines that point at a place in the one above. Of a process that ended itself at its limit,
-    where its main thread was: faulthandler prints that one last, its innermost call first."""
+    """The end of its output, without lines that only mark a place in the line above. For a process that ended itself at its limit:
+    where its main thread was. faulthandler prints this thread last, its innermost call first."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip(" ^~\t")]
     timeout = next((i for i, line in enumerate(lines) if line.startswith("Timeout (")), None)
     if timeout is not None:
@@ -117,6 +117,6 @@ def size_of(folder: pathlib.Path) -> int:
         return folder.stat().st_size
     total = 0
     for file in folder.rglob("*"):
-        with contextlib.suppress(OSError):  # a temporary that went away
+        with contextlib.suppress(OSError):  # a temporary that was removed
             total += file.stat().st_size if file.is_file() and not file.is_symlink() else 0
     return total

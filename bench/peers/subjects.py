@@ -1,4 +1,4 @@
-"""The models that are started: made on the device, the same in every process. Imports PyTorch."""
+"""The models for the comparison: made on the device, equal in every process. Imports PyTorch."""
 from __future__ import annotations
 
 import dataclasses
@@ -10,7 +10,7 @@ import torch
 
 @dataclasses.dataclass
 class Made:
-    """A step on the device. It may be called again and again with these arguments, and gives (logits, next tokens) of the same position."""
+    """A step on the device. Repeated calls with these arguments give (logits, next tokens) of the same position."""
 
     model: Any
     arguments: tuple[Any, ...]
@@ -32,7 +32,7 @@ def step(settings: dict[str, Any]) -> Made:
 
 @dataclasses.dataclass
 class Table:
-    """Steps of one model by batch size: the first `size` sequences of its caches. `forward(size)` is what an engine captures."""
+    """Steps of one model by batch size: the first `size` sequences of its caches. Engines capture `forward(size)`."""
 
     model: Any
     token: torch.Tensor
@@ -40,7 +40,7 @@ class Table:
 
     @property
     def sizes(self) -> list[int]:
-        """As engines capture them: the largest first, whose memory serves the others."""
+        """In the capture order of engines: the largest first, because its memory serves the other sizes."""
         return list(range(self.model.shape.batch, 0, -1))
 
     def forward(self, size: int) -> Callable[[], Any]:
@@ -58,7 +58,7 @@ def table(settings: dict[str, Any]) -> Table:
 
 
 class Decoder(torch.nn.Module):
-    """A decode step of transformers' at one position of a static cache, which counts for itself and is set back each time."""
+    """A decode step of transformers at one position of a static cache. The cache counts positions, so it is set back after each step."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ def huggingface(settings: dict[str, Any]) -> Made:
         with torch.device(llama_model.DEVICE):
             model = Decoder(LlamaForCausalLM(config)).to(llama_model.DEVICE, llama_model.DTYPE).eval()
         cache = StaticCache(config=config, max_cache_len=context)
-        # No prompt: it would start the libraries that a first step starts.
+        # No prompt: it would already start the libraries of a first step.
         cache.early_initialization(batch, heads, dim // heads, llama_model.DTYPE, torch.device(llama_model.DEVICE))
         for layer in cache.layers:
             layer.keys.normal_()

@@ -1,4 +1,4 @@
-"""Rows of what was measured, as text: medians, tokens compared, targets, ratios. No PyTorch here."""
+"""The measured rows as text: medians, compared tokens, targets, ratios. Does not import PyTorch."""
 from __future__ import annotations
 
 import dataclasses
@@ -17,7 +17,7 @@ FIRST_GRAPH_S, ALL_GRAPHS_S, REPLAY, STORED_BYTES = 0.012, 0.150, 1.01, 10e6
 
 @dataclasses.dataclass
 class Row:
-    """A way, with the answers of its processes. `reason`: why there is none; `wrong`: what is not as it must be."""
+    """A way with its processes' answers. `reason`: why it has no answer; `wrong`: what is incorrect."""
 
     way: Way
     answers: list[dict[str, Any]] = dataclasses.field(default_factory=list)
@@ -27,7 +27,7 @@ class Row:
 
     def take(self, answer: Mapping[str, Any]) -> None:
         if "reason" in answer:
-            if self.answers:  # it went well before
+            if self.answers:  # an earlier process succeeded
                 self.wrong = self.wrong or f"once it {answer['reason']}"
             else:
                 self.reason = str(answer["reason"])
@@ -41,7 +41,7 @@ class Row:
         return statistics.median(values) if values else None
 
     def on_quick_cores(self, name: str, least_s: float) -> tuple[float | None, int]:
-        """(the median over those processes whose core was quick, how many they are). least_s: of the quickest process of all rows."""
+        """(the median over the processes on fast cores, their number). least_s: the fastest loop of all rows' processes."""
         quick = [answer[name] for answer in self.answers if name in answer and answer.get("core_s", math.inf) <= SLOWER * least_s]
         return (statistics.median(quick) if quick else None), len(quick)
 
@@ -57,7 +57,7 @@ class Row:
 
 
 def compare_tokens(rows: Sequence[Row]) -> None:
-    """All processes of a family must have given the same tokens; the first one that gave any says which."""
+    """Checks that all processes of a family gave the same tokens as the first one with tokens."""
     first: dict[str, tuple[str, Any]] = {}
     for row in rows:
         for answer in row.answers:
@@ -127,7 +127,7 @@ def lines_of(subject: Subject, title: str, rows: Sequence[Row]) -> list[str]:
     lines = [title, f"{'':<{name_width}}" + "".join(f"{head:>{width}}" for (head, _), width in zip(columns, widths))]
     notes: list[str] = []
     for row in rows:
-        if row.answers and not row.way.family and not row.wrong:  # prepared another one
+        if row.answers and not row.way.family and not row.wrong:  # it only prepared another way
             continue
         mark = ""
         if row.reason or row.wrong:
@@ -142,7 +142,7 @@ def lines_of(subject: Subject, title: str, rows: Sequence[Row]) -> list[str]:
 
 
 def least_core_s(rows: Mapping[str, Sequence[Row]]) -> float | None:
-    """Of all processes, the quickest one's."""
+    """The fastest loop of all processes."""
     found = [answer["core_s"] for some in rows.values() for row in some for answer in row.answers if "core_s" in answer]
     return min(found) if found else None
 
@@ -153,7 +153,7 @@ def core_title(rows: Mapping[str, Sequence[Row]]) -> str:
 
 
 def core_lines(rows: Mapping[str, Sequence[Row]]) -> list[str]:
-    """What our hits take on cores that nobody else uses."""
+    """The times of warmgraph's hits on cores without other load."""
     least = least_core_s(rows)
     if least is None:
         return []
@@ -184,13 +184,13 @@ class Target:
 
 
 def _at_most(what: str, wanted: float | None, found: float | None, text: Any) -> Target:
-    """`wanted`: None where it was to be measured."""
+    """`wanted`: None when the reference was not measured."""
     is_met = None if wanted is None or found is None else found <= wanted
     return Target(what, f"<= {text(wanted)}" if wanted is not None else "-", text(found), is_met)
 
 
 def targets(rows: Mapping[str, Sequence[Row]]) -> list[Target]:
-    """By subject."""
+    """The targets by subject."""
     found: list[Target] = []
     for name in ("step", "huggingface"):
         if name in rows:
@@ -230,7 +230,7 @@ def _of(rows: Mapping[str, Row], way: str, name: str) -> float | None:
 
 
 def ratios(subject: Subject, rows: Sequence[Row]) -> list[str]:
-    """How many times longer each peer takes from context ready (and from the process's start) to its result."""
+    """The ratio of each peer's time to warmgraph's, from context ready (and from the process's start) to the result."""
     ours = [row for row in rows if row.answers and row.way.start in ("restored", "without torch") or row.answers and row is _restored_table(rows)]
     peers = [row for row in rows if row.answers and row.way.family and not row.way.entries and row.way.start != "without torch"]
     if not ours or not peers:
@@ -260,7 +260,7 @@ def _quotient(a: float | None, b: float | None) -> str:
 
 
 def recording_lines(subject: Subject, rows: Sequence[Row]) -> list[str]:
-    """What recording added to the start of the process that recorded."""
+    """The time that recording added to the start of the recording process."""
     by_name = {row.way.name: row for row in rows}
     lines = []
     for row in rows:

@@ -1,9 +1,9 @@
-"""What bench/torch_peers.py compares: subjects, the ways to start them, and the order in which they run. No PyTorch here."""
+"""The comparison of bench/torch_peers.py: subjects, the ways to start them, and their order. Does not import PyTorch."""
 from __future__ import annotations
 
 import dataclasses
 
-QUICK_S, COMPILES_S = 60, 150  # a process that takes longer is ended
+QUICK_S, COMPILES_S = 60, 150  # seconds; a process that takes longer is ended
 
 PRECOMPILE = {"TORCH_CACHING_PRECOMPILE": "1"}
 HIT = {"WARMGRAPH_POLICY": "require_hit"}
@@ -11,17 +11,17 @@ HIT = {"WARMGRAPH_POLICY": "require_hit"}
 
 @dataclasses.dataclass(frozen=True)
 class Way:
-    """A way to start. Each of its processes is a new one."""
+    """A way to start. Each measurement uses a new process."""
 
     name: str
-    start: str  # with_torch.py's function, or "adopt" and "without torch", which are not its
-    family: str  # whose first tokens must be equal: "eager" or "compiled"; "" where nothing is computed
-    caches: str  # PyTorch's, and the driver's, in a folder of this name
-    entries: str = ""  # warmgraph's cache, in a folder of this name
-    is_empty: bool = False  # both folders are, before each process
+    start: str  # a function of with_torch.py, or "adopt" or "without torch"
+    family: str  # ways of one family must give equal first tokens: "eager" or "compiled"; "" when no tokens are computed
+    caches: str  # folder of PyTorch's and the driver's caches
+    entries: str = ""  # folder of warmgraph's cache
+    is_empty: bool = False  # both folders are emptied before each process
     leaves: str = ""  # the file that the process leaves for a later way
-    needs: str = ""  # the file that an earlier way left
-    is_repeated: bool = False  # quick: several processes, of which the table has the medians
+    needs: str = ""  # the file from an earlier way
+    is_repeated: bool = False  # fast: runs in several processes, and the table has medians
     environment: dict[str, str] = dataclasses.field(default_factory=dict)
     note: str = ""
 
@@ -76,7 +76,7 @@ ROLES = {"hit": RESTORED.name, "eager hit": EAGER_RESTORED.name, "recording": RE
 
 
 def needed(way: Way, subject: Subject) -> list[Way]:
-    """The ways that leave what this one needs, the first to run first."""
+    """The ways that leave the files that this one needs, in order."""
     if not way.needs:
         return []
     before = next(one for one in subject.ways if one.leaves == way.needs)

@@ -1,4 +1,4 @@
-"""One process that PyTorch starts in: to its first result, then replays. Started by torch_peers.py; not by hand.
+"""One process that starts in PyTorch: runs to its first result, then replays. Started by torch_peers.py, not by hand.
 
 usage: with_torch.py SETTINGS      an object in JSON; the answer goes to its "answer"
 """
@@ -21,16 +21,16 @@ sys.path[1:1] = [str(REPOSITORY / "python"), str(REPOSITORY / "tests" / "gpu" / 
 
 import cores  # noqa: E402  beside this file
 
-STEPS, ROUNDS, SINGLE = 200, 5, 50  # replays in a row, how often, and replays that find an idle device
-LEAST_STEPS, ROUND_S = 20, 0.5  # fewer in a row where they would take longer
+STEPS, ROUNDS, SINGLE = 200, 5, 50  # replays in a row, number of rounds, and replays on an idle device
+LEAST_STEPS, ROUND_S = 20, 0.5  # fewer in a row if a round would take longer
 MEASURED_SIZES = (1, 8, 32)
 
 
-# --- replays in a steady state
+# --- Replays in a steady state
 
 
 def seconds_of(torch, call, steps):
-    """Of one of `steps` calls in a row, the last one's end included."""
+    """Seconds of one of `steps` calls in a row, with the end of the last call."""
     torch.cuda.synchronize()
     started = time.monotonic()
     for _ in range(steps):
@@ -44,7 +44,7 @@ def steps_for(torch, call):
 
 
 def enqueuing(torch, call):
-    """Seconds of a call that finds the device idle, and does not wait for it."""
+    """Seconds of a call on an idle device, without waiting for its end."""
     times = []
     for _ in range(SINGLE):
         torch.cuda.synchronize()
@@ -61,7 +61,7 @@ def steady(torch, call):
 
 
 def by_turns(torch, call, own):
-    """`call` beside PyTorch's own graph of the same work, in this process."""
+    """Measures `call` and PyTorch's own graph of the same work in turns, in this process."""
     steps = min(steps_for(torch, one) for one in (call, own))
     pairs = [(seconds_of(torch, call, steps), seconds_of(torch, own, steps)) for _ in range(ROUNDS)]
     mine, its = (statistics.median(one) for one in zip(*pairs))
@@ -69,7 +69,7 @@ def by_turns(torch, call, own):
 
 
 def captured(torch, work, pool=None):
-    """(graph, its result): as PyTorch's documentation has it, with one run before."""
+    """(graph, its result): captured as in PyTorch's documentation, after one run."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -81,7 +81,7 @@ def captured(torch, work, pool=None):
     return graph, result
 
 
-# --- ways to start: each gives (call, what is done after the clock has stopped: a function that gives more of the answer, or None)
+# --- Ways to start. Each returns (call, a function that runs after the clock stopped and returns more of the answer, or None)
 
 
 def eager(torch, made, settings):
@@ -116,10 +116,10 @@ def mega(torch, made, settings):
 
 
 def left_artifacts(torch, settings):
-    """What Mega-Cache would carry to another machine. Caching precompile writes its own cache then, too."""
+    """Saves the Mega-Cache for another machine. Caching precompile then writes its own cache, too."""
     if not settings["leaves"]:
         return {}
-    leave(settings)  # later ways find the caches, whatever becomes of the artifacts
+    leave(settings)  # first, because later ways need the caches even if the artifacts fail
     saved = torch.compiler.save_cache_artifacts()
     data = saved[0] if saved is not None else b""
     (pathlib.Path(settings["folder"]) / settings["leaves"]).write_bytes(data)
@@ -127,7 +127,7 @@ def left_artifacts(torch, settings):
 
 
 def counted(torch):
-    """What PyTorch's own counters say of its caches."""
+    """PyTorch's own counters of its caches."""
     counters = torch._dynamo.utils.counters
     wanted = [("inductor", "fxgraph_cache_hit"), ("inductor", "fxgraph_cache_miss"), ("aot_autograd", "autograd_cache_hit"),
               ("aot_autograd", "autograd_cache_miss"), ("dynamo_cache", "dynamo_cache_hit"), ("dynamo_cache", "dynamo_cache_miss")]
@@ -135,7 +135,7 @@ def counted(torch):
 
 
 def wrapped(settings):
-    """The step as a user of warmgraph has it, who wraps before the weights are read."""
+    """Wraps the step like a user of warmgraph does, before the weights are read."""
     import subjects
     import warmgraph
 
@@ -164,7 +164,7 @@ def recording(torch, made, settings):
         if warmgraph.stats(step)[0].recordings != 1:
             return {"wrong": f"recorded nothing: {warmgraph.explain(step)}"[:600]}
         leave(settings)
-        # The very call that was recorded: what Dynamo compiled for it is found again.
+        # The same call as in the recording, so that Dynamo finds its compiled code.
         plain = torch.compile(type(made.model).forward, fullgraph=True, dynamic=False, mode="default") \
             if settings["family"] == "compiled" else type(made.model).forward
         own, _ = captured(torch, lambda: plain(made.model, *made.arguments))
@@ -196,7 +196,7 @@ WAYS = {"eager": eager, "graph": graph, "compile": compile_, "mega": mega, "reco
 
 
 class Unavailable(Exception):
-    """This PyTorch has not that way."""
+    """This PyTorch does not support the way."""
 
 
 def started_once(torch, settings, ready, made):
@@ -213,7 +213,7 @@ def started_once(torch, settings, ready, made):
 
 
 def further(after, call):
-    """What comes when the clock has stopped. It fails without taking the rest of the answer with it."""
+    """Runs `after` when the clock has stopped. Its failure keeps the rest of the answer."""
     try:
         return after(call) if after is not None else {}
     except Exception as error:
@@ -235,7 +235,7 @@ def table_of_graphs(torch, table, settings):
 
 
 def table_cache(settings):
-    """As an engine has it, which knows its model's name before the weights are read."""
+    """Makes the cache like an engine does, which knows its model's name before the weights are read."""
     import warmgraph
     from warmgraph.torch import GraphCache
 
@@ -279,7 +279,7 @@ def table_once(torch, settings, ready, table):
             graphs[size] = capture(size)
             if first is None:
                 torch.cuda.synchronize()
-                graph = time.monotonic()  # it is there, as all of them are below
+                graph = time.monotonic()  # the first graph is ready, as all graphs are below
                 graphs[size][0]()
                 graphs[size][1][1].cpu()
                 first = time.monotonic()
@@ -301,7 +301,7 @@ def table_once(torch, settings, ready, table):
 
 
 def machine(torch, settings):
-    """What the others run on; with it, files are in the page cache."""
+    """Describes the machine; its imports put files into the page cache."""
     if not torch.cuda.is_available():
         raise Unavailable("PyTorch finds no CUDA device")
     ones = torch.ones(256, 256, device="cuda")
@@ -331,7 +331,7 @@ def answered(settings):
     if settings["start"] in ("restored", "table"):
         import warmgraph  # noqa: F401, F811
 
-    logging.getLogger("torch._dynamo.guards").setLevel(logging.ERROR)  # caching precompile warns of each guard that it drops
+    logging.getLogger("torch._dynamo.guards").setLevel(logging.ERROR)  # caching precompile warns about each guard that it drops
     if settings["start"] == "machine":
         return machine(torch, settings)
     import subjects
@@ -341,7 +341,7 @@ def answered(settings):
         settings["wrapped"] = wrapped(settings)
     if settings["start"] == "table":
         settings["table_cache"] = table_cache(settings)
-    cores.settle()  # so that few of the processor's caches change beneath it at the end
+    cores.settle()  # now, so that few of the processor's caches change at the end
     made = subjects.MAKERS[settings["subject"]](settings)
     torch.cuda.synchronize()
     cores.settle()
@@ -356,7 +356,7 @@ def answered(settings):
 
 def main():
     settings = json.loads(sys.argv[1])
-    faulthandler.dump_traceback_later(settings["limit_s"], exit=True)  # where it hangs, should it
+    faulthandler.dump_traceback_later(settings["limit_s"], exit=True)  # shows where it hangs
     try:
         answer = answered(settings)
     except Unavailable as why:

@@ -1,4 +1,4 @@
-"""One process without PyTorch: the adopted step, to its first result, then replays. Started by torch_peers.py; not by hand.
+"""One process without PyTorch: runs the adopted step to its first result, then replays. Started by torch_peers.py, not by hand.
 
 usage: without_torch.py SETTINGS      an object in JSON; the answer goes to its "answer"
 """
@@ -23,7 +23,7 @@ STEPS, ROUNDS = 200, 5
 
 
 def steady(library, device, function, args):
-    """Seconds of one of many calls in a row, and of enqueuing one where the device is idle."""
+    """Seconds of one of many calls in a row, and of enqueuing one call on an idle device."""
     stream, outcome, count = c.c_void_p(library.raw.wg_device_stream(device)), None, c.c_uint64(len(args))
 
     def seconds(steps):
@@ -41,7 +41,7 @@ def steady(library, device, function, args):
 
 
 def served(settings, started):
-    """The answer for `step`: what llama_step.py adopted and left behind, restored through the C interface."""
+    """The answer for `step`: restores the entry that llama_step.py adopted, through the C interface."""
     import llama_step
     import warmgraph_c as wg
 
@@ -52,7 +52,7 @@ def served(settings, started):
     device = library.made("wg_device_open", b"cuda:0")
     library.call("wg_device_warm_up", device)
     imported = time.monotonic()
-    # As the ways with PyTorch, which know the function before the weights are read.
+    # Like the ways with PyTorch, which know the function before the weights are read.
     cache = library.opened_cache(llama_step.MODEL, folder / "cache")
     wait_for_nothing, names = 2, (c.c_char_p * 1)(llama_step.FUNCTION.encode())
     options = wg.PreloadOptions(c.sizeof(wg.PreloadOptions), wait=wait_for_nothing, functions=names, function_count=1, device=device)
