@@ -1,8 +1,8 @@
-"""Writes warmgraph/core/binding/_c.py, the ctypes declarations, from the C headers. A build of the package does so (python/CMakeLists.txt).
+"""Writes warmgraph/core/binding/_c.py, the ctypes declarations, from the C headers. The package's build runs it (python/CMakeLists.txt).
 
 usage: generate_c_interface.py OUTPUT
 
-The headers are regular on purpose, and what this does not understand is an error: nothing is left out silently.
+The headers have a regular form on purpose. Text that this script does not understand is an error, so nothing is left out silently.
 """
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def without_comments(text: str) -> str:
 
 
 def split_declaration(declaration: str) -> tuple[str, str]:
-    """("const int64_t*", "sizes") of "const int64_t* sizes"; an array keeps its length in the type."""
+    """("const int64_t*", "sizes") for "const int64_t* sizes"; an array keeps its length in the type."""
     declaration = " ".join(declaration.split())
     pointer = re.fullmatch(r"(.+?)\(\*(\w+)\)\((.*)\)", declaration)
     if pointer:
@@ -51,7 +51,7 @@ def split_declaration(declaration: str) -> tuple[str, str]:
 
 
 def split_parameters(text: str) -> list[str]:
-    """The types. Commas within a function pointer's parentheses do not part them."""
+    """The parameters' types. Commas inside a function pointer's parentheses do not separate them."""
     parts, depth = [""], 0
     for letter in text:
         depth += {"(": 1, ")": -1}.get(letter, 0)
@@ -123,13 +123,13 @@ def python_type(header: Header, kind: str) -> str:
 
 
 def callback(header: Header, result: str, parameters: list[str]) -> str:
-    # A text that C hands to Python is bytes there (c_char_p).
+    # C passes a text to Python as bytes (c_char_p).
     types = [python_type(header, result)] + [python_type(header, parameter) for parameter in parameters]
     return f"ctypes.CFUNCTYPE({', '.join(types)})"
 
 
 def wrapped(line: str, indent: str) -> str:
-    """At most 120 columns."""
+    """Breaks the line at 120 columns."""
     start = len(line) - len(line.lstrip())
     rows = [line[:start]]
     for word in line[start:].split(" "):

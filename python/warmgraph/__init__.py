@@ -34,4 +34,4 @@ def version() -> str:
 
 
 _early_recording.arm()
-_frameworks.load_quietly()  # where PyTorch is there already: a first call need not wait for it
+_frameworks.load_quietly()  # only if PyTorch is imported already: then a first call need not wait for this import

@@ -26,32 +26,32 @@ def unknown_option(where: str, name: str, known: Iterable[str]) -> errors.Invali
 
 @dataclasses.dataclass(kw_only=True)
 class Config:
-    """Options of a cache; docs/calls.md and docs/trust.md say what they do. Mutable until the first call; an unknown name or a value of the
-    wrong kind is InvalidArgument."""
+    """Options of a cache; docs/calls.md and docs/trust.md explain them. Mutable until the first call. An unknown name or a value of the
+    wrong type raises InvalidArgument."""
 
-    mode: str = "reduce-overhead"  # TorchAir's name for graphs that are captured once and replayed: the one that there is
-    policy: str = "default"  # $WARMGRAPH_POLICY, else read_write
-    model: str = ""  # folder name; the class of a method's object, or the function's module
+    mode: str = "reduce-overhead"  # TorchAir's name for graphs that are captured once and replayed; the only mode
+    policy: str = "default"  # default: $WARMGRAPH_POLICY, else read_write
+    model: str = ""  # folder name; default: the class of a method's object, or the function's module
     model_config: Mapping[str, str] = dataclasses.field(default_factory=dict)  # part of the model's identity
     environment: Sequence[str] = ()  # variables that become guards
-    world_size: int = -1  # the launcher's environment
+    world_size: int = -1  # -1: from the launcher's environment
     accept_newer_driver: bool = False
     share_with_group: bool = False
-    max_variants: int = 64  # of one function
+    max_variants: int = 64  # for one function
     verify_on_load: bool = False
     probing_ms: int = 200
-    strict: bool = False  # refuse words in kernels' parameters that nobody initialised
+    strict: bool = False  # refuse uninitialised words in kernels' parameters
     sign_with_file: str = ""
     accept_file: str = ""
     require_signed: bool = False
     trusted_owners: Sequence[int] = ()
     max_bytes: int = 0
     max_files: int = 0
-    max_bytes_by_kind: str = ""  # what some kinds may take of max_bytes: "compiled=1G,tuned=64M"
-    bundles: Sequence[Any] = ()  # files (.wgb) that are read where they lie, below the folder
-    kinds: str = ""  # which are used, as $WARMGRAPH_KINDS: "entries,compiled", or all but some, "-tuned"
-    preload: bool = True  # what the last call of a function of PyTorch's needed is restored as soon as CUDA runs, before the next one
-    mega_cache: bool = False  # what PyTorch compiled is kept, signed, and handed to it before a miss compiles; needs a key
+    max_bytes_by_kind: str = ""  # limits of single kinds within max_bytes: "compiled=1G,tuned=64M"
+    bundles: Sequence[Any] = ()  # bundle files (.wgb), read in place as layers below the folder
+    kinds: str = ""  # the kinds in use, like $WARMGRAPH_KINDS: "entries,compiled", or all but some, "-tuned"
+    preload: bool = True  # restore the graphs of a PyTorch function's last calls as soon as CUDA runs, before the next call
+    mega_cache: bool = False  # store PyTorch's compiled code, signed, and give it to PyTorch before a miss compiles; needs a key
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _DEFAULTS:
@@ -59,7 +59,7 @@ class Config:
         object.__setattr__(self, name, _checked(name, value, _DEFAULTS[name]))
 
     def expect_key(self) -> None:
-        """Raises InvalidArgument for a Config with mega_cache where no key says whose pickles PyTorch is given."""
+        """Raises InvalidArgument for a Config with mega_cache but without keys: keys say whose pickles PyTorch may load."""
         if self.mega_cache and not (self.sign_with_file or self.accept_file or any(os.environ.get(name) for name in _KEYS)):
             raise errors.InvalidArgument("mega_cache is True, and no key says whose artifacts PyTorch may be given, which can run any code: "
                                          "set sign_with_file or accept_file (WARMGRAPH_SIGN_KEY_FILE, WARMGRAPH_ACCEPT_KEYS_FILE)")
@@ -74,7 +74,7 @@ _DEFAULTS: dict[str, Any] = {one.name: {} if one.default is dataclasses.MISSING 
 
 
 def _expecting_known(init: Callable[..., None]) -> Callable[..., None]:
-    """Says which option a misspelt one may be."""
+    """Suggests the right name of a misspelt option."""
     @functools.wraps(init)
     def expecting(self: Config, **options: Any) -> None:
         for name in options:

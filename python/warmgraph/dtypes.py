@@ -19,7 +19,7 @@ _NUMPY = {short: long for long, short in _LONG.items() if short != "bf16"}
 
 
 def canonical(dtype: Any) -> str:
-    """ "f32" for "f32", "float32", numpy.float32 and numpy.dtype("float32"). InvalidArgument names what there is."""
+    """"f32" for "f32", "float32", numpy.float32 and numpy.dtype("float32"). InvalidArgument lists the types."""
     name: Any = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or getattr(dtype, "__name__", str(dtype))
     short = _LONG.get(name, name)
     if short not in _SIZES:
@@ -35,7 +35,7 @@ def itemsize(dtype: str) -> int:
 
 
 def numpy_dtype(dtype: str) -> Any:
-    """NumPy's; Unsupported for bf16, which NumPy lacks."""
+    """NumPy's type. Raises Unsupported for bf16, which NumPy lacks."""
     import numpy
 
     if dtype not in _NUMPY:

@@ -1,4 +1,4 @@
-"""What warmgraph raises: one class for each code of the C interface (`wg_status`), which says what to do."""
+"""The exceptions of warmgraph: one class for each code of the C interface (`wg_status`). The class says how to react."""
 from __future__ import annotations
 
 __all__ = [
@@ -9,11 +9,11 @@ __all__ = [
 
 
 class Error(Exception):
-    """Base of all. `code` is the C interface's number, `name` its name; 0 and "unknown" for a code of a newer library."""
+    """The base class. `code` is the C interface's number, `name` its name; 0 and "unknown" for a code of a newer library."""
 
     code: int = 0
     name: str = "unknown"
-    is_counted = False  # by the library, as a refusal
+    is_counted = False  # whether the library counted it as a refusal
 
 
 class InvalidArgument(Error, ValueError):
@@ -35,7 +35,7 @@ class CompileFailed(Error):
 
 
 class MissForbidden(Error):
-    """Policy require_hit, and there is no entry: record first. Or no_compile, and a program is not compiled yet."""
+    """Policy require_hit without an entry: record first. Or policy no_compile with a program that is not compiled yet."""
 
     code, name = 4, "miss_forbidden"
 
@@ -71,7 +71,7 @@ class NoSpace(Error):
 
 
 class PermissionDenied(Error):
-    """The cache folder belongs to someone else, or is not writable."""
+    """The cache folder belongs to another user, or is not writable."""
 
     code, name = 10, "permission_denied"
 
@@ -113,7 +113,7 @@ class PartlyLaunched(Error):
 
 
 class Untrusted(Error):
-    """An entry has no signature that is accepted."""
+    """An entry has no accepted signature."""
 
     code, name = 17, "untrusted"
 
@@ -122,7 +122,7 @@ _BY_CODE: dict[int, type[Error]] = {one.code: one for one in Error.__subclasses_
 
 
 def text_of(error: Exception) -> str:
-    """For a message: those that are not the library's with their class."""
+    """The text for a message. Exceptions of other libraries get their class's name."""
     return str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
 
 

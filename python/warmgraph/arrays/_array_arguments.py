@@ -1,4 +1,4 @@
-"""Kinds of arrays that a function may be called with."""
+"""The kinds of arrays that a function may be called with."""
 from __future__ import annotations
 
 import sys
@@ -9,7 +9,7 @@ from warmgraph.arrays._device import Array, Device
 
 
 class ArrayArgument(Protocol):
-    """An array among the arguments. `on(device)` gives its memory there; `done` brings back what the function wrote."""
+    """An array among the arguments. `on(device)` returns its memory there; `done` copies back the function's writes."""
 
     value: Any
     is_host: bool
@@ -20,7 +20,7 @@ class ArrayArgument(Protocol):
 
 
 class DeviceArgument:
-    """An Array, or memory of another library's that is viewed as one."""
+    """An Array, or another library's memory viewed as an Array."""
 
     is_host = False
 
@@ -41,7 +41,7 @@ class DeviceArgument:
 
 
 class HostArgument:
-    """A NumPy array: copied to the device before the call and, where it may be written, back after it."""
+    """A NumPy array: copied to the device before the call and, if the function may write it, back after the call."""
 
     is_host = True
 
@@ -72,9 +72,9 @@ def argument_of(value: Any) -> ArrayArgument | None:
 
 
 def expect_apart(arrays: list[tuple[str, Any]]) -> None:
-    """Host arrays have copies of their own on the device: where two overlap, one would overwrite what the function wrote to the other."""
+    """Raises for host arrays that overlap: each has its own copy on the device, so copying one back would overwrite the other's results."""
     ranges = sorted((*_bytes_of(array), at) for at, (_, array) in enumerate(arrays) if array.size)
-    before: list[tuple[int, int, int]] = []  # that reach further than this one's start
+    before: list[tuple[int, int, int]] = []  # arrays that reach beyond this one's start
     for first, end, at in ranges:
         before = [one for one in before if one[1] > first]
         for _, _, other in before:
@@ -86,7 +86,7 @@ def expect_apart(arrays: list[tuple[str, Any]]) -> None:
 
 
 def _bytes_of(array: Any) -> tuple[int, int]:
-    """Where an array's memory begins and ends."""
+    """The begin and end of an array's memory."""
     first = end = int(array.ctypes.data)
     for size, stride in zip(array.shape, array.strides):
         if stride < 0:
@@ -118,7 +118,7 @@ def _dlpack(value: Any) -> ArrayArgument | None:
     if type(value).__module__ == "numpy":  # a number
         return None
     kind = int(value.__dlpack_device__()[0])
-    if kind == 1:  # the host's
+    if kind == 1:  # host memory
         import numpy
 
         return HostArgument(numpy.from_dlpack(value))
@@ -126,7 +126,7 @@ def _dlpack(value: Any) -> ArrayArgument | None:
 
 
 class OfTorch(errors.Unsupported):
-    """A tensor of PyTorch's, which the package's other half reads."""
+    """A tensor of PyTorch's, which warmgraph.torch reads."""
 
 
 def _torch(value: Any) -> ArrayArgument | None:
@@ -136,5 +136,5 @@ def _torch(value: Any) -> ArrayArgument | None:
     return None
 
 
-_CONTAINERS = (list, tuple, dict, set)  # hold arrays, and are none
+_CONTAINERS = (list, tuple, dict, set)  # hold arrays, but are not arrays
 _READERS = (_torch, _device_arrays, _numpy_arrays, _dlpack)

@@ -1,4 +1,4 @@
-"""The functions that run now, in each thread."""
+"""The functions that run now, by thread."""
 from __future__ import annotations
 
 import threading
@@ -6,7 +6,7 @@ from typing import Any, Callable, Protocol
 
 
 class Running(Protocol):
-    """A run, as far as a launch and an array ask for it (arrays/_run.py)."""
+    """The parts of a run that a launch and an array need (arrays/_run.py)."""
 
     name: str
     stream: int
@@ -16,17 +16,17 @@ class Running(Protocol):
 
 
 class _State(threading.local):
-    def __init__(self) -> None:  # in each thread: an attribute that is missing costs a call half a microsecond
+    def __init__(self) -> None:  # in each thread: a missing attribute would cost each call half a microsecond
         self.runs: list[Any] = []
 
 
 state = _State()
-threads: list[int] = []  # that run a function now, each as often as it is in one: where there are none, a call need not ask about its own
+threads: list[int] = []  # threads that run a function now, once per nested function; if it is empty, a call need not check its own thread
 
-tracing: list[Callable[[], bool]] = []  # of a framework that is there: whether it traces the code that asks
+tracing: list[Callable[[], bool]] = []  # of imported frameworks: whether the framework is tracing the calling code
 
 
 def current() -> Any:
-    """The run of this thread, the innermost."""
+    """The innermost run of this thread."""
     runs = state.runs
     return runs[-1] if runs else None

@@ -1,4 +1,4 @@
-"""Devices, arrays in their memory, programs and streams. A device makes arrays, and an array has its device: they are one file."""
+"""Devices, arrays in their memory, programs and streams. One file, because a device makes arrays and an array has its device."""
 from __future__ import annotations
 
 import collections
@@ -15,7 +15,7 @@ from warmgraph.core.binding._library import Handle, library
 
 
 class Buffer(Handle):
-    """A range of device memory. What still runs on it must not lose it: it is freed when the device is next idle."""
+    """A range of device memory. It is freed when the device is next idle, because work may still use it."""
 
     _what = "buffer"
 
@@ -33,7 +33,7 @@ class Buffer(Handle):
 
 
 class Device(Handle):
-    """An accelerator: "opencl", "opencl:0", "opencl:<part of a name>", the same with "cuda". NotFound lists what there is."""
+    """An accelerator: "opencl", "opencl:0", "opencl:<part of a name>", the same with "cuda". NotFound lists the devices."""
 
     _what = "device"
 
@@ -55,15 +55,15 @@ class Device(Handle):
         return int(library().wg_device_stream(self.pointer))
 
     def synchronize(self) -> None:
-        """Waits for the default stream's work. NotRecordable inside a function that is recorded."""
+        """Waits for the default stream's work. Raises NotRecordable inside a function that is recorded."""
         library().wg_device_synchronize(self.pointer)
 
     def prepare_recording(self) -> None:
-        """Keeps the device code that libraries load from now on (docs/cuda.md)."""
+        """From now on keeps the device code that libraries load (docs/cuda.md)."""
         library().wg_prepare_recording(self.pointer)
 
     def warm_up(self) -> None:
-        """Begins, in the background, what the first restore of this process would wait for."""
+        """Starts in the background the work that this process's first restore would wait for."""
         library().wg_device_warm_up(self.pointer)
 
     def program(self, name: str, source: str, options: str = "") -> Program:
@@ -78,7 +78,7 @@ class Device(Handle):
         return Array(self, buffer, (buffer.base, buffer.offset), wanted.shape, wanted.dtype)
 
     def array(self, host: Any, dtype: Any = None) -> Array:
-        """A copy of a NumPy array, or of what NumPy makes one of."""
+        """A copy of a NumPy array, or of a value that NumPy can convert to an array."""
         import numpy
 
         values = numpy.asarray(host)
@@ -99,7 +99,7 @@ class Device(Handle):
         return result
 
     def view(self, foreign: Any) -> Array:
-        """Memory of another library's on this device, by `__cuda_array_interface__` or DLPack, without a copy. It is kept alive."""
+        """Another library's memory on this device, through `__cuda_array_interface__` or DLPack, without a copy. The array keeps it alive."""
         found = _foreign_arrays.foreign_of(foreign)
         if not self.id.startswith("cuda:") or found.device not in (_foreign_arrays.CUDA, _foreign_arrays.CUDA_HOST, _foreign_arrays.CUDA_MANAGED):
             raise errors.InvalidArgument(f"memory of a {type(foreign).__name__} (DLPack device {found.device}) cannot be viewed on {self.id}: "
@@ -112,7 +112,7 @@ class Device(Handle):
             try:
                 self._collect()
             except errors.Error:
-                pass  # a device that failed: its memory goes with it
+                pass  # the device failed: its memory is lost with it
         super().close()
 
     def _allocate(self, nbytes: int) -> Buffer:
@@ -121,7 +121,7 @@ class Device(Handle):
         return Buffer(self, max(nbytes, 1))
 
     def later(self, destroy: Callable[[int], Any]) -> Callable[[int], Any]:
-        """`destroy` put off until nothing runs: a destructor comes in any thread, at any time, also while a function is recorded."""
+        """Delays `destroy` until nothing runs. A destructor may run in any thread, at any time, also while a function is recorded."""
         return lambda pointer: self._garbage.append((destroy, pointer))
 
     def _collect(self) -> None:
@@ -150,7 +150,7 @@ _views: dict[tuple[int, int], int] = {}
 
 
 def stream_view(device: Device, native: int) -> int:
-    """The library's handle for a stream that somebody else made, which lives as long as the process."""
+    """The library's handle for a foreign stream, which must live as long as the process."""
     key = (id(device), native)
     if key not in _views:
         _views[key] = library().made("wg_stream_view", device.pointer, native or None)
@@ -160,8 +160,7 @@ def stream_view(device: Device, native: int) -> int:
 class Array:
     """Elements in device memory. `strides` are in elements. Views (`array[2:5]`) share its memory.
 
-    Inside a function that is captured it stands for that memory wherever the run has it; reading or writing it from the host there is
-    NotRecordable.
+    Inside a captured function it stands for that memory at any address; reading or writing it from the host there raises NotRecordable.
     """
 
     def __init__(self, device: Device, owner: Buffer | None, address: tuple[int, int], shape: Sequence[int], dtype: str,
@@ -171,7 +170,7 @@ class Array:
         self.dtype = dtype
         self.strides = contiguous_strides(shape) if strides is None else tuple(strides)
         self._owner, self._address, self._parent, self._keep = owner, address, parent, keep
-        self._run: Any = None  # the run whose scratch memory this is
+        self._run: Any = None  # the run that owns this scratch memory
 
     @property
     def ndim(self) -> int:
@@ -206,7 +205,7 @@ class Array:
         return self.shape[0]
 
     def __getitem__(self, key: Any) -> Array:
-        """A view: integers and slices with positive steps, and `...`."""
+        """A view by integers, slices with positive steps, and `...`."""
         keys = list(key) if isinstance(key, tuple) else [key]
         if any(one is Ellipsis for one in keys):
             at = next(i for i, one in enumerate(keys) if one is Ellipsis)
@@ -235,7 +234,7 @@ class Array:
         return view
 
     def reshape(self, *shape: Any) -> Array:
-        """The same elements in another shape; one size may be -1. InvalidArgument where they are not contiguous."""
+        """The same elements in another shape; one size may be -1. Raises InvalidArgument when they are not contiguous."""
         sizes = list(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else list(shape)
         known = math.prod(size for size in sizes if size != -1)
         if sizes.count(-1) == 1 and known:
@@ -248,7 +247,7 @@ class Array:
         return view
 
     def numpy(self) -> Any:
-        """A copy on the host, after all work of the device's default stream."""
+        """A copy on the host, after all work in the device's default stream."""
         import numpy
 
         self.device._expect_no_run("Array.numpy")
@@ -263,7 +262,7 @@ class Array:
         return numpy.ndarray(self.shape, kind, raw, strides=steps).copy()
 
     def write(self, host: Any) -> None:
-        """Copies a host array of the same shape here, after all work of the default stream. InvalidArgument for a view with gaps."""
+        """Copies a host array of the same shape here, after all work in the default stream. Raises InvalidArgument for a view with gaps."""
         import numpy
 
         self.device._expect_no_run("Array.write")
@@ -290,7 +289,7 @@ class Array:
 
 
 class Local:
-    """A kernel argument: so many bytes of work-group (shared) memory."""
+    """A kernel argument: `nbytes` bytes of work-group (shared) memory."""
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
@@ -311,8 +310,8 @@ class Program(Handle):
         return f"<warmgraph.Program {self.name} on {self.device.id}>"
 
     def launch(self, kernel: str, grid: Sequence[int] | int, block: Sequence[int] | int, *args: Any) -> None:
-        """Enqueues one kernel in `grid` groups of `block` work-items: in the run's stream inside a function of cache_compile, else in the
-        device's default one. Arguments are Arrays, NumPy or ctypes numbers (which have a size; Python's have none) and Local."""
+        """Enqueues one kernel in `grid` groups of `block` work-items: inside a function of cache_compile in the run's stream, else in the
+        device's default stream. Arguments are Arrays, Local, and NumPy or ctypes numbers (Python's numbers have no size)."""
         run = _current_run.current()
         keep: list[Any] = []
         given = [_kernel_argument(run, position, one, keep) for position, one in enumerate(args)]
@@ -359,7 +358,7 @@ def _bytes_of_number(position: int, value: Any) -> Any:
 
 def _address_in(run: _current_run.Running | None, array: Array) -> Any:
     if array._run is not None and array._run is not run:
-        if array._run.recorder is None:  # of a function that ran as it is: memory like any other
+        if array._run.recorder is None:  # scratch memory of a function that ran uncached is ordinary memory
             return _c.wg_address(*array._address)
         raise errors.InvalidArgument(f"{array!r} was scratch memory of a run that has ended: use it in the function alone")
     return _c.wg_address(*array._address) if run is None else run.where(array)

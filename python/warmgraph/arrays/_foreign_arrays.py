@@ -1,4 +1,4 @@
-"""Memory of other libraries' on a device: `__cuda_array_interface__` (version 2 and 3) and DLPack (version 0 and 1)."""
+"""Other libraries' memory on a device: `__cuda_array_interface__` (version 2 and 3) and DLPack (version 0 and 1)."""
 from __future__ import annotations
 
 import ctypes
@@ -13,7 +13,7 @@ _CODES = {0: "i", 1: "u", 2: "f", 4: "bf", 6: "bool"}  # DLDataTypeCode
 
 @dataclasses.dataclass(frozen=True)
 class Foreign:
-    """Where another library's array is. `strides` in elements."""
+    """The address and layout of another library's array. `strides` in elements."""
 
     device: int
     ordinal: int
@@ -52,7 +52,7 @@ def of_cuda_array_interface(value: Any) -> Foreign:
 
 
 def of_dlpack(value: Any) -> Foreign:
-    """Reads the capsule and leaves it unused: its owner frees it when it is forgotten."""
+    """Reads the capsule without consuming it: its owner frees it when it is garbage."""
     capsule = value.__dlpack__()
     api = ctypes.pythonapi
     api.PyCapsule_GetPointer.restype, api.PyCapsule_GetPointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]

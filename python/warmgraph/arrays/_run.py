@@ -1,4 +1,4 @@
-"""What a function sees while it enqueues its work: the stream, where everything is, and scratch memory."""
+"""The environment of a function while it enqueues its work: the stream, addresses, and scratch memory."""
 from __future__ import annotations
 
 import contextlib
@@ -15,7 +15,7 @@ from warmgraph.core.binding._library import library
 
 
 class Run:
-    """One run of a function: as it is (without a recorder), or through the library's recorder, which says where memory is."""
+    """One run of a function: uncached (without a recorder), or through the library's recorder, which gives the addresses."""
 
     def __init__(self, name: str, device: Device, recorder: int | None, regions: Sequence[tuple[str, Array]],
                  is_first: bool = True) -> None:
@@ -24,7 +24,7 @@ class Run:
         self._regions = list(regions)
         self._names = {id(array): name for name, array in regions}
         self._count = 0
-        # What is enqueued is captured, with memory elsewhere; else it runs where the caller has it.
+        # The run is a capture if the memory is not the caller's.
         self.is_capture = recorder is not None and (self._is_elsewhere() if regions else not is_first)
 
     def __enter__(self) -> Run:
@@ -40,13 +40,13 @@ class Run:
         return any((at.base, at.offset) != array._address for at, array in ((self.address(name), one) for name, one in self._regions))
 
     def address(self, name: str) -> Any:
-        """Where an input, output or state is in this run."""
+        """The address of an input, output or state in this run."""
         address = _c.wg_address()
         library().wg_recorder_address(self.recorder, name.encode(), ctypes.byref(address))
         return address
 
     def number(self, name: str, dtype: str) -> Any:
-        """The scalar or value of this run, as NumPy's number of its type."""
+        """The scalar or value of this run, as a NumPy number of its type."""
         raw = ctypes.create_string_buffer(8)
         library().wg_recorder_scalar(self.recorder, name.encode(), dtypes.CODES[dtype], raw)
         import numpy
@@ -54,7 +54,7 @@ class Run:
         return numpy.frombuffer(raw.raw, dtypes.numpy_dtype(dtype), 1)[0]
 
     def tensor(self, name: str, strides: Sequence[int] | None = None) -> Array:
-        """An input or output of this run, with the sizes that it has in it."""
+        """An input or output of this run, with its sizes in this run."""
         sizes, rank, dtype = ctypes.POINTER(ctypes.c_int64)(), ctypes.c_uint64(), ctypes.c_int32()
         lib = library()
         lib.wg_recorder_sizes(self.recorder, name.encode(), ctypes.byref(sizes), ctypes.byref(rank))
@@ -88,7 +88,7 @@ class Run:
 
     def _region_of(self, array: Array) -> tuple[str, Array]:
         of: Array | None = array
-        while of is not None:  # itself, or what it is a view of
+        while of is not None:  # the array itself, then the arrays that it is a view of
             if id(of) in self._names:
                 return self._names[id(of)], of
             of = of._parent
@@ -113,8 +113,8 @@ def _needed(what: str) -> Run:
 
 
 def empty(shape: Sequence[int] | int, dtype: Any) -> Array:
-    """Scratch memory of a function that runs. The entry owns it: zeros at first, then what the call before left, and results may not
-    follow that."""
+    """Scratch memory of a running function. The entry owns it. It is zero at first, then has the contents from the previous call; results must not
+    depend on them."""
     return _needed("empty").empty(shape, dtype)
 
 
@@ -146,7 +146,7 @@ def fill(array: Array, value: Any) -> None:
 
 @contextlib.contextmanager
 def forked() -> Iterator[None]:
-    """Work inside goes to a stream of its own, which starts after all work so far; what comes after the block waits for it."""
+    """Enqueues the block's work in a stream of its own. It starts after all work so far; work after the block waits for it."""
     run = _needed("forked")
     if run.recorder is None:
         yield

@@ -11,7 +11,7 @@ from warmgraph import dtypes, errors
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
-    """A shape and an element type without memory: what an output is declared with."""
+    """A shape and an element type without memory, for declaring an output."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -42,7 +42,7 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def extent_bytes(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> int:
-    """From the first element to the end of the last."""
+    """Bytes from the first element to the end of the last."""
     if 0 in shape:
         return 0
     return (sum((size - 1) * stride for size, stride in zip(shape, strides)) + 1) * itemsize

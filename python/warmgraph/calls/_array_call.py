@@ -1,6 +1,6 @@
-"""A call on arrays: the library's function for its structure, what is on its way through, and what becomes of results.
+"""A call on arrays: the library's function for its structure, the call's state, and its results.
 
-torch/replay/_torch_call.py and torch/calls/_torch_function.py have that of PyTorch's tensors.
+torch/replay/_torch_call.py and torch/calls/_torch_function.py do this for PyTorch's tensors.
 """
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from warmgraph.core.cache._pools import Pool
 from warmgraph.reading._array_reader import facts_of_arguments
 from warmgraph.reading._walker import Found
 
-RESULT = "return"  # outputs' path: a word that is no argument's name
+RESULT = "return"  # the path of outputs: not a valid argument name
 
 
 class CallReader(Protocol):
-    """A wrapper, as far as a call asks for it (_cached_function.CachedFunction)."""
+    """The parts of a wrapper that a call needs (_cached_function.CachedFunction)."""
 
     options: Any
 
@@ -36,8 +36,8 @@ class CallReader(Protocol):
 
 
 class ArrayVariant:
-    """A function of the library for one structure of call: its names, facts and code. Shapes are the library's guards. It is destroyed
-    when nobody holds it any more, and nothing runs."""
+    """The library's function for one structure of call: its names, facts and code. Shapes are the library's guards. It is destroyed
+    when it has no more references and nothing runs."""
 
     def __init__(self, pool: Pool, name: str, device: Device, spec: Spec) -> None:
         itself = weakref.ref(self)
@@ -48,7 +48,7 @@ class ArrayVariant:
             variant._enqueue(run)
 
         self.function = pool.made(name, lambda cache, destroyed: Function(cache, name, device, spec, enqueue, destroyed))
-        self.refusal: Exception | None = None  # of the call that was to record it
+        self.refusal: Exception | None = None  # of the call that should have recorded it
         self._call = threading.local()
         self._free: collections.deque[dict[Any, list[Array]]] = collections.deque()
 
@@ -82,21 +82,21 @@ class ArrayVariant:
 
 @dataclasses.dataclass
 class ArrayCall:
-    """One call on its way through."""
+    """One call and its state."""
 
     wrapped: CallReader
     bound: dict[str, Any]
     found: Found
     device: Device
-    names: dict[str, str] = dataclasses.field(default_factory=dict)  # the library's, of arrays and scalars by path
+    names: dict[str, str] = dataclasses.field(default_factory=dict)  # the library's names of arrays and scalars, by path
     values: dict[str, Any] = dataclasses.field(default_factory=dict)  # arrays and numbers by the library's names
     regions: list[tuple[str, Array]] = dataclasses.field(default_factory=list)
-    given: dict[int, Array] = dataclasses.field(default_factory=dict)  # device arrays by the id of what was passed
+    given: dict[int, Array] = dataclasses.field(default_factory=dict)  # device arrays by the id of the argument
     outputs: list[Array] = dataclasses.field(default_factory=list)
-    result: Any = None  # the declared outputs: Tensors, or arrays that were passed
+    result: Any = None  # the declared outputs: Tensors, or arrays from the arguments
 
     def expect_unchanged(self) -> None:
-        """Before the first capture, after the answer."""
+        """Raises Changed if the call changed a fact. Called after the answer, before the first capture."""
         changed = difference(self.found.facts, self.wrapped._read(self.bound, is_tolerant=True).facts)
         if changed is not None:
             raise Changed(changed)
@@ -107,7 +107,7 @@ class ArrayCall:
                 raise errors.NotRecordable(f"'{run.name}' is recorded with {path} of another shape than this call's")
 
     def enqueue(self, run: Run, numbers: Mapping[str, Any]) -> None:
-        """Runs the function, and copies what it returned to where the outputs are."""
+        """Runs the function, and copies its results to the outputs."""
         arguments = copy.copy(self.bound)
         arguments.update({name: numbers[name] if name in numbers else rebuilt(value, self._given) for name, value in self.bound.items()})
         copies = {name: value for name, value in arguments.items() if value is not self.bound[name] and name not in numbers}
@@ -132,8 +132,8 @@ class ArrayCall:
                 self._copy_out(run, path, tensor, array, next(outputs))
 
     def _facts_of(self, copies: dict[str, Any]) -> dict[str, str]:
-        """Lists and dicts in which host arrays were replaced are copies, whose changes nobody else would see."""
-        return facts_of_arguments(self.found.reached, copies)  # tolerant: the answer is the caller's, whatever it left here
+        """The facts of lists and dicts that are copies, because host arrays in them were replaced. The caller would not see changes in the copies."""
+        return facts_of_arguments(self.found.reached, copies)  # tolerant: the caller gets the answer, even with unreadable values
 
     def _copy_out(self, run: Run, path: str, tensor: Tensor, array: Any, output: Array) -> None:
         if not isinstance(array, Array) or (array.shape, array.dtype) != (tensor.shape, tensor.dtype):
@@ -161,7 +161,7 @@ def flat(path: str, value: Any) -> Iterable[tuple[str, Any]]:
 
 @dataclasses.dataclass
 class Taken:
-    """Staging memory: from the call before, where it fits, so that addresses stay."""
+    """Staging memory, reused from the previous call if it fits, so that addresses stay."""
 
     device: Device
     spare: dict[Any, list[Array]]
@@ -176,7 +176,7 @@ class Taken:
 
 
 def rebuilt(value: Any, replace: Callable[[Any], Any]) -> Any:
-    """A copy of lists, tuples, dicts and data classes in which `replace` gives arrays; the very object where nothing in it changes."""
+    """A copy of lists, tuples, dicts and data classes with the arrays from `replace`; the same object when nothing in it changes."""
     given = replace(value)
     if given is not value:
         return given

@@ -37,7 +37,7 @@ HALVES = ("forward", "backward")
 
 @dataclasses.dataclass
 class Options:
-    """What cache_compile was given."""
+    """The arguments of cache_compile."""
 
     config: Config
     dynamic: bool = True
@@ -58,53 +58,53 @@ class Options:
 
 
 class Shared:
-    """What a wrapper and its bound forms have together: loaded graphs belong to the function, whichever object it is called on."""
+    """The state that a wrapper shares with its bound forms. Loaded graphs belong to the function, so all objects share them."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.known = KnownCalls()
         self.reached: _reached_code.Reached | None = None
-        self.preloaded_on: int | None = None  # the device that its graphs are restored on ahead of calls (torch/replay/_preload.py)
-        self.refused: set[str] = set()  # reasons that were logged
+        self.preloaded_on: int | None = None  # the device for which its graphs are preloaded (torch/replay/_preload.py)
+        self.refused: set[str] = set()  # reasons that were already logged
         self.last_refusal = ""
         self.runs_as_it_is: dict[str, _refusals.Refused] = {}  # by reason
-        self.refused_report: Report | None = None  # of the last kind of call that was refused, until another one is recorded or replayed
-        self.signature: inspect.Signature | None = None  # of a method, without its object
-        self.frozen: dict[int, Any] = {}  # objects whose weights stay as they are, by id
-        self.torchs: Any = None  # a torch.TorchFunction, once it was called with tensors of PyTorch's
-        self.given_up: dict[int, Any] = {}  # a GivenUp (torch/replay/_refused_calls.py) of who is refused each time: by the same id
-        self.steady = self.known.later  # looked at first of all, so without a way through `known`
+        self.refused_report: Report | None = None  # the report of the last refused call, until another call is recorded or replayed
+        self.signature: inspect.Signature | None = None  # a method's signature, without its object
+        self.frozen: dict[int, Any] = {}  # objects with frozen weights, by id
+        self.torchs: Any = None  # a torch.TorchFunction after the first call with PyTorch's tensors
+        self.given_up: dict[int, Any] = {}  # a GivenUp (torch/replay/_refused_calls.py) for an object whose calls are always refused, by its id
+        self.steady = self.known.later  # a shortcut to `known.later`, because every call looks there first
 
 
 def _defaults_of(func: Any) -> tuple[Any, Any, list[Any]]:
-    """(Python function, defaults, those by name), as the signature has them."""
+    """(Python function, defaults, keyword-only defaults), matching the signature."""
     code = _reached_code.function_of(func) or func
     return code, getattr(code, "__defaults__", None), [*(getattr(code, "__kwdefaults__", None) or {}).values()]
 
 
 class BoundArguments(Dict[str, Any]):
-    """By name, with the defaults. The first `positional` were given by position, `names` by name."""
+    """Arguments by name, with defaults. The first `positional` were given by position, `names` by name."""
 
     positional: int
     names: frozenset[str]
 
 
 class CachedFunction:
-    """A function behind a cache. Its first call loads or records, later ones replay.
+    """A function with a cache. Its first call loads or records, later calls replay.
 
-    On a class it binds to its objects as a function does; objects share entries and loaded graphs. A copy or an unpickled one of a bound
+    As a class attribute it binds to objects like a function; objects share entries and loaded graphs. A copied or unpickled bound
     wrapper is unbound: wrap the copy's method.
     """
 
     def __init__(self, func: Callable[..., Any] | None, options: Options, description: str = "", module: Any = None) -> None:
-        """`module`: of PyTorch's, which `func` calls."""
+        """`module`: a PyTorch module that `func` calls."""
         self.options = options
         self.module = module
         self._function = func
         self._description = description or _described(func)
         self._shared = Shared()
-        self._object = id(getattr(func, "__self__", None))  # whose later calls are known; no wrapper without a function shares any
-        _frameworks.load_quietly()  # now, for it would be a part of the first call
+        self._object = id(getattr(func, "__self__", None))  # key of the known later calls; wrappers without a function share none
+        _frameworks.load_quietly()  # now, so that the first call does not wait for it
         if func is not None:
             functools.update_wrapper(self, func, updated=())
             self._sign()
@@ -112,12 +112,12 @@ class CachedFunction:
     def __repr__(self) -> str:
         return f"<warmgraph function {self._description}{'' if self._function is not None else ' (unbound)'}>"
 
-    # --- binding, copies
+    # --- Binding, copies
 
     def __set_name__(self, owner: type, name: str) -> None:
         framework = _frameworks.registered()
         if framework is not None and not self.options.config.model:
-            framework.forget_preload(self)  # its model is named after an object's class
+            framework.forget_preload(self)  # its model's name is the class of an object, which is not known yet
 
     def __get__(self, instance: Any, owner: type | None = None) -> CachedFunction:
         if instance is None or self._function is None or self.module is not None:
@@ -137,10 +137,10 @@ class CachedFunction:
         plain["config"] = {name: getattr(self.options.config, name) for name in vars(self.options.config)}
         return _unpickled, (self._description, plain)
 
-    # --- calls
+    # --- Calls
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if _current_run.tracing and _current_run.tracing[0]():  # what is traced is the function itself, with its object
+        if _current_run.tracing and _current_run.tracing[0]():  # the framework traces the function itself, with its object
             return self._itself()(*args, **kwargs)
         known = self._shared.steady.get(self._object)
         if known:
@@ -150,7 +150,7 @@ class CachedFunction:
         if self._function is None:
             raise errors.InvalidArgument(f"this wrapper of {self._description} was copied or unpickled, and is bound to no object: wrap the "
                                          "new one's method (warmgraph.cache_compile)")
-        if _current_run.current() is not None:  # a part of the function that runs
+        if _current_run.current() is not None:  # called from a running function: a part of it
             return self._function(*args, **kwargs)
         given_up = self._shared.given_up.get(self._object)
         if given_up is not None:
@@ -167,7 +167,7 @@ class CachedFunction:
             return torchs(self, getattr(self._function, "__self__", None), bound, args, kwargs)
         try:
             found = self._read(bound)
-        except OfTorch:  # in its object, or in what it closes over
+        except OfTorch:  # found in its object or its closure
             torchs = self._of_torch(bound, is_known=True)
             return torchs(self, getattr(self._function, "__self__", None), bound)
         except errors.NotRecordable as refusal:
@@ -191,7 +191,7 @@ class CachedFunction:
         return given
 
     def _sign(self) -> None:
-        """Reads the signature, of a module its forward's."""
+        """Reads the signature; for a module, its forward's."""
         signed = self._signed()
         try:
             self._signature, self._defaults = inspect.signature(signed), _defaults_of(signed)
@@ -202,7 +202,7 @@ class CachedFunction:
             self._signature, self._defaults = inspect.signature(self._function), _defaults_of(self._function)
 
     def _signed(self) -> Callable[..., Any]:
-        """What has the signature."""
+        """The callable that has the signature."""
         assert self._function is not None
         if self.module is None:
             return self._function
@@ -219,7 +219,7 @@ class CachedFunction:
         return not named if now is None else len(now) == len(named) and all(map(operator.is_, now.values(), named))
 
     def _of_torch(self, bound: dict[str, Any], is_known: bool = False) -> Any:
-        """What calls it where it works on PyTorch's tensors; None where it does not. PyTorch is not imported for this."""
+        """The object that answers calls on PyTorch's tensors; None for other calls. Does not import PyTorch."""
         framework = _frameworks.load() if self._shared.torchs is None else None
         if framework is not None and (is_known or framework.is_call(getattr(self._function, "__self__", None), bound.values())):
             with self._shared.lock:
@@ -234,7 +234,7 @@ class CachedFunction:
             return self._shared.reached
 
     def _read(self, bound: dict[str, Any], is_tolerant: bool = False) -> Found:
-        with self._shared.lock:  # reading may meet further code
+        with self._shared.lock:  # reading may find more code
             return _array_reader.read(self._reach(), bound, getattr(self._function, "__self__", None), self.options.scalars, is_tolerant)
 
     def _call_function(self, arguments: dict[str, Any]) -> Any:
@@ -245,8 +245,8 @@ class CachedFunction:
         return self._function
 
     def _called(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-        """With the arguments as the caller gave them, where that is known: a wrapper around a function may have another signature than it
-        shows. Plain defaults are left to the function."""
+        """Calls `function` with positional and named arguments as the caller did, if known: a wrapper around a function may have another signature than
+        it shows. Plain defaults are left to the function."""
         positional: list[Any] = []
         named: dict[str, Any] = {}
         how = arguments if isinstance(arguments, BoundArguments) else None
@@ -283,7 +283,7 @@ class CachedFunction:
         self._shared.known.last = variant
         if variant(call) == "refused":
             self._remember_refusal(call, variant.refusal or variant.function.report().reason)
-        self._shared.refused_report = None  # the variant's own says it
+        self._shared.refused_report = None  # the variant's report has it
         result = self._result(call)
         if self._is_hosted(call):
             variant.done_with(staging)
@@ -291,9 +291,9 @@ class CachedFunction:
 
     def _remember_refusal(self, call: ArrayCall, why: Exception | str) -> None:
         self._shared.last_refusal = text = str(why)
-        self._shared.refused.add(text)  # the library said so
+        self._shared.refused.add(text)  # the library logged it already
         _refusals.note(self, text, lambda: call.device, is_counted=text not in self._shared.runs_as_it_is)
-        # A counter has another value at each call: without this, each would be tried, and refused.
+        # A counter has another value at each call. Without this, each value would be tried and refused.
         if not isinstance(why, Changed) or why.change.was is None or why.change.now is None:
             return
         with self._shared.lock:
@@ -301,7 +301,7 @@ class CachedFunction:
                 self._shared.known.refuse(call.found.facts, str(why))
 
     def _place(self, call: ArrayCall, taken: Taken) -> None:
-        """Device memory of everything that the call touches."""
+        """Device memory for all arrays of the call."""
         expect_apart([(name, leaf.value) for name, leaf in call.found.arguments if leaf.is_host])
         declared = [path for path, one in flat(RESULT, call.result) if isinstance(one, Tensor)]
         call.names = _names.binding_names([*(path for path, _ in call.found.leaves()), *declared, *self.options.scalars])
@@ -322,7 +322,7 @@ class CachedFunction:
         return any(leaf.is_host for _, leaf in call.found.arguments)
 
     def _result(self, call: ArrayCall) -> Any:
-        """The declared structure with this call's arrays: NumPy's where an argument was."""
+        """The declared structure with this call's arrays; NumPy arrays if an argument was one."""
         outputs, hosted = iter(call.outputs), self._is_hosted(call)
         for path, leaf in call.found.arguments:
             leaf.done(call.values[call.names[path]])
@@ -336,7 +336,7 @@ class CachedFunction:
         return rebuilt(call.result, filled)
 
     def _as_it_is(self, bound: dict[str, Any], why: str) -> Any:
-        """What cannot be recorded runs all the same, on the caller's memory."""
+        """Runs a function that cannot be recorded uncached, on the caller's memory."""
         if self.policy == "require_hit":
             raise errors.MissForbidden(f"'{self._name()}' cannot be replayed, and the policy is require_hit: {why}")
         if why not in self._shared.refused:
@@ -374,13 +374,13 @@ class CachedFunction:
             return device
         raise errors.InvalidArgument(f"'{self._name()}' names no device: give cache_compile device=, or use a Program or an Array")
 
-    # --- what it is in the library
+    # --- Names and variants in the library
 
     def _name(self) -> str:
         return self.options.name or self._name_of_itself()
 
     def _names(self) -> list[str]:
-        """Of all that it has in the cache."""
+        """All its names in the cache."""
         return [self._name(), *(half_of(self._name(), half) for half in HALVES if self.options.pair)]
 
     def _name_of_itself(self) -> str:
@@ -430,7 +430,7 @@ class CachedFunction:
                 raise unknown_option(f"read_only of '{self._name()}'", name, states)
         return list(self.options.read_only)
 
-    # --- what it can be asked
+    # --- Inspection
 
     @property
     def policy(self) -> str:
@@ -444,16 +444,16 @@ class CachedFunction:
         return pool_of(self._where()).caches[0].directory
 
     def report(self) -> Any:
-        """Of its latest variant, or of the call that was refused last; None before the first call."""
+        """The report of its latest variant, or of the last refused call; None before the first call."""
         if self._shared.refused_report is not None:
             return self._shared.refused_report
         last = self._shared.known.last
         return last.function.report() if last is not None else None
 
     def freeze_weights(self) -> None:
-        """Of a function of PyTorch's: what its object, its closures and globals hold is taken to stay as it is, tensors and plain values
-        alike, so that later calls look at their arguments alone. Weights may be written in place. Their memory is kept until reset(),
-        which ends this too: a weight that is replaced meanwhile is not seen."""
+        """For a function of PyTorch's: promises that the tensors and plain values in its object, closures and globals are not replaced, so that later
+        calls check only their arguments. Weights may be written in place. Their memory is kept until reset(), which ends this, too. Replacing
+        a weight in between has no effect."""
         owner = getattr(self._function, "__self__", None)
         with self._shared.lock:
             self._shared.frozen[id(owner)] = owner
@@ -461,7 +461,7 @@ class CachedFunction:
                 self._shared.torchs.freeze(owner)
 
     def reset(self) -> None:
-        """Frees what was loaded, as soon as nothing runs; the next call loads it again."""
+        """Frees the loaded graphs as soon as nothing runs; the next call loads them again."""
         with self._shared.lock:
             self._shared.frozen.clear()
             devices = {id(one.function.device): one.function.device for one in self._shared.known.variants.values()}
@@ -473,7 +473,7 @@ class CachedFunction:
 
 
 class _BoundFunction(CachedFunction):
-    # What an object's attribute gives, for one call mostly. What a call that is like the last one does not need is made where it is asked for.
+    # The value of an object's attribute, mostly for a single call. Members that a later call does not need are made on demand.
 
     __doc__ = property(lambda self: self._unbound.__doc__)
     __slots__ = ("_unbound", "_instance")
@@ -502,7 +502,7 @@ def _unpickled(description: str, options: dict[str, Any]) -> CachedFunction:
 
 
 def half_of(name: str, half: str) -> str:
-    """What a half of a pair is called in the cache."""
+    """The name of one half of a pair in the cache."""
     return f"{name[:_names.LONGEST_NAME - 1 - len(half)]}.{half}"
 
 
@@ -515,20 +515,20 @@ def cache_compile(func: Callable[..., Any] | None = None, *, config: Config | No
                   version: str | None = None, device: Device | str | None = None, code: Iterable[Program] = (), outputs: Any = None,
                   scalars: Mapping[str, Scalar] = types.MappingProxyType({}), read_only: Iterable[str] = (),
                   compile: bool | dict[str, Any] | None = None, borrow: bool = False, pair: bool = False, **unknown: Any) -> Any:
-    """Wraps a function, a bound method or, as a decorator, either, or a torch.nn.Module, which is called as it is (`module(*args)`) and has
-    the name of its class. Wrapping reads nothing and opens nothing: the first call does. What an earlier process needed for a function of
-    PyTorch's is restored in the background once CUDA runs (Config.preload).
+    """Wraps a function, a bound method, or a torch.nn.Module, also as a decorator. A module is called as usual (`module(*args)`) and has
+    the name of its class. Wrapping reads and opens nothing: the first call does. For a function of PyTorch's, the graphs that an earlier process
+    needed are restored in the background once CUDA runs (Config.preload).
 
     config: a Config. dynamic: "dynamic" rather than "static" in the folder's name. cache_dir: else $WARMGRAPH_CACHE_DIR, else
     .warmgraph_cache. global_rank, tp_rank, pp_rank: else the launcher's environment. name: the function's folder; else its own name.
-    version: code identity given by you; else a digest of its code objects. device: a Device or its id; else that of its Programs and
+    version: your own code identity; else a digest of its code objects. device: a Device or its id; else that of its Programs and
     Arrays. code: Programs that are not found through arguments, attributes, closures and globals. outputs: a Tensor, a structure of them,
-    or a function of the arguments that gives one; an argument in it stands for itself. scalars: {argument: Scalar}, numbers that are
+    or a function of the arguments that returns one; an argument in it stands for itself. scalars: {argument: Scalar}, numbers that are
     patched at every call. read_only: states (paths such as "self.weights") that the function only reads. compile, for PyTorch: None or True
-    compiles with torch.compile(fullgraph=True), a dict gives further arguments of torch.compile, False runs eagerly; a function that is
-    compiled already stays as it is. borrow, for PyTorch: True gives results in memory that belongs to the entry: each call overwrites those
-    of the call before, whose tensors raise RuntimeError from then on when they are used. pair, for PyTorch: True records a call under gradients as a forward and
-    a backward half, eagerly (compile must not be given); under torch.no_grad() it is a function as any other.
+    compiles with torch.compile(fullgraph=True), a dict gives further arguments of torch.compile, False runs eagerly; an already
+    compiled function is not compiled again. borrow, for PyTorch: True returns results in the entry's memory: each call overwrites the results
+    of the previous call, and using those tensors then raises RuntimeError. pair, for PyTorch: True records a call under gradients as a forward and
+    a backward half, eagerly (compile must not be given); under torch.no_grad() it is an ordinary function.
     """
     options = {one: value for one, value in locals().items() if one not in ("func", "unknown")}
     for one in unknown:
@@ -560,7 +560,7 @@ def cache_compile(func: Callable[..., Any] | None = None, *, config: Config | No
 
 
 def _check_pair(options: dict[str, Any]) -> None:
-    """A pair is captured eagerly, on memory that belongs to nobody else."""
+    """A pair is captured eagerly, on its own memory; other options are refused."""
     pair = options["pair"]
     if not isinstance(pair, bool):
         raise errors.InvalidArgument(f"pair is {pair!r}, expected True or False")

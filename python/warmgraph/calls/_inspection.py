@@ -1,4 +1,4 @@
-"""What caches hold and why calls missed."""
+"""Shows the caches' contents and why calls missed."""
 from __future__ import annotations
 
 import dataclasses
@@ -19,14 +19,14 @@ from warmgraph.core.cache._pools import every_cache, every_pool, pool_of
 
 @dataclasses.dataclass(frozen=True)
 class Cleared:
-    """How many entries went, of other kinds how many files, and from which folder."""
+    """The number of removed entries (or files, for other kinds), and their folder."""
 
     folder: str
     entries: int
 
 
 def stats(function: CachedFunction | None = None) -> list[Statistics]:
-    """Counters of this process: of the cache of one function, or of each cache that is open. Each says its folder."""
+    """This process's counters: of one function's cache, or of each open cache, with its folder."""
     _refusals.keep_all()
     if function is not None:
         return [pool_of(function._where()).statistics()]
@@ -34,7 +34,7 @@ def stats(function: CachedFunction | None = None) -> list[Statistics]:
 
 
 def explain(function: CachedFunction) -> str:
-    """What became of a function's first calls in this process, and why: the folder, the last report, and each miss with the facts that
+    """The outcomes of a function's first calls in this process, with reasons: the folder, the last report, and each miss with the facts that
     differed from the nearest variant."""
     _refusals.keep_all()
     lines = [f"{function!r} in {function.cache_dir}"]
@@ -60,9 +60,9 @@ def explain(function: CachedFunction) -> str:
 
 
 def clear(function: CachedFunction | None = None, *, kind: str = "entries") -> list[Cleared]:
-    """Removes this rank's entries of one function, or of every cache that is open; the next calls record anew. What other functions of
-    the model hold stays with a function. kind: another one of every folder that is in use, "compiled", "tuned", "profiles" or "torch", which
-    no function owns; or "all"."""
+    """Removes this rank's entries of one function, or of every open cache; the next calls record again. Artifacts that the model's other functions
+    also use are kept. kind: another kind, from every open folder: "compiled", "tuned", "profiles" or "torch", which belong to no
+    function; or "all"."""
     if function is not None and kind != "entries":
         raise errors.InvalidArgument(f"kind is {kind!r}, expected 'entries' with a function: what is of another kind belongs to no function")
     if function is not None:
@@ -73,28 +73,28 @@ def clear(function: CachedFunction | None = None, *, kind: str = "entries") -> l
 
 
 def save_cache_artifacts(*, include_torch: bool = False) -> tuple[bytes, CacheInfo] | None:
-    """What this process made or hit, through every cache that is open, as the bytes of a bundle (docs/bundles.md); None: nothing.
-    include_torch: what PyTorch compiled as well (Config.mega_cache); InvalidArgument where no cache has a key to sign the bundle with."""
+    """The artifacts that this process made or hit through every open cache, as the bytes of a bundle (docs/bundles.md); None: nothing.
+    include_torch: also PyTorch's compiled code (Config.mega_cache); InvalidArgument when no cache has a key to sign the bundle."""
     return saved_artifacts(every_cache(), include_torch)
 
 
 def pause_recording() -> str:
-    """Ends to keep device code, for the whole process, until the next miss: what keeps it makes each launch of a graph dearer, also of
-    others' graphs. It is done by itself after 256 replays in a row, a minute after the last miss at the earliest (docs/cuda.md). Why not, or ''."""
+    """Stops keeping device code in this process until the next miss, because keeping it makes each launch of any graph slower. This also
+    happens automatically after 256 replays in a row, at least a minute after the last miss (docs/cuda.md). Returns why it cannot, or ''."""
     framework = _frameworks.load()
     return framework.pause_recording() if framework is not None else paused_recording(every_cache())
 
 
 def load_cache_artifacts(artifacts: bytes, *, device: Device | None = None, config: Config | None = None, cache_dir: Any = None) -> CacheInfo:
-    """Puts what save_cache_artifacts gave, here or on another machine, into the cache folder before the first call. What does not fit the
-    device ("opencl" where none is given), its driver and the environment is skipped and named; nothing that is there is replaced."""
+    """Puts the bytes of save_cache_artifacts, from this or another machine, into the cache folder before the first call. Artifacts that do not fit the
+    device (default "opencl"), its driver and the environment are skipped and named. Existing objects are not replaced."""
     cache = Cache("artifacts", config=config, cache_dir=cache_dir)
     return cache.load_cache_artifacts(device or Device(), artifacts)
 
 
 def readable_cache(path: Any, file: Any = None) -> str:
-    """Entries as text: those of a function's folder, or of one entry's file. `path` ends with <model>/<rank>/<function>[/<digest>.wg], as
-    in a cache folder, because an entry's digest covers that. The text goes into `file` as well where it is given."""
+    """Entries as text: those in a function's folder, or one entry's file. `path` must end with <model>/<rank>/<function>[/<digest>.wg], like
+    in a cache folder, because an entry's digest covers these names. If `file` is given, the text is also written to it."""
     target = pathlib.Path(os.path.abspath(path))
     if target.is_dir() and len(target.parents) < 3:
         raise errors.InvalidArgument(f"{target} is no function's folder: give one that ends with <model>/<rank>/<function>")

@@ -1,8 +1,8 @@
 """Remembers the calls of one function, on arrays or on a framework's tensors.
 
-Two calls are the same where their keys are: who answers them, the code, and all facts. A call that is refused is known by its facts alone,
-without those that the function itself changes each time: a counter has another value at each call, and each would be tried. A later call is
-not read: a call that was read became a list of tests (SteadyTorchCall), which hold where reading it again would give the same key.
+Two calls are the same if their keys are: the device, the code, and all facts. A refused call is known by its facts only, without
+the facts that the function itself changes each time: otherwise each value of a counter would be tried. A later call is
+not read: the call that was read became a list of tests (SteadyTorchCall). If they all pass, reading would give the same key.
 """
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any, Callable, Mapping
 from warmgraph.calls._side_effects import Changes, Difference
 
 _MOST_REFUSED = 4096
-_MOST_LATER = 8  # kinds of calls of one object that are known by heart
+_MOST_LATER = 8  # kinds of later calls that are kept for one object
 
 Key = tuple[Any, ...]
 
 
 class KnownCalls:
-    """One thread at a time, but for put_first()."""
+    """Use from one thread at a time, except put_first()."""
 
     def __init__(self) -> None:
         self.variants: collections.OrderedDict[Key, Any] = collections.OrderedDict()  # loaded graphs, the last used one at the end
@@ -27,18 +27,18 @@ class KnownCalls:
         self._changes = Changes()
         self._changing: set[str] = set()  # facts that the function itself changes each time
         self._refused: dict[Key, str] = {}
-        self.later: dict[int, list[Any]] = {}  # later calls, by id of the wrapper's object, the last used first
-        self._lock = threading.Lock()  # of the lists in `later`: threads look into them while one is changed
+        self.later: dict[int, list[Any]] = {}  # later calls by the id of the wrapper's object, the last used first
+        self._lock = threading.Lock()  # guards the lists in `later`, which other threads read
 
     def variant(self, key: Key) -> Any:
-        """The variant that answers such a call; None: there is none yet."""
+        """The variant for this key; None: not yet."""
         found = self.variants.get(key)
         if found is not None:
             self.variants.move_to_end(key)
         return found
 
     def keep(self, key: Key, most: int, made: Callable[[], Any]) -> bool:
-        """Keeps a variant that is made now, of `most` at most. Whether others went for it: those that were used longest ago."""
+        """Makes and keeps a variant, at most `most` in all. Returns whether the least recently used ones were dropped for it."""
         went = False
         self.variants.pop(key, None)
         while len(self.variants) >= max(1, most):
@@ -50,7 +50,7 @@ class KnownCalls:
         return went
 
     def is_changed_again(self, owner: Any, change: Difference) -> bool:
-        """Notes that a call with this object changed a fact. True where it does so each time: the fact counts for no refusal from now on."""
+        """Notes that a call with this object changed a fact. Returns True if it does so each time; then refusals ignore the fact from now on."""
         if not self._changes.is_again(owner, change):
             return False
         self._changing.add(change.path)
@@ -62,7 +62,7 @@ class KnownCalls:
         self._refused[self._unchanging(facts)] = why
 
     def why_refused(self, facts: Mapping[str, str]) -> str | None:
-        """Why such a call was refused; None: none was."""
+        """Why such a call was refused; None: it was not."""
         return self._refused.get(self._unchanging(facts)) if self._refused else None
 
     def forget_refused(self) -> None:
@@ -74,7 +74,7 @@ class KnownCalls:
         self.last = None
 
     def put_first(self, owner: int, one: Any) -> None:
-        """`one` is the first of the later calls that are tried for this object."""
+        """Makes `one` the first later call that is tried for this object."""
         with self._lock:
             known = self.later.setdefault(owner, [])
             known[:] = [one, *(other for other in known if other is not one)][:_MOST_LATER]

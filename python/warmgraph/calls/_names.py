@@ -11,13 +11,13 @@ LONGEST_NAME = 100
 
 
 def folder_name(text: str) -> str:
-    """A text as a folder's name may be."""
+    """Converts a text to a valid folder name."""
     name = _NAME.sub("_", text).strip(".-")[:LONGEST_NAME]
     return name or "function"
 
 
 def binding_names(paths: Iterable[str]) -> dict[str, str]:
-    """The library's names of them: "self.weights.0" for "self.weights[0]". Those that would be alike have a digest."""
+    """The library's name for each path: "self.weights.0" for "self.weights[0]". Names that would be equal get a digest."""
     plain = {path: re.sub(r"\.{2,}", ".", _NAME.sub(".", path)).strip(".-") for path in paths}
     count = collections.Counter(plain.values())
     return {path: name if name and count[name] == 1 and len(name) <= LONGEST_NAME

@@ -1,4 +1,4 @@
-"""Calls that run as they are because they cannot be recorded: counted by reason, kept beside the function's misses, and said once more when the
+"""Calls that run uncached because they cannot be recorded: counted by reason, stored beside the function's misses, and logged again when the
 process ends."""
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from warmgraph.core.cache._pools import pool_of
 _log = logging.getLogger("warmgraph")
 _lock = threading.Lock()
 _noted: list[Refused] = []
-_ends: list[bool] = []  # not empty once the process's end is waited for
+_ends: list[bool] = []  # not empty once the exit handler is registered
 _MOST_NOTED = 1024  # reasons of one process
-_MOST_PENDING = 1024  # calls that are written together
+_MOST_PENDING = 1024  # calls that are written at once
 _MOST_SAID = 5  # functions in the line at the end
-_LONGEST_SAID = 200  # letters of a reason there
+_LONGEST_SAID = 200  # letters of a reason in that line
 
-# What a reason is counted by, by a part of its text. The first that fits.
+# The statistics word for a reason, by a part of its text. The first match counts.
 _WORDS = (
     ("behaves differently under capture", "differs_under_capture"), ("something else at its second call", "differs_under_capture"),
     ("is not captured with it", "another_stream"), ("puts a gradient into", "backward_in_backward"), ("captured backward gives", "other_gradients"),
@@ -44,7 +44,7 @@ def word_of(why: str) -> str:
 
 
 class RefusedFunction(Protocol):
-    """A wrapper, as far as its refusals are concerned (_cached_function.CachedFunction)."""
+    """The parts of a wrapper that its refusals need (_cached_function.CachedFunction)."""
 
     _shared: Any
 
@@ -54,7 +54,7 @@ class RefusedFunction(Protocol):
 
 @dataclasses.dataclass
 class Refused:
-    """One reason of one function. `calls`: of this process; `pending`: those of them that are not kept yet."""
+    """One reason of one function. `calls`: in this process; `pending`: calls that are not stored yet."""
 
     function: str
     why: str
@@ -67,7 +67,7 @@ class Refused:
     made_in: int = dataclasses.field(default_factory=_fork.generation)
 
     def keep(self) -> None:
-        """Beside the misses of the function, over all processes. Best effort."""
+        """Stores the count beside the function's misses, over all processes. Best effort."""
         with _lock:
             pending, self.pending = self.pending, 0
             self.due = min(2 * self.due, _MOST_PENDING)
@@ -83,7 +83,8 @@ class Refused:
 
 
 def note(wrapped: RefusedFunction, why: str, device: Callable[[], Device], name: str | None = None, is_counted: bool = False) -> None:
-    """A call ran as it is. device: the library's, which is asked for when something is written. is_counted: the library counted it, and not its text."""
+    """Notes that a call ran uncached. device: returns the library's device, called when something is written. is_counted: the library counted the
+    call, but not its text."""
     shared = wrapped._shared
     refused = shared.runs_as_it_is.get(why)
     if refused is None:
@@ -106,7 +107,7 @@ def note(wrapped: RefusedFunction, why: str, device: Callable[[], Device], name:
 
 
 def keep_all() -> None:
-    """What was counted since is kept."""
+    """Stores all pending counts."""
     with _lock:
         pending = [one for one in _noted if one.pending and one.made_in == _fork.generation()]
     for one in pending:
@@ -118,12 +119,12 @@ def _calls_text(calls: int) -> str:
 
 
 def lines_of(wrapped: RefusedFunction) -> list[str]:
-    """For explain()."""
+    """The lines for explain()."""
     return [f"ran as it is, {_calls_text(one.calls)}: {one.why}" for one in list(wrapped._shared.runs_as_it_is.values())]
 
 
 def summary() -> str:
-    """How many functions ran as they are, and why; "" where none did."""
+    """The functions that ran uncached and why, in one line; "" when none did."""
     with _lock:
         mine = [one for one in _noted if one.made_in == _fork.generation()]
     by_function: dict[tuple[str, str], list[Refused]] = {}
@@ -142,7 +143,7 @@ def summary() -> str:
 
 
 def _end() -> None:
-    """At the process's end."""
+    """Runs at the process's end."""
     try:
         keep_all()
         text = summary()

@@ -1,4 +1,5 @@
-"""Facts of a call, before and after: plain values by path (reading/_walker.py, torch/read/_call_reader.py), of which a replay changes none."""
+"""Compares the facts of a call before and after it: plain values by path (reading/_walker.py, torch/read/_call_reader.py). A replay would not change
+them."""
 from __future__ import annotations
 
 import dataclasses
@@ -12,7 +13,7 @@ _MOST_PATHS, _MOST_TIMES = 1000, 8
 @dataclasses.dataclass(frozen=True)
 class Difference:
     path: str
-    was: str | None  # None: not there
+    was: str | None  # None: it did not exist
     now: str | None
 
     def __str__(self) -> str:
@@ -28,14 +29,15 @@ def difference(before: dict[str, str], after: dict[str, str]) -> Difference | No
 
 
 class Changes:
-    """Of one function's calls. What a call changed may be what an object makes at its first use (a flag, a size that grew), and its next call
-    may change nothing. What is changed from another value the next time is a counter."""
+    """Finds the facts that a function's calls change each time. A change may also come from an object's first use (a flag, a size that grew), so that
+    the next call
+    changes nothing. A fact that the next call changes from another value is a counter."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[int, str], tuple[str | None, int]] = {}  # by object and path: what it was at first, and how often it was changed
+        self._seen: dict[tuple[int, str], tuple[str | None, int]] = {}  # by object and path: the first value, and how often it was changed
 
     def is_again(self, owner: Any, change: Difference) -> bool:
-        """A counter, or one that somebody sets back each time. An object that took the place of another in memory may be taken for that."""
+        """True for a counter, or a value that is set back before each call. An object at the address of a deleted one may be taken for it."""
         if len(self._seen) > _MOST_PATHS:
             self._seen.clear()
         key = id(owner), change.path
@@ -45,7 +47,7 @@ class Changes:
 
 
 class Changed(errors.NotRecordable):
-    """The answer changed a Python value that a replay would leave as it is."""
+    """The call changed a Python value that a replay would not change."""
 
     def __init__(self, change: Difference) -> None:
         super().__init__(f"{change}: a replay would not change it. Keep it in device memory, pass it as a scalar, or change it outside")

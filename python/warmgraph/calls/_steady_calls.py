@@ -1,4 +1,4 @@
-"""Calls that are like one before, looked at and launched natively (wg_steady_call)."""
+"""Calls that are like an earlier one. The library checks and launches them natively (wg_steady_call)."""
 from __future__ import annotations
 
 import ctypes
@@ -9,11 +9,11 @@ from warmgraph.core.binding import _c
 from warmgraph.reading import _native_snapshots
 
 _MISSING = object()
-OTHERWISE = object()  # the result of a call that is another one
+OTHERWISE = object()  # the result for a call that is not like the earlier one
 
 
 class Tests:
-    """What must be as it was: a test for each value, in their order. What a test looks at lies in a register: 0 has the arguments, 1 those by
+    """The tests that a later call must pass, one for each value, in order. Each test reads a register: 0 holds the arguments, 1 the arguments by
     name."""
 
     def __init__(self) -> None:
@@ -23,19 +23,19 @@ class Tests:
         return len(self._rows)
 
     def items(self, register: int, count: int) -> int:
-        """A list or tuple has so many: the register of the first."""
+        """Tests the length of a list or tuple. Returns the register of its first item."""
         return self._into(count, _c.wg_test_items, register, count)
 
     def named(self, register: int, keys: tuple[str, ...]) -> int:
-        """A dictionary has these keys in this order: the register of the first value."""
+        """Tests that a dictionary has these keys in this order. Returns the register of the first value."""
         return self._into(len(keys), _c.wg_test_named, register, object=keys)
 
     def attributes(self, register: int) -> int:
-        """An object's own."""
+        """The register of an object's own attributes."""
         return self._into(1, _c.wg_test_attributes, register)
 
     def answer(self, function: Callable[..., Any], *argument: Any) -> int:
-        """What a function says, of one argument at most."""
+        """The register of a function's result; the function takes one argument at most."""
         return self._into(1, _c.wg_test_call, object=function, other=argument[0] if argument else _MISSING)
 
     def kind(self, register: int, kind: type) -> None:
@@ -45,40 +45,40 @@ class Tests:
         self._test(_c.wg_test_is, register, object=value)
 
     def equal(self, register: int, value: Any) -> None:
-        """`==` runs no code of the caller's: the class was tested, or a library made both."""
+        """Tests with `==`. It runs no user code: the class was tested, or a library made both values."""
         self._test(_c.wg_test_equals, register, object=value)
 
     def number(self, register: int, value: int) -> None:
         self._test(_c.wg_test_number, register, value % (1 << 64))
 
     def bits(self, register: int, value: float) -> None:
-        """A float with the same bits: 0.0 is not -0.0, and NaN is NaN."""
+        """Tests a float's bits, so 0.0 is not -0.0, and NaN equals NaN."""
         self._test(_c.wg_test_bits, register, int.from_bytes(struct.pack("<d", value), "little"))
 
     def empty(self, held: Any) -> None:
         self._test(_c.wg_test_empty, object=held)
 
     def apart(self, register: int) -> None:
-        """It is no other register's that is tested so, and no object that the function finds elsewhere."""
+        """Tests that the object is in no other register with this test, and not among the objects that the function finds elsewhere."""
         self._test(_c.wg_test_apart, register)
 
     def tensor(self, register: int, *tests: int) -> None:
         self._test(_c.wg_test_tensor, register, sum(tests))
 
     def code(self, function: int, argument: int, byte: int, at: int = 0) -> None:
-        """What a C function gives of a pointer has this byte there. Both must stay where they are."""
+        """Tests a byte behind the pointer that a C function returns for `argument`. Function and argument must stay valid."""
         self._rows.append((_c.wg_test_code, at, 0, byte, function, argument))
 
     def code_numbers(self, function: int, argument: int, numbers: Sequence[int]) -> None:
-        """A C function fills a buffer with these numbers of 32 bits, at most eight below 256, and a pointer is its second argument."""
+        """Tests the 32-bit numbers that a C function writes into a buffer (its second argument): at most eight, each below 256."""
         self._rows.append((_c.wg_test_code_numbers, len(numbers), 0, int.from_bytes(bytes(numbers), "little"), function, argument))
 
     def code_is_null(self, function: int) -> None:
-        """A C function gives a pointer to an empty std::shared_ptr."""
+        """Tests that a C function returns a pointer to an empty std::shared_ptr."""
         self._rows.append((_c.wg_test_code_null, 0, 0, 0, function, 0))
 
     def code_is_empty(self, function: int) -> None:
-        """A C function gives a pointer to an empty std::vector."""
+        """Tests that a C function returns a pointer to an empty std::vector."""
         self._rows.append((_c.wg_test_code_empty, 0, 0, 0, function, 0))
 
     def rows(self) -> Any:
@@ -96,38 +96,38 @@ class Tests:
 
 
 class NativeTensors(NamedTuple):
-    """How its tensors are read."""
+    """How to read a framework's tensors."""
 
-    kind: Any  # their class
+    kind: Any  # the tensors' class
     read: int  # a wg_dltensor_reader
-    knows_grad: bool  # wg_use_torch_tensors said how to ask whether one requires grad
+    knows_grad: bool  # wg_use_torch_tensors can ask whether a tensor requires grad
 
 
 class AddressesMoved(Exception):
-    """A weight lies elsewhere than the call had it."""
+    """A weight's address differs from the recorded call's."""
 
 
 class Weight(NamedTuple):
-    """A tensor that stays where it is."""
+    """A tensor that keeps its address."""
 
     tensor: Any
     can_be_lazy: bool
-    near: tuple[int, int, int] = (0, 0, 0)  # where the framework keeps what it says of it
-    address: int | None = None  # where it has to be
+    near: tuple[int, int, int] = (0, 0, 0)  # addresses of the framework's data about it
+    address: int | None = None  # the required address
 
 
 class Input(NamedTuple):
-    """A tensor of the arguments."""
+    """A tensor among the arguments."""
 
     register: int
-    tensor: Any  # as it looks
+    tensor: Any  # an example with the same layout
     extent: int  # bytes
     alignment: int
-    place: int | None  # where its address goes
+    place: int | None  # index of its address in the launch arguments
 
 
 class Maker(NamedTuple):
-    """Gives the memory of a result."""
+    """Allocates the memory of a result."""
 
     make: Callable[..., Any]
     arguments: tuple[Any, ...]
@@ -141,28 +141,28 @@ class Launch(NamedTuple):
     native_stream: Callable[[int], int]
     device_index: int
     stream: Callable[[int], int]  # the library's handle for a native one
-    replays: ctypes.c_uint64  # counts them
+    replays: ctypes.c_uint64  # counts replays
     often: int
-    replayed: Callable[[], Any]  # each so many of them
+    replayed: Callable[[], Any]  # called after each `often` replays
     enqueue: Any
     function: Any
     failed: Callable[[int], Any]
-    is_capturing: Any = None  # asks the stream, and `enqueue` does not; None: a test has asked
+    is_capturing: Any = None  # asks whether the stream is capturing, if `enqueue` does not; None: a test has asked
 
 
 class Looks(NamedTuple):
-    """What is looked at besides the arguments."""
+    """The checks besides those of the arguments."""
 
     always: _native_snapshots.Snapshot
-    is_frozen: ctypes.c_int32  # where it is not 0, what follows is taken to be as it was
+    is_frozen: ctypes.c_int32  # if not 0, the members below are not checked
     surroundings: _native_snapshots.Snapshot
     rest: Sequence[Callable[[], bool]]
     weights: Sequence[Weight]
 
 
 class Result(NamedTuple):
-    made: Callable[[tuple[Any, ...], tuple[Any, ...]], Any] | None  # of outputs, and of what is in `registers`
-    output: int  # which of them it is, where there is no `made`
+    made: Callable[[tuple[Any, ...], tuple[Any, ...]], Any] | None  # makes the result from the outputs and the values in `registers`
+    output: int  # the index of the output that is the result, without `made`
     registers: Sequence[int]
     otherwise: Any
 
@@ -170,10 +170,13 @@ class Result(NamedTuple):
 def made(tests: Tests, around: Iterable[int], looks: Looks, inputs: Sequence[Input], states: Sequence[tuple[int, int]], makers: Sequence[Maker],
          args: Any, base: int, framework: NativeTensors, launch: Launch | None, result: Result, moves: ctypes.c_uint64,
          weight_bytes: int = 0) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-    """Takes (args, kwargs): the result of a call that is like it, else `otherwise`. Without `launch` nothing is enqueued, and it gives (outputs,
-    what is in the registers); call it under a lock then, and launch with `args`. states: (start, end) of memory that no input lies in. moves: odd while tensors are elsewhere, and counted at each change. The addresses of
-    the call, less `base`, go into `args`, which are the call's own. weight_bytes: of a weight's own, which say what it looks like; 0 where nobody
-    knows. AddressesMoved where a weight is not at its address."""
+    """Returns a function of (args, kwargs): it returns the result if the call is like the recorded one, else `otherwise`. Without `launch` it enqueues
+    nothing and returns (outputs,
+    register values); then call it under a lock, and launch with `args`. states: (start, end) of memory that no input may overlap. moves: a counter of
+    tensor moves, odd while
+    tensors are moved away. The call's addresses minus `base` are written into `args`. weight_bytes: size of the framework's data about a weight; 0:
+    unknown.
+    Raises AddressesMoved when a weight is not at its address."""
     keep: list[Any] = [tests, looks, makers, args, launch, result, moves]
     raw = _c.wg_steady_call(base=base, register_count=tests.count, read_tensor=_c.wg_dltensor_reader(framework.read), moves=ctypes.pointer(moves),
                             is_frozen=ctypes.pointer(looks.is_frozen), surroundings=ctypes.pointer(looks.surroundings.raw),
@@ -233,7 +236,7 @@ def _pointer(place: int | None) -> Any:
 
 
 def _apart(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same memory, ascending."""
+    """The same memory as sorted ranges that do not overlap."""
     found: list[tuple[int, int]] = []
     for first, end in sorted(ranges):
         if found and first <= found[-1][1]:

@@ -1,1 +1,1 @@
-"""The library, what is kept of a cache, and its configuration: what each half of the package builds on. It knows no framework."""
+"""The library, caches and their configuration: both halves of the package use this part. It knows no framework."""

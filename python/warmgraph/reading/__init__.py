@@ -1,1 +1,1 @@
-"""Reads what a call depends on: its values as facts, the code that it may run, and what is looked at again before a later call."""
+"""Reads the inputs of a call: its values as facts, the code that it may run, and the checks before a later call."""

@@ -1,4 +1,4 @@
-"""Reads one code object: the names of globals and attributes that it and those inside of it use, and a digest without line
+"""Reads a code object: the names of globals and attributes that it and its nested code objects use, and a digest without line
 numbers and paths."""
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any, Iterator
 from warmgraph.reading import _plain_values
 
 _GLOBALS = {"LOAD_GLOBAL", "STORE_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
-# Instructions of Python 3.10 to 3.13, as dis.py of each reads them: an instruction is two bytes, and its argument is an index into co_names. From 3.11 on
+# How Python 3.10 to 3.13 encode instructions (see dis.py): an instruction is two bytes, and its argument is an index into co_names. From 3.11 on
 # LOAD_GLOBAL's lowest bit says whether NULL is pushed.
 _IS_KNOWN_PYTHON = sys.implementation.name == "cpython" and (3, 10) <= sys.version_info[:2] <= (3, 13)
 _SHIFTS = {dis.opmap[name]: int(name == "LOAD_GLOBAL" and sys.version_info >= (3, 11)) for name in _GLOBALS if name in dis.opmap}
 _MATCH_CLASS = dis.opmap.get("MATCH_CLASS", -1)
 _KINDS = frozenset(_plain_values.KINDS)
-_MOST_CODE = 4096  # code objects whose reading is kept
+_MOST_CODE = 4096  # code objects whose names are kept
 
 
 def nested(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -34,7 +34,8 @@ def globals_in(code: types.CodeType) -> set[str]:
 
 
 def _names_of_globals(code: types.CodeType) -> Iterator[str]:
-    """Gives the same as _slowly_named_globals; dis makes an object of each instruction, which took most of the time of a model's first reading."""
+    """The same as _slowly_named_globals, without dis. dis makes an object of each instruction, which took most of the time of a model's first
+    reading."""
     names, raw, more = code.co_names, code.co_code, 0
     for operation, argument in zip(raw[::2], raw[1::2]):
         if operation == dis.EXTENDED_ARG:
@@ -54,7 +55,7 @@ class Read:
     """The names that a code object uses."""
 
     def __init__(self, code: types.CodeType) -> None:
-        self.code = code  # kept: its identity is the key
+        self.code = code  # keeps the object alive, because its id is the key
 
     @functools.cached_property
     def digest(self) -> bytes:
@@ -70,7 +71,7 @@ class Read:
 
 
 def read_code(code: types.CodeType) -> Read:
-    """Code objects never change. Comparing two of them takes as long as reading one."""
+    """Keyed by identity: code objects never change, and comparing two of them takes as long as reading one."""
     found = _read_codes.get(id(code))
     if found is None:
         if len(_read_codes) >= _MOST_CODE:
@@ -83,7 +84,7 @@ _read_codes: dict[int, Read] = {}
 
 
 def names_in(code: types.CodeType) -> set[str]:
-    """Attributes that it may read: those that it names, and texts that could be names (getattr)."""
+    """The attributes that the code may read: names in it, and texts that could be names (getattr)."""
     found = set(code.co_names)
     if _MATCH_CLASS in code.co_code[::2]:
         found.add("__match_args__")
@@ -104,14 +105,14 @@ def code_digest(code: types.CodeType) -> bytes:
 
 
 def _digest_of(code: types.CodeType) -> bytes:
-    """By marshal, which is quicker than texts: a library's classes have hundreds of methods."""
+    """Uses marshal, which is faster than texts: a library's classes have hundreds of methods."""
     of_itself = (code.co_code, getattr(code, "co_exceptiontable", b""), code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount,
                  code.co_flags, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     return hashlib.sha256(_in_bytes(of_itself) + _constant(code.co_consts)).digest()
 
 
 def _in_bytes(value: Any) -> bytes:
-    """The same in all processes: this version of the format has neither references nor marks of what is interned."""
+    """The same bytes in all processes: format version 2 has neither references nor marks of interned texts."""
     return marshal.dumps(value, 2)
 
 
@@ -120,7 +121,7 @@ def _constant(value: Any) -> bytes:
         return b"code " + _digest_of(value)
     if isinstance(value, tuple) and not _KINDS.issuperset(map(type, value)):
         return b"tuple " + b"".join(map(_in_sequence, value))
-    if isinstance(value, frozenset):  # whose order differs from process to process
+    if isinstance(value, frozenset):  # its order differs between processes
         return b"set " + b"".join(sorted(map(_in_sequence, value)))
     if isinstance(value, tuple) or type(value) in _KINDS:
         return b"plain " + _in_bytes(value)

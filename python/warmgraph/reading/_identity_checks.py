@@ -1,4 +1,4 @@
-"""Keeps the objects that a call found, and compares them by identity with those that are there now."""
+"""Keeps the objects that a call found, and compares them by identity with the current ones."""
 from __future__ import annotations
 
 import operator
@@ -9,7 +9,7 @@ from warmgraph.reading import _native_snapshots
 
 
 class Item:
-    """One item of a dictionary or of a class; None where there is none."""
+    """One item of a dictionary or a class; None when it does not exist."""
 
     def __init__(self, mapping: Mapping[Any, Any], key: Any) -> None:
         self.mapping, self.key = mapping, key
@@ -27,12 +27,13 @@ class Code(Protocol):
 
 
 class Watched:
-    """The objects that something held. `look` gives a tuple. `dict`, `items` and `object` (whose class counts): the same for who looks natively, where
-    that is all of it."""
+    """The objects in a container, to compare later. `look` returns a tuple. `dict`, `items` and `object` (with its class): the same data for a native
+    check,
+    if they are all of it."""
 
-    is_owned = False  # the dictionary is the object's own
-    more: Sequence[dict[Any, Any]] = ()  # further dictionaries that are all of it
-    attributes: Sequence[tuple[Any, str, Any]] = ()  # what getattr gives by a name, where that is all of it
+    is_owned = False  # whether the dictionary holds the object's own attributes
+    more: Sequence[dict[Any, Any]] = ()  # further dictionaries that are part of it
+    attributes: Sequence[tuple[Any, str, Any]] = ()  # getattr's values by name, if they are all of it
 
     def __init__(self, look: Callable[[], tuple[Any, ...]], dict: Any = None, items: Sequence[Item] | None = None, object: Any = None) -> None:
         self._look, self._held = look, look()
@@ -44,10 +45,10 @@ class Watched:
 
 
 class _WatchedDict(Watched):
-    """A call that reads a model makes a thousand of them."""
+    """A watched dictionary. Small, because a call that reads a model makes a thousand of them."""
 
     def __init__(self, held: Any, object: Any = None, keys: list[Any] | None = None, values: list[Any] | None = None) -> None:
-        """keys, values: what it held, of who looked."""
+        """keys, values: the dictionary's contents when the caller read it."""
         self._mapping, self._keys, self._values = held, list(held) if keys is None else keys, list(held.values()) if values is None else values
         self._kind = type(object)
         self.dict, self.items, self.object = _native_snapshots.dict_of(held), None, object
@@ -60,7 +61,7 @@ class _WatchedDict(Watched):
 
 
 class _WatchedParts(_WatchedDict):
-    """An object's attributes and dictionaries that it holds, most of them empty: a model has hundreds."""
+    """An object's attributes and the dictionaries in them, most of which are empty: a model has hundreds."""
 
     def __init__(self, object: Any, held: Any, parts: Sequence[dict[Any, Any]]) -> None:
         super().__init__(held, object)
@@ -87,7 +88,7 @@ class _WatchedList(Watched):
 
 
 class _WatchedFunction(Watched):
-    """Its code, defaults and what it closes over."""
+    """A function's code, defaults and closure."""
 
     def __init__(self, function: types.FunctionType) -> None:
         names: list[tuple[Any, str]] = [(function, name) for name in ("__code__", "__defaults__", "__kwdefaults__")]
@@ -103,7 +104,7 @@ class _WatchedFunction(Watched):
 
 
 def _attribute(one: Any, name: str) -> Any:
-    """ABSENT where there is none: a cell may be empty."""
+    """Returns ABSENT when it does not exist: a cell may be empty."""
     try:
         return getattr(one, name)
     except (AttributeError, ValueError):
@@ -119,7 +120,7 @@ def of_function(function: types.FunctionType) -> Watched:
 
 
 def of_dict(held: Any, keys: list[Any] | None = None, values: list[Any] | None = None) -> Watched:
-    """A dictionary, or the namespace of a class. keys, values: what it held, of who looked."""
+    """A dictionary, or a class's namespace. keys, values: its contents when the caller read it."""
     return _WatchedDict(held, None, keys, values)
 
 
@@ -129,7 +130,7 @@ def of_object(value: Any, held: Any) -> Watched:
 
 
 def of_parts(value: Any, held: Any, parts: Sequence[Any]) -> list[Watched]:
-    """of_object(), and of_dict() of each part."""
+    """of_object(), and of_dict() for each part."""
     if not all(type(one) is dict or _native_snapshots.dict_of(one) is one for one in parts):
         return [of_object(value, held), *map(of_dict, parts)]
     return [_WatchedParts(value, held, parts)]
@@ -140,10 +141,10 @@ def of_items(mapping: Mapping[Any, Any], keys: Sequence[Any]) -> Watched:
 
 
 class Watch:
-    """Much that is watched, dictionaries natively: the same as when this was made."""
+    """Compares many watched objects with their state at construction, dictionaries natively."""
 
     def __init__(self, watched: Sequence[Watched], items: Sequence[Item] = ()) -> None:
-        """`snapshot` and `rest`: what it looks at, natively and otherwise."""
+        """`snapshot` holds the native checks, `rest` the others."""
         wholes = {id(one.dict): one.dict for one in watched if one.dict is not None}
         wholes.update((id(part), part) for one in watched for part in one.more)
         singles: dict[tuple[int, Any], tuple[dict[Any, Any], Any]] = {}
@@ -167,7 +168,7 @@ class Watch:
 
     @staticmethod
     def _has_all(singles: dict[tuple[int, Any], tuple[dict[Any, Any], Any]], items: Sequence[Item]) -> bool:
-        """Whether all lie in dictionaries that can be seen natively; they are noted then."""
+        """Whether all items are in dictionaries that can be checked natively; then adds them to `singles`."""
         held = [_native_snapshots.dict_of(item.mapping) for item in items]
         if any(one is None for one in held):
             return False
@@ -178,18 +179,18 @@ class Watch:
 
 
 class Held:
-    """Everything that is watched, and the code that may run: compared natively once all of it was the same."""
+    """All watched objects, and the code that may run. Compared natively once all were the same."""
 
     def __init__(self, watched: Sequence[Watched], reached: Code | None = None) -> None:
         self._watched, self._reached = watched, reached
         self._watch: Watch | None = None
 
     def is_same(self) -> bool:
-        """All objects are those that were found."""
+        """Whether all objects are the ones that were found."""
         reached = self._reached
         if self._watch is not None:
             return self._watch.are_same() and (reached is None or reached.is_rest_current())
-        # Made first: what another thread changes after the look at it is seen by the next one.
+        # Made before the comparison, so that the next check sees a change by another thread after it.
         watch = Watch(self._watched, reached.items() if reached is not None else ()) if _native_snapshots.is_possible() else None
         same = all(one.is_same() for one in self._watched) and (reached is None or reached.is_current())
         if same:
@@ -197,7 +198,7 @@ class Held:
         return same
 
     def looks(self) -> tuple[_native_snapshots.Snapshot, list[Callable[[], bool]]] | None:
-        """The checks that together say whether it is the same. None where something is another one already."""
+        """The checks that together decide whether all is the same. None when something has changed already."""
         if not self.is_same() or self._watch is None:
             return None
         reached = [] if self._reached is None else [self._reached.is_rest_current]

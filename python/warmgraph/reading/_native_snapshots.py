@@ -1,5 +1,5 @@
-"""Looks at Python's objects natively before a call: what dictionaries hold, by identity, and where tensors lie, through DLPack's exchange
-table. Tied to no version of Python or of a framework (wg_snapshot and its neighbours)."""
+"""Checks Python objects natively before a call: dictionaries' contents, by identity, and tensors' addresses, through DLPack's exchange
+table. Not tied to a version of Python or of a framework (wg_snapshot and related functions)."""
 from __future__ import annotations
 
 import array
@@ -20,7 +20,7 @@ _CAPSULE = b"dlpack_exchange_api"
 
 
 def is_possible() -> bool:
-    """In CPython with its lock, which keeps dictionaries still while they are read, where the library finds Python's functions."""
+    """True in CPython with its global lock, which keeps dictionaries unchanged while they are read, if the library finds Python's functions."""
     return sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)() and _is_python_found()
 
 
@@ -30,8 +30,8 @@ def _is_python_found() -> bool:
 
 
 def dict_of(mapping: Any) -> dict[Any, Any] | None:
-    """A dictionary itself, or the one that a class's read-only view shows; None for what has ways of its own."""
-    # An ordered one also has an order, which move_to_end changes and a look at its items does not show.
+    """The dictionary itself, or the one behind a class's read-only view; None for a type with its own methods."""
+    # An ordered dictionary also has an order, which move_to_end changes and a comparison of its items does not show.
     if type(mapping) is dict or type(mapping) is collections.OrderedDict and len(mapping) < 2:
         return mapping
     if isinstance(mapping, types.MappingProxyType):
@@ -43,7 +43,7 @@ def dict_of(mapping: Any) -> dict[Any, Any] | None:
 
 @functools.cache
 def _native() -> Any:
-    """The library's functions, called with Python's lock held."""
+    """The library's functions, called while holding Python's global lock."""
     held = library().with_lock()
     for name in ("wg_tensors_are_there", "wg_look_at_tensors", "wg_snapshot_is_same", "wg_steady_call_create"):
         getattr(held, name).restype = _c.FUNCTIONS[name][0]
@@ -52,13 +52,13 @@ def _native() -> Any:
 
 
 def _counted(name: str, *arguments: Any) -> Callable[[], int]:
-    """A call of a function that counts, with arguments that stay. They are objects of ctypes', which a call takes as they are: to check and
-    convert them each time would take as long as the call."""
+    """A call of a native function with constant arguments. They are ctypes objects, because converting them each time would take as long as
+    the call."""
     return functools.partial(getattr(_native(), name), *arguments)
 
 
 class _Watcher:
-    """Python tells of each change of a dictionary that is watched. `events` counts them, over all of them."""
+    """Gets Python's notice of each change of a watched dictionary. `events` counts the changes of all of them."""
 
     def __init__(self) -> None:
         add, watch = ctypes.pythonapi.PyDict_AddWatcher, ctypes.pythonapi.PyDict_Watch
@@ -70,13 +70,13 @@ class _Watcher:
         self._watch = functools.partial(watch, self._number)
 
     def watch(self, one: dict[Any, Any]) -> None:
-        """For good: others may watch it too. A dictionary that goes takes it along."""
+        """Watches it for ever, because others may watch it, too. A deleted dictionary is no longer watched."""
         self._watch(one)
 
 
 @functools.cache
 def watcher() -> _Watcher | None:
-    """Python 3.12 alone has one, where others leave one: 3.11 has none, and 3.13 tells nothing of an object's attributes that are written past its
+    """Only for Python 3.12, if a watcher is free: 3.11 has no watchers, and 3.13 gives no notice when an attribute is written past an object's
     dictionary (seen in 3.13.0)."""
     if sys.version_info[:2] != (3, 12) or not is_possible():
         return None
@@ -91,21 +91,21 @@ def watcher() -> _Watcher | None:
 
 
 class Snapshot:
-    """Objects that are there now: what dictionaries and lists hold, classes, attributes. `is_same` holds until one is another. Where Python tells
-    of changes, what is in the dictionaries is looked at after one alone."""
+    """The current contents of dictionaries and lists, classes and attributes. `is_same` is true until one changes. If Python gives notice of
+    changes, dictionaries are only compared after a notice."""
 
     def __init__(self, wholes: Sequence[dict[Any, Any]] = (), items: Sequence[tuple[dict[Any, Any], Any]] = (),
                  lists: Sequence[tuple[list[Any], list[Any]]] = (), objects: Sequence[tuple[Any, dict[Any, Any] | None, type]] = (),
                  attributes: Sequence[tuple[Any, str, Any]] = ()) -> None:
-        """lists: with what they held. objects: with the dictionary of their attributes (are_attributes_in), None: any, and their class.
-        attributes: as getattr gave them by a name, or ABSENT."""
+        """lists: with their contents. objects: with the dictionary of their attributes (are_attributes_in), None: any, and their class.
+        attributes: getattr's values by name, or ABSENT."""
         told = watcher() if wholes else None
         self.raw = raw = _c.wg_snapshot(is_told=int(told is not None))
         if told is not None:
             for held in wholes:
                 told.watch(held)
-            raw.has_seen, raw.seen = 1, told.events.value  # before they are read: what changes from now on is looked at
-        parts = [[one for pair in held.items() for one in pair] for held in wholes]  # each once: another thread may write to it
+            raw.has_seen, raw.seen = 1, told.events.value  # before reading, so that later changes are noticed
+        parts = [[one for pair in held.items() for one in pair] for held in wholes]  # each dictionary is read once: another thread may write to it
         found = list(itertools.chain.from_iterable(parts))
         values = [held.get(key, ABSENT) for held, key in items]
         self._keep: list[Any] = [list(wholes), list(items), list(lists), list(objects), list(attributes), found, values]
@@ -133,7 +133,7 @@ def _id_of(value: Any) -> int:
 
 
 def _parts(numbers: array.array[int], counts: Sequence[int]) -> Iterator[int]:
-    """Where each part of so many of them lies."""
+    """The address of each part, for parts of these lengths."""
     first = numbers.buffer_info()[0]
     return (first + 8 * at for at in itertools.accumulate(counts, initial=0))
 
@@ -146,7 +146,7 @@ def _own_attributes() -> Callable[[Any, None], Any]:
 
 
 def are_attributes_in(held: Any, value: Any) -> bool:
-    """Says whether the object's `__dict__` is its own, and not made for each access (a property, a proxy)."""
+    """Whether the object's `__dict__` is its own, and not made at each access (a property, a proxy)."""
     try:
         return _own_attributes()(value, None) is held
     except (AttributeError, TypeError):

@@ -1,1 +1,1 @@
-"""libwarmgraph as Python calls it, its log and its command, forks, and where frameworks register."""
+"""The Python binding of libwarmgraph, its log and its command, forks, and the registry of frameworks."""

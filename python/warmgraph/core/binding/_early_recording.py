@@ -1,6 +1,6 @@
-"""Device code is kept from the moment when PyTorch starts CUDA: a kernel that was loaded earlier cannot be recorded.
+"""Keeps device code from the moment when PyTorch starts CUDA: a kernel that was loaded earlier cannot be recorded.
 
-`import warmgraph` only leaves a note where PyTorch reads it, in either order of the two imports. CUPTI is loaded when CUDA starts, and
+`import warmgraph` only registers a hook in PyTorch, in either order of the two imports. CUPTI is loaded when CUDA starts, but
 not in a process whose policy records nothing.
 """
 from __future__ import annotations
@@ -21,7 +21,7 @@ _is_armed = False
 
 
 def arm() -> None:
-    """Once, when the package is imported."""
+    """Called once, when the package is imported."""
     torch = sys.modules.get("torch")
     if hasattr(getattr(torch, "cuda", None), "_lazy_call"):
         _follow(torch)
@@ -33,7 +33,7 @@ def _follow(torch: Any) -> None:
     global _is_armed
     if not _is_armed:
         _is_armed = True
-        torch.cuda._lazy_call(keep_device_code)  # before its first kernel is loaded; at once where CUDA runs already
+        torch.cuda._lazy_call(keep_device_code)  # runs before PyTorch loads its first kernel; at once if CUDA runs already
 
 
 def keep_device_code() -> None:
@@ -48,7 +48,7 @@ def keep_device_code() -> None:
 
 
 class _AfterTorch(importlib.abc.MetaPathFinder):
-    """Lets the others find PyTorch, and follows it when it was executed. It leaves no trace then."""
+    """Lets the other finders import PyTorch, calls _follow() afterwards, and removes itself."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         if fullname != "torch":

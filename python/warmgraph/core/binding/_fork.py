@@ -1,11 +1,11 @@
-"""A forked child has the handles of its parent and none of the driver's threads: every use of them there is an error, not a hang."""
+"""A forked child has its parent's handles but not the driver's threads. Using a handle there raises an error instead of hanging."""
 from __future__ import annotations
 
 import os
 
 from warmgraph import errors
 
-_generation = 0  # of this process: how many forks it is away from the first
+_generation = 0  # number of forks between the first process and this one
 _opened_in: set[int] = set()  # generations that opened a device
 
 
@@ -22,7 +22,7 @@ def generation() -> int:
 
 
 def device_opens() -> None:
-    """Notes that this process opens a device. Unsupported in a child of one that had."""
+    """Notes that this process opens a device. Raises Unsupported in a child of a process that had opened one."""
     if any(one != _generation for one in _opened_in):
         raise errors.Unsupported(
             "this process is a fork of one that had opened a device, whose driver works in the parent alone: start it anew "

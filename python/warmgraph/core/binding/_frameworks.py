@@ -1,6 +1,6 @@
-"""Frameworks whose calls are recorded: a half of this package for each says here what it can do. Nothing else of the core knows of one.
+"""The registry of frameworks: each half of this package registers its functions here. The rest of the core knows no framework.
 
-A framework is never imported for this. Where a program has it already, its half is imported by name.
+A framework is never imported for this. If the program has imported it, its half is imported by name.
 """
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 import types
 from typing import Any, Callable, Iterable
 
-_HALVES = {"torch": "warmgraph.torch"}  # by the framework's module, its half, which registers itself
+_HALVES = {"torch": "warmgraph.torch"}  # by the framework's module: the half of this package, which registers itself
 _registered: list[Framework] = []
 
 
@@ -19,14 +19,15 @@ _registered: list[Framework] = []
 class Framework:
     """The functions that a half registers."""
 
-    is_call: Callable[[Any, Iterable[Any]], bool]  # the method's object, or values of arguments, are the framework's: its half answers such calls
-    function_of: Callable[[Any], Any]  # what answers the calls of a wrapper (CachedFunction)
-    method_of: Callable[[Any], types.MethodType]  # a module that is called itself, as a method
-    signed_by: Callable[[Any], Any]  # what has the signature of such a module; None: nothing
-    request_preload: Callable[[Any], Any]  # the graphs of a wrapper may be restored before its first call
-    forget_preload: Callable[[Any], Any]  # they may not
-    pause_recording: Callable[[], str]  # device code is kept no longer; why not, or ""
-    summary: Callable[[], str]  # a line for explain(); "" where there is nothing to say
+    # Whether the method's object or the arguments' values are the framework's, so that its half answers the call.
+    is_call: Callable[[Any, Iterable[Any]], bool]
+    function_of: Callable[[Any], Any]  # the object that answers a wrapper's calls (CachedFunction)
+    method_of: Callable[[Any], types.MethodType]  # a callable module as a method
+    signed_by: Callable[[Any], Any]  # the callable with such a module's signature; None: not available
+    request_preload: Callable[[Any], Any]  # permits restoring a wrapper's graphs before its first call
+    forget_preload: Callable[[Any], Any]  # withdraws that permission
+    pause_recording: Callable[[], str]  # stops keeping device code; returns why not, or ""
+    summary: Callable[[], str]  # a line for explain(); or ""
 
 
 def register(framework: Framework) -> None:
@@ -35,12 +36,12 @@ def register(framework: Framework) -> None:
 
 
 def registered() -> Framework | None:
-    """The one whose half is imported."""
+    """The framework whose half is imported."""
     return _registered[0] if _registered else None
 
 
 def load() -> Framework | None:
-    """The one that the program has. Raises what the import of its half raises."""
+    """The framework that the program has imported. Raises the errors of importing its half."""
     for name, half in _HALVES.items():
         if not _registered and name in sys.modules:
             importlib.import_module(half)
@@ -48,13 +49,13 @@ def load() -> Framework | None:
 
 
 def load_quietly() -> Framework | None:
-    """The same. A half that cannot be imported says so at the first call that needs it."""
+    """Like load(), but ignores errors: the first call that needs the half raises them."""
     with contextlib.suppress(Exception):
         return load()
     return None
 
 
 def is_module(value: Any) -> bool:
-    """An object of a framework that is called itself (torch.nn.Module)."""
+    """Whether the object is a framework's callable module (torch.nn.Module)."""
     kind = getattr(getattr(sys.modules.get("torch"), "nn", None), "Module", None)
     return kind is not None and isinstance(value, kind)

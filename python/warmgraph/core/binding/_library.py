@@ -10,9 +10,9 @@ from typing import Any, Callable
 from warmgraph import errors
 from warmgraph.core.binding import _c, _fork, _log
 
-FOLDER = pathlib.Path(__file__).resolve().parents[2]  # the package's
+FOLDER = pathlib.Path(__file__).resolve().parents[2]  # the package's folder
 _NAME = "libwarmgraph.so.0"
-_LIKELY_TEXT = 64 << 10  # letters: most texts take one call, which may read a folder
+_LIKELY_TEXT = 64 << 10  # letters; large enough for most texts, so that one call suffices (a call may read a folder)
 _lock = threading.Lock()
 _library: Library | None = None
 
@@ -21,7 +21,7 @@ class Library:
     """The C functions as attributes: `library().wg_device_open(...)`."""
 
     def __init__(self, path: pathlib.Path) -> None:
-        # With the wheel's own folder of shared libraries; libcuda and libOpenCL are opened when a device is.
+        # Finds the wheel's shared libraries. libcuda and libOpenCL are opened with the first device.
         self._cdll = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL)
         for name, (result, arguments) in _c.FUNCTIONS.items():
             function = getattr(self._cdll, name)
@@ -31,7 +31,7 @@ class Library:
             setattr(self, name, function)
         _log.receive_from(self._cdll)
 
-    def __getattr__(self, name: str) -> Any:  # for type checkers: what there is was set
+    def __getattr__(self, name: str) -> Any:  # only for type checkers: all functions are set above
         raise AttributeError(name)
 
     def _check(self, status: int, _function: Any, _arguments: Any) -> int:
@@ -40,7 +40,7 @@ class Library:
         return status
 
     def unchecked(self, name: str) -> Any:
-        """A function that gives its status, for `expect_ok`. It takes objects of ctypes' as they are, which is quicker than to convert."""
+        """A function that returns its status, for `expect_ok`. It takes ctypes objects without conversion, which is faster."""
         function = self._cdll[name]
         function.restype = _c.FUNCTIONS[name][0]
         return function
@@ -50,11 +50,11 @@ class Library:
             self._check(status, None, None)
 
     def with_lock(self) -> ctypes.PyDLL:
-        """The same functions, called with Python's lock held."""
+        """The same functions, called while holding Python's global lock."""
         return ctypes.PyDLL(None, handle=self._cdll._handle)
 
     def made(self, name: str, *arguments: Any) -> int:
-        """A function whose last argument is where the handle goes."""
+        """Calls a function whose last argument receives the handle, and returns the handle."""
         handle = ctypes.c_void_p()
         _log.limit.follow(self._cdll)
         getattr(self, name)(*arguments, ctypes.byref(handle))
@@ -62,7 +62,7 @@ class Library:
         return handle.value
 
     def text(self, name: str, *arguments: Any) -> str:
-        """A function that writes a text as snprintf does."""
+        """Calls a function that writes a text like snprintf, and returns the text."""
         function, length = getattr(self, name), ctypes.c_uint64(_LIKELY_TEXT)
         while True:
             buffer = ctypes.create_string_buffer(length.value + 1)
@@ -73,7 +73,7 @@ class Library:
 
 
 def library() -> Library:
-    """Thread-safe. NotFound where the package was not installed from a wheel."""
+    """Loads the library at the first call. Thread-safe. Raises NotFound when the package was not installed from a wheel."""
     global _library
     if _library is None:
         with _lock:
@@ -87,7 +87,7 @@ def library() -> Library:
 
 
 class Handle:
-    """An object of the library's that is destroyed once, by close() or when it is forgotten."""
+    """An object of the library. close() or garbage collection destroys it once."""
 
     _what = "handle"
 
@@ -113,7 +113,7 @@ class Handle:
         return self._pointer is None
 
     def close(self) -> None:
-        """Frees it. Using it afterwards is InvalidArgument; closing it again does nothing."""
+        """Frees it. Using it afterwards raises InvalidArgument; closing it again does nothing."""
         pointer, self._pointer = self._pointer, None
         if pointer is not None and self._made_in == _fork.generation():
             self._destroy(pointer)
@@ -121,7 +121,7 @@ class Handle:
     def __del__(self) -> None:
         try:
             self.close()
-        except Exception:  # the interpreter ends, or the library says that it is too late
+        except Exception:  # the interpreter exits, or the library was unloaded
             pass
 
 
@@ -134,6 +134,6 @@ def array_of(kind: Any, items: list[Any]) -> Any:
 
 
 def kind_of(structure: Any, member: str) -> Any:
-    """The class of a structure's member, for ctypes."""
-    kinds: dict[str, Any] = dict(structure._fields_)  # no member has bits
+    """The ctypes class of a structure's member."""
+    kinds: dict[str, Any] = dict(structure._fields_)  # no member is a bit field
     return kinds[member]

@@ -1,4 +1,4 @@
-"""The library's log lines reach Python's logger `warmgraph`."""
+"""Passes the library's log lines to Python's logger `warmgraph`."""
 from __future__ import annotations
 
 import atexit
@@ -23,7 +23,7 @@ _ENVIRONMENT = {
 
 
 class _WhereNothingIsConfigured(logging.StreamHandler):  # type: ignore[type-arg]
-    """WARMGRAPH_LOG=info prints to standard error, as it does in a C++ program, unless the program configured logging."""
+    """With WARMGRAPH_LOG=info, prints to standard error like a C++ program, unless the program configured logging."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,13 +37,13 @@ class _WhereNothingIsConfigured(logging.StreamHandler):  # type: ignore[type-arg
 
 
 class _Limit:
-    """What Python's logger drops, the library does not make: a first call of a table would read a header of each of its graphs for one line."""
+    """Keeps the library from making lines that Python's logger would drop: for one line, a table's first call would read the header of each graph."""
 
     def __init__(self) -> None:
         self._last: int | None = None
 
     def follow(self, cdll: ctypes.CDLL) -> None:
-        """The logger's level as it is now. Asked where the library is told to make something."""
+        """Passes on the logger's current level. Called before the library makes an object."""
         level = logger.getEffectiveLevel()
         if level != self._last:
             self._last = level
@@ -59,7 +59,7 @@ def _receive(level: int, line: bytes, _user: Any) -> None:
 
 
 def receive_from(cdll: ctypes.CDLL) -> None:
-    """From now on; until the interpreter ends, when threads of the library must not come back into Python."""
+    """Starts receiving lines. Stops at interpreter exit, because then threads of the library must not call Python."""
     level = _ENVIRONMENT.get(os.environ.get("WARMGRAPH_LOG", ""))
     if level is not None:
         logger.setLevel(level)

@@ -1,1 +1,1 @@
-"""Caches and functions as the C interface has them, and the caches that wrappers share."""
+"""Python classes over the C interface's caches and functions, and the caches that wrappers share."""

@@ -1,4 +1,4 @@
-"""Caches and functions, as the C interface has them."""
+"""Caches and functions of the C interface."""
 from __future__ import annotations
 
 import ctypes
@@ -21,7 +21,7 @@ OUTCOMES = {code: name[len("wg_outcome_"):] for name, code in _c.wg_outcome_valu
 
 @dataclasses.dataclass(frozen=True)
 class Scalar:
-    """A number that is patched at every call: "i32", "u32", "i64", "u64", "f32" or "f64", and the values that it may take."""
+    """A number that is patched at every call: "i32", "u32", "i64", "u64", "f32" or "f64", and its range of values."""
 
     dtype: str
     low: float | None = None
@@ -37,7 +37,7 @@ class Scalar:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What the first call of a function (or of the latest variant that was loaded or recorded) did."""
+    """The outcome of a function's first call (or of the latest variant that was loaded or recorded)."""
 
     function: str
     outcome: str  #: recorded, replayed, eager or refused
@@ -49,7 +49,7 @@ class Report:
 
 @dataclasses.dataclass(frozen=True)
 class Statistics:
-    """Counters of a cache in this process, and the folder that they are of."""
+    """A cache's counters in this process, and its folder."""
 
     folder: str
     hits: int = 0
@@ -84,7 +84,7 @@ class Statistics:
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """What a function takes. Names of tensors, states and scalars are all different."""
+    """A function's inputs, outputs, states and scalars. All their names must differ."""
 
     inputs: Mapping[str, Tensor] = dataclasses.field(default_factory=dict)
     outputs: Mapping[str, Tensor] = dataclasses.field(default_factory=dict)
@@ -96,13 +96,13 @@ class Spec:
     environment: Sequence[str] = ()
     version: str = ""
     strict: bool = False
-    metadata: str = ""  #: text that entries carry, for Cache.find; no guard
-    recorded_code: Mapping[str, str] = dataclasses.field(default_factory=dict)  #: for Cache.load, from Cache.entries: in place of code and version
+    metadata: str = ""  # text in the entries, for Cache.find; not a guard
+    recorded_code: Mapping[str, str] = dataclasses.field(default_factory=dict)  # for Cache.load, from Cache.entries: replaces code and version
 
 
 @dataclasses.dataclass(frozen=True)
 class ArtifactAmount:
-    """Artifacts of one kind. `seconds`: what it took to make them: first calls without the cache, compiling, or tuning."""
+    """Artifacts of one kind. `seconds`: the time of making them: first calls without the cache, compiling, or tuning."""
 
     kind: str  #: "entries", "images", "constants", "compiled", "tuned", "profiles", "torch"
     count: int
@@ -113,7 +113,7 @@ class ArtifactAmount:
 
 @dataclasses.dataclass(frozen=True)
 class CacheInfo:
-    """What was saved or loaded. `there` and `skipped`: names of artifacts, and why they stayed where they were."""
+    """The artifacts that were saved or loaded. `there` and `skipped`: names of artifacts that were not moved, and why."""
 
     kinds: tuple[ArtifactAmount, ...] = ()
     there: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -127,7 +127,7 @@ def _info_of(artifacts: int) -> CacheInfo:
 
 
 def saved_artifacts(caches: Sequence[Cache], include_torch: bool = False) -> tuple[bytes, CacheInfo] | None:
-    """What this process recorded or hit through these caches, each artifact once; None: nothing."""
+    """The artifacts that this process recorded or hit through these caches, each once; None: nothing."""
     lib = library()
     handles = (ctypes.c_void_p * len(caches))(*(cache.pointer for cache in caches))
     options = _c.wg_artifact_options(size=ctypes.sizeof(_c.wg_artifact_options), torch=int(include_torch))
@@ -142,7 +142,7 @@ def saved_artifacts(caches: Sequence[Cache], include_torch: bool = False) -> tup
 
 
 def paused_recording(caches: Sequence[Cache]) -> str:
-    """Ends to keep device code, for the whole process. Why not, or nothing."""
+    """Stops keeping device code in this process. Returns why it cannot, or ""."""
     handles = (ctypes.c_void_p * len(caches))(*(cache.pointer for cache in caches))
     try:
         library().wg_pause_recording(handles, len(caches))
@@ -159,7 +159,7 @@ def _bytes_of(artifacts: int) -> bytes:
 
 @dataclasses.dataclass(frozen=True)
 class PreloadProgress:
-    """How far Cache.preload is. failed: damaged, or refused by the driver. function: of the last entry; "" when all are restored."""
+    """The progress of Cache.preload. failed: damaged, or refused by the driver. function: of the last entry; "" when all are restored."""
 
     loaded: int
     failed: int
@@ -173,7 +173,7 @@ def _preloaded(now: Any, function: str) -> PreloadProgress:
 
 
 class Cache(Handle):
-    """The cache of one model in one process. Where its folder cannot be used, caching is off and `disabled_reason` says why."""
+    """The cache of one model in one process. If its folder cannot be used, caching is off and `disabled_reason` says why."""
 
     _what = "cache"
 
@@ -182,7 +182,7 @@ class Cache(Handle):
         given, lib = config or _config.Config(), library()
         options = _c.wg_cache_options()
         lib.wg_cache_options_init(ctypes.byref(options), ctypes.sizeof(options))
-        options.pauses_recording = 0  # PyTorch's profiler is asked before (torch/replay/_pausing.py)
+        options.pauses_recording = 0  # PyTorch's profiler must be asked first (torch/replay/_pausing.py)
         pairs = [_c.wg_key_value(key.encode(), value.encode()) for key, value in given.model_config.items()]
         owners = (ctypes.c_uint32 * len(given.trusted_owners))(*given.trusted_owners)
         options.model, options.cache_dir = model.encode(), text_or_none(None if cache_dir is None else str(cache_dir))
@@ -205,7 +205,7 @@ class Cache(Handle):
 
     @property
     def directory(self) -> str:
-        """Absolute."""
+        """The absolute path."""
         return str(library().wg_cache_directory(self.pointer).decode())
 
     @property
@@ -218,7 +218,7 @@ class Cache(Handle):
         return library().text("wg_cache_summary", self.pointer)
 
     def readable(self, function: str) -> str:
-        """The function's entries as text, as `warmgraph show`."""
+        """The function's entries as text, like `warmgraph show`."""
         return library().text("wg_cache_readable", self.pointer, function.encode())
 
     def statistics(self) -> Statistics:
@@ -229,13 +229,13 @@ class Cache(Handle):
 
     def preload(self, functions: Sequence[str] = (), device: Device | None = None, *, wait: bool = False,
                 progress: Callable[[PreloadProgress], Any] | None = None) -> PreloadProgress | None:
-        """Restores entries before the calls that need them, in threads of the cache, which rest while first calls are under way.
+        """Restores entries before the calls that need them, in threads of the cache, which pause during first calls.
 
-        functions: names of functions, which need not be wrapped yet: of each the last used entry that `device` fits. A name that ends in
-        "*" stands for all functions of the model that begin so. None: all entries of the functions that exist now. wait: until all are
-        restored; returns how many then, and calls `progress` after each. Without it returns None at once. A call restores what was not
-        restored yet, or waits for the entry that is under way. An entry that cannot be used counts as failed, and raises nothing.
-        InvalidArgument: a name that no function can have, names without a device, `progress` without `wait`.
+        functions: names of functions, which need not be wrapped yet; restores each function's last used entry that fits `device`. A name that ends in
+        "*" stands for all functions of the model with this beginning. None: all entries of the functions that exist now. wait: wait until all are
+        restored, return the counts, and call `progress` after each. Without it returns None at once. A call restores an entry that is not
+        restored yet, or waits for it if it is being restored. An entry that cannot be used counts as failed, and raises nothing.
+        InvalidArgument: an impossible function name, names without a device, `progress` without `wait`.
         """
         if progress is not None and not wait:
             raise errors.InvalidArgument("progress is given without wait: pass wait=True")
@@ -263,26 +263,26 @@ class Cache(Handle):
         return _preloaded(now, "")
 
     def clear(self, function: str | None = None) -> int:
-        """Removes this rank's entries of one function, or of all; how many."""
+        """Removes this rank's entries of one function, or of all. Returns their number."""
         removed = ctypes.c_uint64()
         library().wg_cache_clear(self.pointer, text_or_none(function), ctypes.byref(removed))
         return removed.value
 
     def clear_kind(self, kind: str) -> int:
-        """Removes one kind: "entries", as clear() does, or of the whole folder "compiled", "tuned", "profiles" or "torch"; "all": each of
-        them. How many files."""
+        """Removes one kind: "entries", like clear(), or from the whole folder "compiled", "tuned", "profiles" or "torch"; "all": each of
+        them. Returns the number of files."""
         removed = ctypes.c_uint64()
         library().wg_cache_clear_kind(self.pointer, kind.encode(), ctypes.byref(removed))
         return removed.value
 
     def save_cache_artifacts(self, *, include_torch: bool = False) -> tuple[bytes, CacheInfo] | None:
-        """The entries that this process recorded or hit through this cache, with what they need, as a bundle's bytes; None: there are none.
-        include_torch: what PyTorch compiled as well (put_torch_artifacts); InvalidArgument where there is no key to sign the bundle with."""
+        """The entries that this process recorded or hit through this cache, with the artifacts that they need, as a bundle's bytes; None: nothing.
+        include_torch: also PyTorch's compiled code (put_torch_artifacts); InvalidArgument when there is no key to sign the bundle."""
         return saved_artifacts([self], include_torch)
 
     def load_cache_artifacts(self, device: Device, artifacts: bytes) -> CacheInfo:
-        """Puts such bytes into the folder: what fits the device, its driver and the environment. The rest is skipped and named; nothing that
-        is there is replaced."""
+        """Puts a bundle's bytes into the folder. Artifacts that do not fit the device, its driver and the environment are skipped and named. Existing
+        objects are not replaced."""
         lib = library()
         handle = lib.made("wg_load_cache_artifacts", self.pointer, device.pointer, artifacts, len(artifacts))
         try:
@@ -291,13 +291,13 @@ class Cache(Handle):
             lib.wg_artifacts_destroy(handle)
 
     def put_torch_artifacts(self, facts: Mapping[str, str], artifacts: bytes) -> None:
-        """Keeps the bytes of torch.compiler.save_cache_artifacts() under these facts. They hold pickles: they are kept signed or not at all,
-        and Untrusted says that there is no key to sign with."""
+        """Stores the bytes of torch.compiler.save_cache_artifacts() under these facts. They hold pickles, so they are always signed. Raises
+        Untrusted when there is no key to sign with."""
         pairs = [_c.wg_key_value(key.encode(), value.encode()) for key, value in facts.items()]
         library().wg_cache_put_torch_artifacts(self.pointer, array_of(_c.wg_key_value, pairs), len(pairs), artifacts, len(artifacts))
 
     def torch_artifacts(self, facts: Mapping[str, str]) -> bytes | None:
-        """What is kept under these facts; None: nothing. Untrusted where no accepted key signed it."""
+        """The bytes stored under these facts; None: nothing. Raises Untrusted when they have no accepted signature."""
         lib, pairs = library(), [_c.wg_key_value(key.encode(), value.encode()) for key, value in facts.items()]
         try:
             handle = lib.made("wg_cache_get_torch_artifacts", self.pointer, array_of(_c.wg_key_value, pairs), len(pairs))
@@ -309,29 +309,30 @@ class Cache(Handle):
             lib.wg_artifacts_destroy(handle)
 
     def check_bundle(self, device: Device, file: Any) -> dict[str, Any]:
-        """Which entries of a bundle's file fit the device, from its header and index alone, as wg_cache_check_bundle in warmgraph.h says."""
+        """The entries of a bundle file that fit the device, from its header and index alone. wg_cache_check_bundle in warmgraph.h describes the
+        result."""
         found: dict[str, Any] = json.loads(library().text("wg_cache_check_bundle", self.pointer, device.pointer, os.fspath(file).encode()))
         return found
 
     def wrap(self, name: str, device: Device, spec: Spec, body: Callable[[Run], Any]) -> Function:
-        """`body` enqueues the function's work. While recording it is called more than once, and must enqueue the same each time."""
+        """`body` enqueues the function's work. A recording calls it more than once, and it must enqueue the same work each time."""
         return Function(self, name, device, spec, body)
 
     def find(self, name: str, device: Device, spec: Spec) -> str | None:
-        """The metadata of the entry with these facts whose inputs and states look like the spec's, which needs a version; None: there is
-        none. Outputs are not looked at: a caller may learn them from it."""
+        """The metadata of the entry with these facts whose inputs and states match the spec, which needs a version; None: not found.
+        Outputs are not compared: a caller may learn them from the metadata."""
         raw, keep = _raw_spec(name, spec)
         found = found_metadata(self, device, raw)
         del keep
         return found
 
     def entries(self, name: str, device: Device) -> list[dict[str, Any]]:
-        """What is stored for a function, most recently used first, as wg_cache_entries in warmgraph.h says."""
+        """A function's stored entries, most recently used first. wg_cache_entries in warmgraph.h describes them."""
         found: list[dict[str, Any]] = json.loads(library().text("wg_cache_entries", self.pointer, device.pointer, name.encode()))
         return found
 
     def load(self, name: str, device: Device, spec: Spec) -> Function:
-        """A function without code: it can only be replayed, under the version that it was recorded with, or as entries() has it."""
+        """A function without code, for replay only. It uses the version of the recording, or the recorded_code from entries()."""
         return Function(self, name, device, spec, None)
 
 
@@ -358,14 +359,15 @@ class Function(Handle):
             pointer = lib.made("wg_wrap", cache.pointer, device.pointer, ctypes.byref(raw), callback, None)
         del keep
 
-        def destroy(one: int, _callback: Any = callback) -> None:  # which lives as long
+        def destroy(one: int, _callback: Any = callback) -> None:  # keeps the callback alive
             lib.wg_function_destroy(one)
             destroyed()
 
         super().__init__(pointer, device.later(destroy))
 
     def __call__(self, arguments: Mapping[str, Any], regions: Sequence[tuple[str, Array]] = (), stream: int | None = None) -> str:
-        """Enqueues it in the device's default stream, or in `stream` (the library's handle); the outcome. `regions`: arrays that the body
+        """Enqueues the function in the device's default stream, or in `stream` (the library's handle). Returns the outcome. `regions`: arrays that the
+        body
         may use, by name."""
         call = BodyCall(self.name, tuple(regions))
         args, keep = _raw_arguments(self.spec, arguments)
@@ -380,7 +382,7 @@ class Function(Handle):
             raise error
         finally:
             self._calls.now = before
-        if call.raised is not None and not isinstance(call.raised, Exception):  # in a capture, after the answer
+        if call.raised is not None and not isinstance(call.raised, Exception):  # raised in a capture, after the answer
             raise call.raised
         return OUTCOMES.get(outcome.value, "unknown")
 
@@ -405,19 +407,19 @@ class Function(Handle):
             with Run(self.name, self.device, recorder, call.regions, call.count == 1) as run:
                 self._body(run)
             return 0
-        except BaseException as error:  # nothing may leave into C: the call raises it
+        except BaseException as error:  # no exception may pass through C: the call raises it
             if call is not None:
                 call.raised = error
             why = str(error) if isinstance(error, errors.NotRecordable) else f"it raises {type(error).__name__}: {error}"
             try:
                 library().wg_recorder_fail(recorder, _c.wg_not_recordable, why.encode("utf-8", "replace"))
-            except errors.NotRecordable:  # as asked
+            except errors.NotRecordable:  # expected
                 pass
             return 1
 
     @property
     def runs(self) -> int:
-        """How often the body was run in this thread's current call: the first is the answer, the others are captures."""
+        """How often the body has run in this thread's current call: the first run is the answer, the others are captures."""
         return int(self._calls.now.count)
 
 
@@ -459,7 +461,7 @@ def _declared(tensors: Mapping[str, Tensor], keep: list[Any]) -> Any:
 
 
 def _raw_spec(name: str, spec: Spec) -> tuple[Any, list[Any]]:
-    """A wg_function_spec, and what must live until the call that takes it ends."""
+    """A wg_function_spec, and the objects that must live until the call that takes it ends."""
     keep: list[Any] = []
     raw = _c.wg_function_spec(size=ctypes.sizeof(_c.wg_function_spec), name=name.encode(), version=spec.version.encode(),
                               strict=int(spec.strict), metadata=spec.metadata.encode() or None)

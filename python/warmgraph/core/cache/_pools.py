@@ -1,4 +1,4 @@
-"""Caches that wrapped functions share: one pool for each model, folder, ranks and configuration. Safe to use from several threads."""
+"""Caches that wrapped functions share: one pool for each model, folder, ranks and configuration. Thread-safe."""
 from __future__ import annotations
 
 import dataclasses
@@ -17,7 +17,7 @@ _lock = threading.RLock()
 
 @dataclasses.dataclass(frozen=True)
 class Where:
-    """Which cache: what makes two wrappers share one."""
+    """The key of a pool: wrappers with equal keys share one."""
 
     model: str
     cache_dir: str  # absolute
@@ -35,12 +35,13 @@ class Where:
 
 
 def folder_of(cache_dir: Any) -> str:
-    """The absolute folder that an option `cache_dir` means now."""
+    """The absolute folder for an option `cache_dir`, now."""
     return str(library().wg_cache_folder(text_or_none(str(cache_dir) if cache_dir else None)).decode())
 
 
 class Pool:
-    """Caches of one model. A cache has one function of a name; one with other facts (a text, a structure) lives in the next."""
+    """Caches of one model. A cache has only one function of a name; a function with the same name and other facts (a text, a structure) uses the next
+    cache."""
 
     def __init__(self, where: Where) -> None:
         self.where = where
@@ -48,7 +49,7 @@ class Pool:
         self._names: list[set[str]] = [set()]
 
     def made(self, name: str, make: Callable[[Cache, Callable[[], Any]], _Made]) -> _Made:
-        """Calls `make` with a cache that has no function of this name, and with what to call when the function is destroyed."""
+        """Calls `make` with a cache that has no function of this name, and with a callback for the function's destruction."""
         cache = self.take(name)
         try:
             return make(cache, functools.partial(self.give_back, cache, name))
@@ -67,7 +68,7 @@ class Pool:
             return self.caches[-1]
 
     def give_back(self, cache: Cache, name: str) -> None:
-        """When the function is destroyed, and not before."""
+        """Frees the name. Call this when the function is destroyed, not before."""
         with _lock:
             self._names[self.caches.index(cache)].discard(name)
 
@@ -90,7 +91,7 @@ def pool_of(where: Where) -> Pool:
 
 
 def every_pool() -> list[Pool]:
-    """All pools of this process, in the order in which they were opened."""
+    """All pools of this process, in the order of opening."""
     with _lock:
         return list(_pools.values())
 

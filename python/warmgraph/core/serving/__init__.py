@@ -1,1 +1,1 @@
-"""Entries that are replayed without the code that they were recorded of."""
+"""Replays entries without the code of their functions."""

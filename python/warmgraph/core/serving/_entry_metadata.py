@@ -1,4 +1,4 @@
-"""Entries as a process reads them that has none of their function's code: what they take, give and keep."""
+"""Describes entries for a process without their function's code: inputs, outputs and states."""
 from __future__ import annotations
 
 import base64
@@ -11,7 +11,7 @@ from warmgraph import dtypes, errors
 from warmgraph.arrays._shapes import extent_bytes
 from warmgraph.core.cache._cache import Scalar
 
-TORCH = "warmgraph.torch"  # the metadata of PyTorch's functions has its version under this
+TORCH = "warmgraph.torch"  # the key of the version in the metadata of PyTorch's functions
 VERSION = 1
 WORDS = ("generator.seed", "generator.offset")  # states of a function that draws random numbers
 
@@ -24,7 +24,7 @@ class Layout:
     dtype: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    offset: int = 0  # bytes from where its memory begins
+    offset: int = 0  # bytes from the begin of its memory
 
     @property
     def extent(self) -> int:
@@ -41,32 +41,32 @@ class Layout:
 
 @dataclasses.dataclass(frozen=True)
 class State(Layout):
-    """Memory that lives across calls. `parts`: the tensors in it by the names that PyTorch's state_dict() has; tied weights are two of one
-    range. Where there are none, it is one array of its own name."""
+    """Memory that lives across calls. `parts`: the tensors in it, by their names in PyTorch's state_dict(); tied weights are two names of one
+    range. Without parts it is one array with its own name."""
 
     is_read_only: bool = False
-    is_zeroed: bool = False  # written by the function: zeros at first
+    is_zeroed: bool = False  # the function writes it: zeros at first
     parts: tuple[Layout, ...] = ()
-    contents: bytes | None = None  # that the entry carries
+    contents: bytes | None = None  # from the entry
 
     @property
     def nbytes(self) -> int:
         return self.extent
 
     def names(self) -> list[Layout]:
-        """What it can be given by. The whole of it has its own name, unless a part has it."""
+        """The arrays that can be given for it: its parts, and the whole under its own name unless a part has this name."""
         whole = Layout(self.name, self.dtype, self.shape, self.strides)
         return [*self.parts] if any(part.name == self.name for part in self.parts) else [*self.parts, whole]
 
     def needed(self) -> list[Layout]:
-        """What must be given, each by any name that covers it."""
+        """The arrays that must be given, each under any name that covers it."""
         return [] if self.is_zeroed or self.contents is not None else list(self.parts or self.names())
 
 
 @dataclasses.dataclass(frozen=True)
 class StoredEntry:
-    """One recording of a function. `facts`: what else it was recorded under, lists as they are (each_fact). `read_only_inputs` are known not
-    to be written; `draws`: by how much a call moves the generator's offset."""
+    """One recording of a function. `facts`: further facts of the recording; lists are not expanded (each_fact). `read_only_inputs` are known to be only
+    read; `draws`: a call's advance of the generator's offset."""
 
     digest: str
     recorded: str
@@ -83,7 +83,7 @@ class StoredEntry:
 
 
 def stored_entry(raw: Mapping[str, Any]) -> StoredEntry:
-    """Of what wg_cache_entries lists. Corrupt or Stale where PyTorch's metadata is damaged, or another version's."""
+    """Converts an element of wg_cache_entries. Raises Corrupt or Stale when PyTorch's metadata is damaged, or another version's."""
     if raw["values"]:
         names = ", ".join(value["name"] for value in raw["values"])
         raise errors.Unsupported(f"entry {raw['digest'][:8]} is specialised on the numbers {names} (Spec::values), which only C and C++ can give")
@@ -96,7 +96,7 @@ def stored_entry(raw: Mapping[str, Any]) -> StoredEntry:
 
 
 def each_fact(facts: Mapping[str, str]) -> dict[str, str]:
-    """With what lists hold in their place (cachefmt/fact_lists.hpp)."""
+    """The facts with lists replaced by their items (cachefmt/fact_lists.hpp)."""
     found: dict[str, str] = {}
     for name, value in facts.items():
         rows = [line.split("\t", 1) for line in value.split("\n")] if name.endswith(" *") else []
@@ -114,7 +114,7 @@ class _Metadata:
 
 
 def _metadata(text: str) -> _Metadata:
-    """What an entry of PyTorch's says; nothing for other texts, which are their callers' own."""
+    """The metadata of a PyTorch function's entry; empty for other texts, which belong to their callers."""
     try:
         found = json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Functions served by a process that has none of their code: what was recorded from PyTorch runs without it."""
+"""Serves functions without their code: recordings from PyTorch run without PyTorch."""
 from __future__ import annotations
 
 import dataclasses
@@ -18,17 +18,17 @@ from warmgraph.core.cache._pools import Pool, Where, folder_of, pool_of
 from warmgraph.core.serving._entry_metadata import WORDS, Layout, State, StoredEntry, each_fact, stored_entry
 from warmgraph.core.serving._state_memory import States, expect_fits, lay_out, placed, room
 
-_MOST_NAMED = 4  # facts of a message
-_WORD = 8  # bytes of a number that the generator has in device memory
+_MOST_NAMED = 4  # facts in a message
+_WORD = 8  # bytes of a generator's number in device memory
 
 
 class Server:
     """The functions of one model, replayed from its cache without their code.
 
-    model: as in Config. device: a Device or its id. weights: arrays by the names that state_dict() has, of NumPy's (bf16 as u16) or on the
-    device; what no function asks for is left alone. Functions of one server share a state by its name: weights are uploaded once, and what
-    one writes the other reads. A state that nobody gives has the contents that the entry carries, or is zeros where the function writes it;
-    any other is InvalidArgument. seed: of the random numbers that functions draw. The rest as cache_compile has it.
+    model: as in Config. device: a Device or its id. weights: arrays by their names in state_dict(), from NumPy (bf16 as u16) or on the
+    device; unused arrays are ignored. Functions of one server share a state by its name: weights are uploaded once, and one function reads
+    the state that another one wrote. A state that is not given has the contents in the entry, or zeros if the function writes it;
+    any other raises InvalidArgument. seed: for the functions' random numbers. The other arguments are those of cache_compile.
     """
 
     def __init__(self, model: str = "", *, device: Any, weights: Mapping[str, Any] | None = None, seed: int = 0, config: Config | None = None,
@@ -39,7 +39,7 @@ class Server:
         if not options.model:
             raise errors.InvalidArgument("a server has the model of its cache: give model=, or a Config with one")
         self.device = device if isinstance(device, Device) else Device(device)
-        self.seed, self.offset = seed, 0  # as torch.cuda.manual_seed leaves them
+        self.seed, self.offset = seed, 0  # the same as after torch.cuda.manual_seed
         self._pool: Pool = pool_of(Where(options.model, folder_of(cache_dir), dynamic, (global_rank, tp_rank, pp_rank), options))
         self._states = States(self.device, dict(weights or {}))
         self._functions: dict[tuple[str, str], ServedFunction] = {}
@@ -49,15 +49,15 @@ class Server:
         return f"<warmgraph.Server of {self._pool.where.model} on {self.device.id}>"
 
     def function(self, name: str, entry: str = "") -> ServedFunction:
-        """A function by the name of its folder. `entry`: the first digits of the digest of one of its entries; else each call finds its
-        own by its inputs. NotFound: there is none; Stale: those there are were recorded for another device or driver."""
+        """A function by the name of its folder. `entry`: the first digits of an entry's digest; else each call finds an
+        entry by its inputs. Raises NotFound when the function has no entry, and Stale when its entries are for another device or driver."""
         with self._lock:
             if (name, entry) not in self._functions:
                 self._functions[name, entry] = ServedFunction(self, name, self._entries(name, entry))
             return self._functions[name, entry]
 
     def state(self, name: str) -> Array:
-        """A state's memory, by its name or one of its tensors' names, once a function was called that has it."""
+        """A state's memory, by its name or one of its tensors' names. Available after a call of a function with this state."""
         with self._lock:
             return self._states.named(name)
 
@@ -67,7 +67,7 @@ class Server:
             return self._states.names()
 
     def bind(self, name: str, array: Any) -> None:
-        """Moves a state to memory on the device; later calls of all functions use it. What was enqueued before uses the memory before."""
+        """Moves a state to memory on the device, for later calls of all functions. Work that was enqueued before uses the old memory."""
         with self._lock:
             state = self._states.bind(name, array if isinstance(array, Array) else self.device.view(array))
             for function in self._functions.values():
@@ -94,7 +94,7 @@ class ServedFunction:
         self.name, self.entries = name, tuple(entries)
         self._server = server
         self._variants: dict[str, _Variant] = {}  # by digest
-        self._chosen: dict[tuple[Any, ...], _Variant] = {}  # by what inputs look like
+        self._chosen: dict[tuple[Any, ...], _Variant] = {}  # by the inputs' layout
         self._last: _Variant | None = None
 
     def __repr__(self) -> str:
@@ -102,7 +102,7 @@ class ServedFunction:
 
     @property
     def inputs(self) -> dict[str, Tensor]:
-        """What a call takes, by name; InvalidArgument where the variants differ in it."""
+        """The inputs by name. Raises InvalidArgument when the variants differ in them."""
         return _tensors(self._same("inputs"))
 
     @property
@@ -111,16 +111,16 @@ class ServedFunction:
 
     @property
     def states(self) -> dict[str, Tensor]:
-        """What lives across calls; Server.state() has its memory."""
+        """The states by name; Server.state() has their memory."""
         return _tensors(self._same("states"))
 
     def __call__(self, inputs: Mapping[str, Any] | None = None, /, *, stream: Any = None, out: Mapping[str, Array] | None = None,
                  **more: Any) -> dict[str, Any]:
-        """Enqueues the function; its outputs by name.
+        """Enqueues the function and returns its outputs by name.
 
-        Inputs and scalars by name, as a dict or as keywords. With arrays of NumPy's the outputs are NumPy's (bf16 as u16), and what the
-        function writes into an input is there. With device arrays (Array, __cuda_array_interface__, DLPack) nothing is copied, outputs are
-        device arrays, new ones or those of `out`, and the call does not wait. stream: an object with __cuda_stream__, else the device's
+        Inputs and scalars by name, as a dict or as keywords. With NumPy arrays, the outputs are NumPy arrays (bf16 as u16), and an input
+        gets the function's writes. With device arrays (Array, __cuda_array_interface__, DLPack) nothing is copied, outputs are
+        device arrays, new ones or those in `out`, and the call does not wait. stream: an object with __cuda_stream__, else the device's
         default stream.
         """
         with self._server._lock:
@@ -129,7 +129,7 @@ class ServedFunction:
             return self._last(call, _native_stream(self._server.device, stream), out or {})
 
     def report(self) -> Report | None:
-        """Of the variant that was used last; None before the first call."""
+        """The report of the last used variant; None before the first call."""
         return self._last.function.report() if self._last is not None else None
 
     def _same(self, what: str) -> tuple[Layout, ...]:
@@ -168,7 +168,7 @@ class ServedFunction:
 
 @dataclasses.dataclass
 class ServedCall:
-    """What a call was given, by name: arrays on the device, arrays on the host, and the rest, which may be numbers."""
+    """A call's arguments by name: arrays on the device, arrays on the host, and others, which may be numbers."""
 
     arrays: dict[str, Array]
     hosts: dict[str, Any]
@@ -188,12 +188,12 @@ class ServedCall:
         return call
 
     def look(self) -> tuple[Any, ...]:
-        """What the choice among entries depends on."""
+        """The key for choosing an entry."""
         return (tuple((name, one.dtype, one.shape, one.strides) for name, one in self.arrays.items()),
                 tuple((name, one.dtype, one.shape) for name, one in self.hosts.items()), tuple(self.numbers))
 
     def why_not(self, entry: StoredEntry) -> str:
-        """Why an entry takes no such call; "" where it does."""
+        """Why the entry does not fit this call; "" when it fits."""
         given = {**self.arrays, **self.hosts, **self.numbers}
         known = [*(layout.name for layout in entry.inputs), *entry.scalars]
         missing = [name for name in known if name not in given]
@@ -219,7 +219,7 @@ class ServedCall:
 
 
 class _Variant:
-    """One entry, loaded, on the server's states."""
+    """A loaded entry that uses the server's states."""
 
     def __init__(self, server: Server, name: str, entry: StoredEntry) -> None:
         self._server, self._entry, self._device = server, entry, server.device
@@ -229,7 +229,7 @@ class _Variant:
                     frozenset(state.name for state in entry.states if state.is_read_only), entry.scalars, entry.facts, (),
                     entry.environment, recorded_code=entry.recorded_code)
         self.function = server._pool.made(name, lambda cache, destroyed: Function(cache, name, self._device, spec, None, destroyed))
-        self._staged: dict[str, Array] = {}  # of inputs and outputs on the host
+        self._staged: dict[str, Array] = {}  # device copies of inputs and outputs on the host
 
     def __call__(self, call: ServedCall, stream: int | None, out: Mapping[str, Array]) -> dict[str, Any]:
         expect_apart(list(call.hosts.items()))
@@ -278,7 +278,7 @@ class _Variant:
         return placed(layout, given)
 
     def _draw(self, stream: int | None) -> None:
-        """The seed and offset of this call, behind what is in the stream, and the offset of the next."""
+        """Enqueues writing this call's seed and offset, and advances the offset for the next call."""
         server = self._server
         for name, value in zip(WORDS, (server.seed, server.offset)):
             array, raw = self._words.get(name), (value % (1 << 64)).to_bytes(_WORD, "little")
@@ -300,7 +300,7 @@ def _downloaded(array: Array) -> Any:
 
 
 def _native_stream(device: Device, stream: Any) -> int | None:
-    """The library's handle for it, by the protocol of CUDA's Python libraries (cuda.core, __cuda_stream__)."""
+    """The library's handle for a stream, through the protocol of CUDA's Python libraries (cuda.core, __cuda_stream__)."""
     if stream is None:
         return None
     given = getattr(stream, "__cuda_stream__", None)
@@ -321,7 +321,7 @@ def _expect_known(what: str, given: Iterable[str], known: Iterable[str]) -> None
 
 
 def _differences(entries: Sequence[StoredEntry]) -> str:
-    """Names of what entries of the same inputs do not have in common."""
+    """The names of the facts and parts that differ among entries with the same inputs."""
     pairs = [{**each_fact(entry.facts), **entry.recorded_code} for entry in entries]
     names = sorted({name for pair in pairs for name in pair if any(pair.get(name) != other.get(name) for other in pairs)})
     rest = [f"their {what}" for what in ("outputs", "states", "environment")

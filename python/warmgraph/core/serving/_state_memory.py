@@ -1,4 +1,4 @@
-"""Device memory of states: given by name, carried by the entry, or zeros; one for all functions that have the same state."""
+"""Device memory of states: given by name, from the entry, or zeros. All functions with the same state share it."""
 from __future__ import annotations
 
 import difflib
@@ -12,14 +12,15 @@ from warmgraph.core.binding._library import library
 from warmgraph.core.serving._entry_metadata import Layout, State
 
 def room(device: Device, layout: Layout) -> Array:
-    """Memory for such an array."""
+    """Allocates memory for an array of this layout."""
     buffer = device._allocate(layout.extent)
     return Array(device, buffer, (buffer.base, buffer.offset), layout.shape, layout.dtype, layout.strides)
 
 
 def expect_fits(layout: Layout, value: Any) -> None:
-    """`value`, an array of NumPy's or on a device, has the shape and the type. bf16, which NumPy lacks, comes as u16. A state of no
-    dimensions has one of one element in the library."""
+    """Raises unless `value`, a NumPy or device array, has the layout's shape and type. bf16, which NumPy lacks, comes as u16. The library gives a state
+    without
+    dimensions one dimension of one element."""
     dtype, shape = dtypes.canonical(value.dtype), tuple(value.shape)
     has_shape = shape == layout.shape or {shape, layout.shape} == {(), (1,)}
     if not has_shape or not (dtype == layout.dtype or (layout.dtype, dtype) == ("bf16", "u16")):
@@ -28,7 +29,7 @@ def expect_fits(layout: Layout, value: Any) -> None:
 
 
 def placed(layout: Layout, array: Array) -> Array:
-    """A device array as the layout has it. InvalidArgument where its elements lie otherwise."""
+    """The device array with this layout. Raises InvalidArgument when its strides differ."""
     expect_fits(layout, array)
     if array.size > 1 and any(one != other for size, one, other in zip(array.shape, array.strides, layout.strides) if size > 1):
         raise errors.InvalidArgument(f"{layout.name} has strides {list(array.strides)} on the device, expected {list(layout.strides)}")
@@ -36,7 +37,7 @@ def placed(layout: Layout, array: Array) -> Array:
 
 
 def lay_out(host: Any, layout: Layout, value: Any) -> None:
-    """Writes an array of NumPy's into bytes, where the layout has its elements."""
+    """Writes a NumPy array into bytes in the layout's positions."""
     import numpy
 
     expect_fits(layout, value)
@@ -45,14 +46,14 @@ def lay_out(host: Any, layout: Layout, value: Any) -> None:
 
 
 class States:
-    """What functions of one server keep on the device."""
+    """The states of one server on the device."""
 
     def __init__(self, device: Device, given: Mapping[str, Any]) -> None:
         self._device, self._given = device, given
-        self._made: list[tuple[State, Array]] = []  # the memory as bytes
+        self._made: list[tuple[State, Array]] = []  # states with their memory as bytes
 
     def of(self, state: State) -> Array:
-        """Its memory, made where there is none yet."""
+        """The state's memory; makes it at the first use."""
         for known, memory in self._made:
             if _is_same(known, state):
                 return _as(memory, state)
@@ -71,7 +72,7 @@ class States:
         return [part.name for state, _ in self._made for part in state.names()]
 
     def bind(self, name: str, array: Array) -> State:
-        """That state lies there from now on."""
+        """Uses this memory for the state from now on."""
         for at, (state, _) in enumerate(self._made):
             whole = [part for part in state.names() if part.name == name]
             if not whole:
@@ -100,7 +101,7 @@ class States:
         return self._copied(state, [(part, value, array) for (part, value), (_, array) in zip(parts, arrays)])
 
     def _on_device(self, part: Layout, value: Any) -> Array | None:
-        """None: it lies on the host."""
+        """None: the array is on the host."""
         leaf = argument_of(value)
         if leaf is None:
             raise errors.InvalidArgument(f"{part.name} is a {type(value).__name__}, expected an array")
@@ -132,7 +133,7 @@ class States:
 
 
 def _plain_bytes(state: State, parts: Sequence[tuple[Layout, Any, Array | None]]) -> Any:
-    """The one array of the host's that a state is, as it lies there; None where it must be put together."""
+    """The single host array of a state if it can be copied directly; None when the state must be assembled."""
     import numpy
 
     if len(parts) != 1 or parts[0][2] is not None:
@@ -144,7 +145,7 @@ def _plain_bytes(state: State, parts: Sequence[tuple[Layout, Any, Array | None]]
 
 
 def _is_same(one: State, other: State) -> bool:
-    """Two functions mean the same memory: a name in common, at the same place. What an entry carries must be the same too."""
+    """Whether two functions mean the same memory: a common name at the same offset, and equal contents from the entries."""
     if one.nbytes != other.nbytes or one.contents != other.contents:
         return False
     places = {(part.name, part.offset) for part in one.names()}
@@ -152,7 +153,7 @@ def _is_same(one: State, other: State) -> bool:
 
 
 def _covers(given: Sequence[Layout], part: Layout) -> bool:
-    """The ranges that are given hold all of the part's."""
+    """Whether the given ranges cover all of the part."""
     at = part.offset
     for one in sorted(given, key=lambda layout: layout.offset):
         if one.offset <= at < one.end:
