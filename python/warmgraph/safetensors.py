@@ -1,7 +1,7 @@
-"""Reads safetensors files without PyTorch: u64 length (little endian), a JSON header of that length, the tensors' bytes.
+"""Reads safetensors files without PyTorch: u64 length (little endian), a JSON header of this length, the tensors' bytes.
 
-Format: https://github.com/huggingface/safetensors (Format). Files come from outside: everything is checked against the file's size before it
-is used.
+Format: https://github.com/huggingface/safetensors (Format). Files are not trusted: every number is checked against the file's size before
+use.
 """
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from typing import Any
 
 from warmgraph import errors
 
-_MOST_HEADER = 100_000_000  # bytes, the limit of the reference implementation
+_MOST_HEADER = 100_000_000  # bytes, the reference implementation's limit
 _LENGTH = 8
-# The format's names, and NumPy's; what NumPy lacks as numbers of its size.
+# The format's names and NumPy's; types that NumPy lacks become numbers of the same size.
 _DTYPES = {"BOOL": "bool", "U8": "uint8", "I8": "int8", "F8_E5M2": "uint8", "F8_E4M3": "uint8", "U16": "uint16", "I16": "int16",
            "F16": "float16", "BF16": "uint16", "U32": "uint32", "I32": "int32", "F32": "float32", "U64": "uint64", "I64": "int64",
            "F64": "float64"}
 
 
 def load(path: Any) -> dict[str, Any]:
-    """NumPy's arrays by name, read-only views of the mapped file: nothing is read before it is used. BF16 comes as its bits in uint16, and
-    float8 in uint8. Corrupt for a file that is not what the format says, NotFound where there is none."""
+    """NumPy arrays by name: read-only views of the mapped file, so nothing is read before its use. BF16 comes as its bits in uint16, and
+    float8 in uint8. Raises Corrupt for a file that does not follow the format, NotFound for a missing file."""
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -57,7 +57,7 @@ def _tensors(content: memoryview) -> dict[str, Any]:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Two of one name would let two readers of one file see different tensors."""
+    """Refuses a repeated name, because two readers of the file could then see different tensors."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("the header has a name twice")

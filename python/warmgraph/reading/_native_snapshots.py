@@ -164,8 +164,9 @@ class _Api(ctypes.Structure):
 
 @functools.cache
 def exchange_of(kind: type) -> int | None:
-    """Where the function is that says where a tensor of this class lies: of DLPack's exchange table (`__dlpack_c_exchange_api__`, DLPack 1.2).
-    None where the class has no table of version 1."""
+    """The address of the function that gives the address of a tensor of this class, from DLPack's exchange table (`__dlpack_c_exchange_api__`, DLPack
+    1.2).
+    None when the class has no table of version 1."""
     capsule = getattr(kind, "__dlpack_c_exchange_api__", None)
     if capsule is None or not is_possible():
         return None
@@ -183,10 +184,10 @@ def exchange_of(kind: type) -> int | None:
 
 
 class Tensors:
-    """Tensors of one framework as they are now. Whoever asks holds them."""
+    """The current state of tensors of one framework. The caller keeps the tensors alive."""
 
     def __init__(self, exchange: int, tensors: Sequence[Any]) -> None:
-        """`looks`: an array of wg_tensor_look, with their addresses."""
+        """`looks`: an array of wg_tensor_look with the tensors' descriptions and addresses."""
         self._objects, self._count = (ctypes.c_void_p * len(tensors))(*map(id, tensors)), len(tensors)
         self._own = (ctypes.c_uint64 * len(tensors))()
         self.looks = (_c.wg_tensor_look * len(tensors))()
@@ -195,21 +196,21 @@ class Tensors:
                                    ctypes.c_uint64(len(tensors)))
 
     def are_there(self) -> bool:
-        """Each looks as it did, and lies where it lay."""
+        """Whether each tensor has the same layout and address as before."""
         return self._count == 0 or self._are_there() == 1
 
     def addresses(self) -> list[int]:
-        """Where they lay."""
+        """The tensors' addresses at construction."""
         return self._own[:]
 
     def described(self) -> list[tuple[Any, ...]]:
-        """Type, sizes, strides and address of each, as they were."""
+        """Type, sizes, strides and address of each tensor at construction."""
         names = [field[0] for field in _c.wg_tensor_look._fields_ if field[0] not in ("sizes", "strides", "address")]
         return [(*(getattr(one, name) for name in names), one.sizes[:one.rank], one.strides[:one.rank], own) for one, own in zip(self.looks, self._own)]
 
     def _numbers(self, exchange: int) -> Any:
-        """Sizes and strides of all, which their looks point to. Raises what the framework raises where DLPack cannot say it."""
-        room, count = 8 * self._count, ctypes.c_uint64(self._count)  # as most have up to four dimensions
+        """Sizes and strides of all tensors, to which `looks` point. Raises the framework's error when DLPack cannot describe a tensor."""
+        room, count = 8 * self._count, ctypes.c_uint64(self._count)  # enough for up to four dimensions, the usual case
         while True:
             numbers = (ctypes.c_int64 * room)()
             needed = _native().wg_look_at_tensors(ctypes.c_void_p(exchange), ctypes.byref(self._objects), count, ctypes.byref(self.looks),
@@ -222,30 +223,31 @@ class Tensors:
 
 
 def listed_facts(facts: dict[str, str], known: Collection[str], beginning: str) -> tuple[str, dict[str, str]]:
-    """(those of `known` and those that begin so, as wg_list_facts lists them; the others). REQUIRES: is_possible()."""
+    """(a list, in wg_list_facts's format, of the facts in `known` and the facts that begin with `beginning`; the other facts). REQUIRES:
+    is_possible()."""
     apart: dict[str, str] = {}
     found: str = _native().wg_list_facts(ctypes.c_void_p(id(facts)), ctypes.c_void_p(id(known)), beginning.encode(), ctypes.c_void_p(id(apart)))
     return found, apart
 
 
 def text_addresses(texts: list[str]) -> list[int]:
-    """Where each is, as wg_text_addresses says it. REQUIRES: is_possible()."""
+    """The address of each text, from wg_text_addresses. REQUIRES: is_possible()."""
     found = array.array("Q", bytes(8 * len(texts)))
     _native().wg_text_addresses(ctypes.c_void_p(id(texts)), ctypes.c_void_p(found.buffer_info()[0]))
     return found.tolist()
 
 
 def folded_facts(facts: dict[str, str], most: int, deepest: int) -> dict[str, str]:
-    """As wg_fold_facts folds them. REQUIRES: is_possible()."""
+    """The facts folded by wg_fold_facts. REQUIRES: is_possible()."""
     found: dict[str, str] = {}
     _native().wg_fold_facts(ctypes.c_void_p(id(facts)), ctypes.c_uint64(most), ctypes.c_uint64(deepest), ctypes.c_void_p(id(found)))
     return found
 
 
 def steady_call(raw: _c.wg_steady_call) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-    """wg_steady_call_create()."""
+    """Calls wg_steady_call_create()."""
     made = ctypes.c_void_p()
     library().expect_ok(_native().wg_steady_call_create(ctypes.c_uint64(ctypes.sizeof(raw)), ctypes.byref(raw), ctypes.byref(made)))
     found = ctypes.cast(made, ctypes.py_object).value
-    ctypes.pythonapi.Py_DecRef(ctypes.py_object(found))  # whose first reference was ours
+    ctypes.pythonapi.Py_DecRef(ctypes.py_object(found))  # release the reference that the library returned
     return found  # type: ignore[no-any-return]

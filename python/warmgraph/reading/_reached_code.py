@@ -1,4 +1,4 @@
-"""Finds the code of a function: its code object, and the functions that it names, through globals, closures and classes. Never source."""
+"""Finds the code of a function: its code object, and the functions that it names, through globals, closures and classes. Never reads source."""
 from __future__ import annotations
 
 import collections
@@ -18,9 +18,9 @@ from typing import Any, Callable, Iterable, Iterator, Mapping
 from warmgraph.reading import _identity_checks
 from warmgraph.reading._code_objects import code_digest, nested, read_code
 
-PACKAGE = __name__.partition(".")[0]  # this package, whose wrappers are looked through
-_MOST = 10_000  # functions that one names
-_KEPT = 32  # larger ones of a function's, by what calls brought along
+PACKAGE = __name__.partition(".")[0]  # this package; its wrappers are looked through
+_MOST = 10_000  # the most functions that one function may name
+_KEPT = 32  # larger sets kept for one function, by the code that calls added
 _NOT_OF_A_CALL = {"__init__", "__new__", "__del__", "__reduce__", "__getstate__", "__setstate__", "__deepcopy__"}
 _OF_ENUMERATIONS = {"_missing_"}
 _OF_PYTHON = {*dir(object), *dir(type), "__weakref__", "__slots__", "__orig_bases__", "__parameters__", "__wrapped__", "__post_init__",
@@ -33,8 +33,8 @@ _SINGLE_DISPATCH = functools.singledispatch
 
 
 def function_of(callable_: Any) -> types.FunctionType | None:
-    """The Python function below a method, a partial, or a wrapper of functools' or ours. A function that wraps another is itself: it
-    closes over the other."""
+    """The Python function below a method, a partial, or a wrapper of functools or this package. A function that wraps another one is returned itself:
+    its closure has the other one."""
     for _ in range(100):
         if isinstance(callable_, types.FunctionType):
             compiled = compiled_from(callable_)
@@ -49,8 +49,8 @@ def function_of(callable_: Any) -> types.FunctionType | None:
 
 
 def compiled_from(function: Any) -> Any:
-    """The function that torch.compile was given for this one; None for any other. Dynamo puts a wrapper around what is PyTorch's own (the forward of
-    torch.nn.Sequential) to trace it."""
+    """The function that torch.compile was given for this one; None for any other. For PyTorch's own functions (the forward of
+    torch.nn.Sequential), Dynamo's wrapper around them is removed."""
     given = getattr(function, "__dict__", {}).get("_torchdynamo_orig_callable")
     while isinstance(given, types.FunctionType) and given.__code__.co_filename.endswith("torch/_dynamo/external_utils.py") and "__wrapped__" in given.__dict__:
         given = given.__dict__["__wrapped__"]
@@ -58,7 +58,7 @@ def compiled_from(function: Any) -> Any:
 
 
 def below(callable_: Any) -> Any:
-    """The callable that a method, a partial or a wrapper calls; None for anything else."""
+    """The callable that a method, a partial or a wrapper calls; None for any other object."""
     if isinstance(callable_, types.MethodType):
         return callable_.__func__
     if isinstance(callable_, functools.partial):
@@ -73,42 +73,42 @@ def below(callable_: Any) -> Any:
 
 
 class Reached:
-    """The functions that a function names, itself included: through globals, what it closes over, and methods of the classes that it names.
-    What a call brings along (functions as values, objects) gives a larger one (`with_met`)."""
+    """The functions that a function names, and itself: through globals, closures, and methods of the classes that it names.
+    Code that a call adds (functions as values, objects) gives a larger set (`with_met`)."""
 
     def __init__(self, function: Callable[..., Any], classes: Mapping[type, bool] = types.MappingProxyType({}),
                  functions: Iterable[types.FunctionType] = ()) -> None:
-        self.functions: list[types.FunctionType] = []  # the user's own; of libraries only the digest counts
-        self.globals: list[list[str]] = []  # names, for each of the functions
-        self.names: set[str] = set()  # attributes that any of them names
-        self.modules: list[types.ModuleType] = []  # the user's own that are imported inside of functions
+        self.functions: list[types.FunctionType] = []  # the user's own; for libraries only the digest counts
+        self.globals: list[list[str]] = []  # the names of each function
+        self.names: set[str] = set()  # attributes that any of the functions names
+        self.modules: list[types.ModuleType] = []  # the user's own modules that functions import
         self._function = function
-        self._root = function_of(function)  # also where it is installed, what it closes over counts
+        self._root = function_of(function)  # its closure counts even if the function is installed
         self._package = (getattr(function_of(function), "__module__", None) or "").split(".")[0]
         self._seen: dict[int, Any] = {}
-        self.wrappers: set[int] = set()  # of libraries all the same: around the user's own (@torch.no_grad()), or what was wrapped
+        self.wrappers: set[int] = set()  # library functions that count because they wrap the user's own (@torch.no_grad()), or are wrapped
         self._classes: dict[type, bool] = {}
-        self._added: dict[type, bool] = {}  # whether they are constructed; libraries' as well
-        self._members: dict[type, set[str]] = {}  # those of the user's classes that were followed
-        self._held: dict[type, tuple[list[str], list[Any]]] = {}  # what classes had when they were read
+        self._added: dict[type, bool] = {}  # whether code constructs them; includes libraries' classes
+        self._members: dict[type, set[str]] = {}  # members of the user's classes that were followed
+        self._held: dict[type, tuple[list[str], list[Any]]] = {}  # the classes' contents when they were read
         self._digests: set[bytes] = set()
-        self._digest = (-1, "")  # of how many of them
-        self._references: list[tuple[Callable[[], Any], Any]] = []  # what was followed, and how to look again
-        self._rest: list[tuple[Callable[[], Any], Any]] = []  # those of them that lie in no dictionary
-        self._sorted = 0  # how many of them were looked through for that
-        self._of_root = 0  # how many of them, the first, are the function's own
+        self._digest = (-1, "")  # (number of digests, digest of all of them)
+        self._references: list[tuple[Callable[[], Any], Any]] = []  # the values that were followed, and how to read them again
+        self._rest: list[tuple[Callable[[], Any], Any]] = []  # the references that are not in a dictionary
+        self._sorted = 0  # number of references that were checked for `_rest`
+        self._of_root = 0  # the first references, which belong to the function itself
         self._larger: collections.OrderedDict[Any, Reached] = collections.OrderedDict()
-        self._visit([function])  # it is the first of the functions
+        self._visit([function])  # becomes the first of the functions
         self._visit(functions)
         for kind, is_constructed in classes.items():
             self.add_class(kind, is_constructed)
 
     def add_class(self, kind: type, is_constructed: bool = False) -> None:
-        """Its methods that are named, and those that Python calls by itself. `is_constructed`: code makes objects of it."""
+        """Adds the class's methods that code names, and those that Python calls itself. `is_constructed`: code makes objects of the class."""
         if self._added.get(kind, -1) >= is_constructed:
             return
         self._added[kind] = is_constructed
-        order = " ".join(f"{one.__module__}.{one.__qualname__}" for one in kind.__mro__)  # decides whose method it is
+        order = " ".join(f"{one.__module__}.{one.__qualname__}" for one in kind.__mro__)  # decides which class's method is called
         self._digests.add(hashlib.sha256(f"order {order}".encode("utf-8", "surrogatepass")).digest())
         for one in (*kind.__mro__, *type.mro(type(kind))):
             if self.is_library(one.__module__, None) or (one in self._classes and self._classes[one] >= is_constructed):
@@ -129,15 +129,15 @@ class Reached:
         return found
 
     def around(self) -> Around | None:
-        """The code that another function of the same code reaches as well. None: this one brings some of it along, in what it closes over or in
-        attributes."""
+        """The code that another function with the same code object reaches, too. None: this function adds code by its closure or
+        its attributes."""
         root = self._root
         if root is None or not self._of_root or self._brings_code(root) or id(root) in self.wrappers:
             return None
         return Around(self, root)
 
     def take_over(self, around: Around, classes: Mapping[type, bool]) -> bool:
-        """with_met(classes, ()) finds what is around another function, if that is what it would read. `around`: of one that met these classes."""
+        """Uses `around` for with_met(classes, ()), if reading would give the same. `around` must come from a function that found these classes."""
         root = self._root
         if root is None or not around.is_of(root) or self._brings_code(root) or not around.is_current():
             return False
@@ -145,7 +145,7 @@ class Reached:
         return True
 
     def _copy(self) -> Reached:
-        """A copy that reads nothing more."""
+        """A copy for which nothing is read again."""
         other = copy.copy(self)
         other._rest, other._sorted, other._larger = [], 0, collections.OrderedDict()
         return other
@@ -156,25 +156,25 @@ class Reached:
         return bool(function.__dict__) or any(isinstance(one, type) or function_of(one) is not None for one in held)
 
     def reads_as(self, other: Reached) -> bool:
-        """A walk reads the same with either."""
+        """Whether a walk reads the same values with either."""
         return self.names == other.names and self.globals == other.globals and self.modules == other.modules \
             and self.wrappers == other.wrappers and list(map(id, self.functions)) == list(map(id, other.functions))
 
     def latest(self) -> Reached:
-        """The one of the call before."""
+        """The set of the last call, if it is current."""
         last = next(reversed(self._larger.values()), self)
         return last if last is self or last.is_current() else self
 
     def is_current(self) -> bool:
-        """No global, closure, method or code object that was followed is another one now."""
+        """Whether all globals, closures, methods and code objects that were followed are still the same."""
         return all(_followed(look()) is value for look, value in self._references)
 
     def items(self) -> list[_identity_checks.Item]:
-        """The items of dictionaries that `is_current` looks at."""
+        """The dictionary items that `is_current` checks."""
         return [look for look, _ in self._references if isinstance(look, _identity_checks.Item)]
 
     def is_rest_current(self) -> bool:
-        """The same of everything else."""
+        """The same check for references outside dictionaries."""
         if self._sorted != len(self._references):
             references = list(self._references)
             self._rest, self._sorted = [one for one in references if not isinstance(one[0], _identity_checks.Item)], len(references)
@@ -188,11 +188,11 @@ class Reached:
         self._held[kind] = [*kind.__dict__], [*kind.__dict__.values()]
 
     def _has_same_classes(self) -> bool:
-        """No class that was read has other methods now. Its values are facts."""
+        """Whether the methods of all classes that were read are unchanged. Their values are facts."""
         return all(_is_held(kind, names, values) for kind, (names, values) in self._held.items())
 
     def digest(self) -> str:
-        """The same in every process that runs the same code with the same Python. Made once: digests are added, and none goes."""
+        """The same in every process that runs the same code with the same Python. Cached, because digests are only added."""
         if self._digest[0] != len(self._digests):
             state = hashlib.sha256(f"{sys.implementation.name} {platform.python_version_tuple()[:2]}".encode())
             for one in sorted(self._digests):
@@ -202,7 +202,7 @@ class Reached:
 
     @property
     def attributes(self) -> set[str]:
-        """Names of attributes that code names, but for Python's own."""
+        """The attributes that code names, without Python's own."""
         return self.names - _OF_PYTHON
 
     @property
@@ -212,11 +212,11 @@ class Reached:
 
     @property
     def target(self) -> Any:
-        """The callable that was wrapped, as it was given."""
+        """The wrapped callable itself."""
         return self._function
 
     def is_library(self, module: str | None, file: str | None) -> bool:
-        """Not the user's own: the standard library, what is installed (but for the function's own package), and this package."""
+        """Whether it is not the user's own code: the standard library, installed packages (except the function's own package), and this package."""
         package = (module or "").split(".")[0]
         if package == self._package:
             return False
@@ -274,7 +274,7 @@ class Reached:
         return False
 
     def _implementations(self, function: types.FunctionType) -> list[Any]:
-        """That functools.singledispatch chooses from by the class of an argument. Whoever registers another one has other code."""
+        """The implementations that functools.singledispatch chooses by an argument's class. Registering another one changes the code."""
         known = tuple(_registry_of(function).items())
         for kind, implementation in implementations_of(function):
             self._note("singledispatch", kind, implementation)
@@ -283,13 +283,13 @@ class Reached:
         return [implementation for _, implementation in known]
 
     def _note(self, owner: str, name: str, value: Any) -> None:
-        """That a name means this code: two functions that are exchanged are as many as before."""
+        """Adds a digest for "this name means this code". Without it, exchanging two functions would not change the set."""
         function = function_of(value)
         if function is not None:
             self._digests.add(hashlib.sha256(f"{owner} {name} ".encode("utf-8", "surrogatepass") + code_digest(function.__code__)).digest())
 
     def _named(self, function: types.FunctionType, names: Iterable[str]) -> list[Any]:
-        """Functions and classes that its code finds by name."""
+        """Functions and classes that the function's code finds by name."""
         found = []
         code = code_digest(function.__code__).hex()
         for name in names:
@@ -304,7 +304,7 @@ class Reached:
         return found
 
     def _methods(self, kind: type, among: set[str] | None = None) -> list[Any]:
-        """Methods of the class that are called, and were not followed yet. among: names that code has named since; None: all."""
+        """Methods of the class that are called and were not followed yet. among: names that code has named since then; None: all."""
         found: list[Any] = []
         held, followed = kind.__dict__, self._members.setdefault(kind, set())
         names = held.keys() if among is None else among & held.keys()
@@ -330,8 +330,9 @@ class Reached:
 
 
 class Around:
-    """The code that a function reaches through globals and classes, without the function: others of its code, as the graphs of a table have them, reach the
-    same. It keeps nothing that the function closes over."""
+    """The code that a function reaches through globals and classes, without the function itself. Other functions with the same code object, like the
+    graphs of a table,
+    reach the same. Keeps nothing from the function's closure."""
 
     def __init__(self, reached: Reached, root: types.FunctionType) -> None:
         self.code, self._globals, self._module = root.__code__, root.__globals__, root.__module__
@@ -340,7 +341,7 @@ class Around:
         kept._function = kept._root = None  # type: ignore[assignment]
         kept._seen = {key: value for key, value in reached._seen.items() if key != id(root)}
         kept.functions = [one for one in reached.functions if one is not root]
-        kept._references = reached._references[2:2 + names] + reached._references[reached._of_root:]  # less the code and the closure
+        kept._references = reached._references[2:2 + names] + reached._references[reached._of_root:]  # without the code and the closure
         self._names = names
 
     def is_of(self, root: types.FunctionType) -> bool:
@@ -350,7 +351,7 @@ class Around:
         return self._kept.is_current() and self._kept._has_same_classes()
 
     def made(self, reached: Reached, root: types.FunctionType) -> Reached:
-        """As if `root` had been read, which `reached` is of."""
+        """The set for `root`, equal to reading it. `reached` belongs to `root`."""
         found = self._kept._copy()
         found._function, found._root = reached._function, root
         found._seen = {**found._seen, id(root): root}
@@ -361,7 +362,7 @@ class Around:
 
 
 def _of_function(function: types.FunctionType) -> list[tuple[Callable[[], Any], Any]]:
-    """The attributes of a function that are looked at again: (how, the value)."""
+    """The attributes of a function that are checked later: (how to read it, the value)."""
     return [(functools.partial(getattr, function, "__code__"), function.__code__),
             (_identity_checks.Item(function.__dict__, "__wrapped__"), _followed(function.__dict__.get("__wrapped__")))]
 
@@ -371,7 +372,8 @@ def _of_closure(function: types.FunctionType) -> list[tuple[Callable[[], Any], A
 
 
 def name_of_class(kind: type) -> str:
-    """A class that is not found by its name (a function made it) has a digest of its methods behind it: others may have the same name."""
+    """The class's name. A class that cannot be found by its name (a function made it) also gets a digest of its methods, because other classes may have
+    the same name."""
     name = f"{kind.__module__}.{kind.__qualname__}"
     found: Any = sys.modules.get(kind.__module__)
     for part in kind.__qualname__.split("."):
@@ -387,13 +389,13 @@ def name_of_class(kind: type) -> str:
 
 
 def implementations_of(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """(class, function) of those that functools.singledispatch chooses from."""
+    """(class, function) for each implementation that functools.singledispatch chooses from."""
     for kind, implementation in _registry_of(function).items():
         yield f"{getattr(kind, '__module__', '')}.{getattr(kind, '__qualname__', kind)}", implementation
 
 
 def _registry_of(function: types.FunctionType) -> Mapping[Any, Any]:
-    """Implementations by class, of a function that functools.singledispatch made."""
+    """Implementations by class, for a function made by functools.singledispatch."""
     found = function.__dict__.get("registry")
     is_one = isinstance(found, types.MappingProxyType) and function.__code__.co_filename == _SINGLE_DISPATCH.__code__.co_filename
     return found if is_one and found is not None else {}
@@ -412,7 +414,7 @@ def file_of(module: str | None) -> str | None:
 
 
 def is_code(value: Any) -> bool:
-    """Says whether Reached follows the value by name."""
+    """Whether Reached follows the value by name."""
     return isinstance(value, types.FunctionType)
 
 
@@ -449,7 +451,7 @@ def defaults_of(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _imported_in(function: types.FunctionType, reached: Reached) -> Iterator[types.ModuleType]:
-    """Modules that its code imports when it runs. They are imported now: their code counts before the function is called."""
+    """The modules that its code imports when it runs. Imports them now, so that their code counts before the function is called."""
     package = function.__globals__.get("__package__") or ""
     for code in nested(function.__code__):
         if dis.opmap["IMPORT_NAME"] not in code.co_code[::2]:
@@ -462,7 +464,7 @@ def _imported_in(function: types.FunctionType, reached: Reached) -> Iterator[typ
             try:
                 name = importlib.util.resolve_name("." * int(level) + str(one.argval), package)
                 module = _module_named(name, reached)
-            except Exception:  # the function's own failure, when it gets there
+            except Exception:  # the function fails itself when it gets there
                 continue
             if module is not None:
                 yield module

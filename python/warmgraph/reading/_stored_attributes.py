@@ -12,12 +12,12 @@ from typing import Any, Callable, Iterator, Mapping
 
 from warmgraph.reading import _identity_checks, _plain_values
 
-MOST_CLASSES = 1024  # that are known, and live as long: what they hold holds them
+MOST_CLASSES = 1024  # classes that are remembered, and stay alive: their contents refer to them
 _NOT_USERS = {*sys.stdlib_module_names, __name__.partition(".")[0]}
 
 
 def slots(kind: type) -> list[str]:
-    """Names of attributes without a dict, private ones as they are stored."""
+    """Names of attributes without a dict; private ones in their stored form."""
     found: list[str] = []
     for one in kind.__mro__:
         named = one.__dict__.get("__slots__", ())
@@ -28,7 +28,7 @@ def slots(kind: type) -> list[str]:
 
 
 def has_hidden_state(kind: type) -> bool:
-    """It stores more than its attributes, where Python code does not see it."""
+    """Whether it stores more than its attributes, in memory that Python code cannot see."""
     words = len(slots(kind)) + (kind.__dictoffset__ != 0) + (kind.__weakrefoffset__ != 0)
     return kind.__itemsize__ != 0 or kind.__basicsize__ > object.__basicsize__ + 8 * words
 
@@ -42,7 +42,7 @@ def of_itself(value: Any) -> dict[str, Any]:
 
 
 def of_classes(kind: type, stored_by: Callable[[type], Stored]) -> Iterator[tuple[str, Any]]:
-    """Attributes of a class and those above it that are no methods and no descriptors of Python's own."""
+    """Attributes of a class and its bases, without methods and Python's own descriptors."""
     seen: set[str] = set()
     for one in kind.__mro__:
         stored = stored_by(one)
@@ -53,8 +53,9 @@ def of_classes(kind: type, stored_by: Callable[[type], Stored]) -> Iterator[tupl
 
 
 def stored_by(kind: type) -> Stored:
-    """Attributes of one class, known as long as it holds the same: a library's base has a hundred methods, and is below each class of a model."""
-    held, known = kind.__dict__, _known_stored.get(id(kind))  # a class may have no hash
+    """The attributes of one class, cached while its contents are the same: a library's base class has a hundred methods, and is a base of each of a
+    model's classes."""
+    held, known = kind.__dict__, _known_stored.get(id(kind))  # by id, because a class may not be hashable
     if known is None or not known.is_of(held):
         known = Stored(kind, [*held], [*held.values()], [
             (name, member) for name, member in list(held.items())
@@ -66,13 +67,13 @@ def stored_by(kind: type) -> Stored:
 
 
 def leave_slot_names(kind: type) -> None:
-    """As a first deep copy does, which would make another class of it later."""
+    """Caches the slot names in the class, as a first deep copy would. Later this would count as a change of the class."""
     copyreg._slotnames(kind)  # type: ignore[attr-defined]
 
 
 @dataclasses.dataclass
 class Stored:
-    """The attributes that a class held. `found`: those that are no methods and no descriptors of Python's own."""
+    """The attributes of a class. `found`: without methods and Python's own descriptors."""
 
     kind: type
     names: list[str]
@@ -89,12 +90,12 @@ class Stored:
 
     @functools.cached_property
     def watched(self) -> _identity_checks.Watched:
-        """All that it held, to look at again."""
+        """All its contents, for checking them later."""
         return _identity_checks.of_dict(self.kind.__dict__, self.names, self.values)
 
 
 def _holds_value(member: Any) -> bool:
-    """A function of C's or a partial, which no code object stands for."""
+    """A C function or a partial: it has no code object."""
     if isinstance(member, property):
         return any(one is not None and not isinstance(one, types.FunctionType) for one in (member.fget, member.fset))
     return isinstance(member, (staticmethod, classmethod)) and not isinstance(member.__func__, types.FunctionType) \
@@ -102,7 +103,7 @@ def _holds_value(member: Any) -> bool:
 
 
 def _is_own_descriptor(member: Any) -> bool:
-    """Descriptors of a user's class may keep values."""
+    """Whether a user's class made the descriptor, because such descriptors may keep values."""
     kind = type(member)
     return kind is functools.partialmethod or isinstance(getattr(kind, "__get__", None), types.FunctionType) and kind.__module__.split(".")[0] not in _NOT_USERS
 

@@ -19,7 +19,7 @@ from warmgraph.core.cache._cache import Cache, Function
 from warmgraph.reading import _code_objects, _identity_checks, _plain_values, _reached_code, _stored_attributes
 from warmgraph.reading._walker import Readers, Walker
 
-_SMALL_ARRAY = 64 << 10  # bytes of a host array that is no argument and becomes a guard
+_SMALL_ARRAY = 64 << 10  # bytes of a host array that becomes a guard although it is not an argument
 _BUILTIN = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType)
 OF_ENUMERATORS = {"_value_", "_name_", "_sort_order_", "__objclass__"}
 
@@ -27,15 +27,15 @@ PYTHON = Readers()
 
 
 def _is_kept_hash(kind: type, name: str, value: Any) -> bool:
-    """A hash() that an object of a library keeps (GenerationConfig of transformers): each process hashes texts in another way, so it says
-    nothing in the next one. It has 61 bits: a small number is a setting."""
+    """True for a hash() that a library's object keeps (GenerationConfig of transformers): each process hashes texts differently, so it means
+    nothing in another process. Hashes have 61 bits; a small number is a setting."""
     return type(value) is int and name.lower().endswith("hash") and abs(value) >= 1 << 32
 
 
 PYTHON.of_process.append(_is_kept_hash)
 
 
-# The last one is asked first: objects have those of all that is not one of the following.
+# The last one is tried first. This reader of `object` handles all types without a reader below.
 @PYTHON.reads(object)
 def _read_object(walker: Walker, path: str, value: Any) -> None:
     text = text_of(value)
@@ -76,7 +76,7 @@ def _read_sequence(walker: Walker, path: str, value: Any) -> None:
 def _read_dict(walker: Walker, path: str, value: Any) -> None:
     walker.watch_dict(value)
     pairs = [(_text_of_key(walker, path, key), one) for key, one in list(value.items())]
-    order = f": {', '.join(key for key, _ in pairs)}" if len(pairs) > 1 else ""  # who goes through it sees that
+    order = f": {', '.join(key for key, _ in pairs)}" if len(pairs) > 1 else ""  # visible to code that iterates
     walker.fact(path, f"{type(value).__qualname__} of {len(value)}{order}")
     for key, one in pairs:
         walker.value(f"{path}[{key}]", one)
@@ -85,7 +85,7 @@ def _read_dict(walker: Walker, path: str, value: Any) -> None:
 
 @PYTHON.reads(object)
 def _read_function(walker: Walker, path: str, value: Any) -> bool:
-    """Reads callables that have a function below them."""
+    """Reads callables that lead to a function."""
     if not (callable(value) or isinstance(value, functools.partialmethod)) or _reached_code.function_of(value) is None and _reached_code.below(value) is None:
         return False
     read_function(walker, path, value)
@@ -93,12 +93,12 @@ def _read_function(walker: Walker, path: str, value: Any) -> bool:
 
 
 def read_function(walker: Walker, path: str, value: Any) -> None:
-    """Its code is a fact, and may be exchanged (IPython's autoreload does)."""
+    """The code is a fact and may be replaced (IPython's autoreload does so)."""
     if isinstance(value, types.FunctionType):
         walker.watch_function(value)
         walker.functions[id(value)] = value
         walker.fact(path, f"function {value.__qualname__} {_code_objects.code_digest(value.__code__).hex()}")
-        # Functions of one code differ in what they close over.
+        # Functions with the same code may differ in their closures.
         named = walker.named_by_wrapper if walker.reached.is_library(value.__module__, value.__code__.co_filename) else walker.named
         for name, one in sorted(_reached_code.closed_over(value), key=lambda pair: pair[0]):
             named(f"{path}.{name}", one)
@@ -157,7 +157,7 @@ def _read_program(walker: Walker, path: str, value: Program) -> None:
     if all(one is not value for one in walker.found.programs):
         walker.found.programs.append(value)
     walker.found.devices.append(value.device)
-    walker.fact(path, f"program {value.name}")  # its source and options are guards of the library
+    walker.fact(path, f"program {value.name}")  # the library guards its source and options
 
 
 @PYTHON.reads(slice, property)
@@ -169,7 +169,7 @@ def _read_parts(walker: Walker, path: str, value: Any) -> None:
 
 @PYTHON.reads(*_BUILTIN)
 def _read_built_in(walker: Walker, path: str, value: Any) -> None:
-    """With the object that it is bound to (`table.get`)."""
+    """Reads it with the object that it is bound to (`table.get`)."""
     of = getattr(value, "__self__", None)
     is_plain = of is None or isinstance(of, (types.ModuleType, type)) or type(of).__name__ == "PyCapsule"
     around = getattr(of, "__name__", "") if is_plain else ""
@@ -193,7 +193,7 @@ def _read_enumerator(walker: Walker, path: str, value: enum.Enum) -> None:
 
 @PYTHON.reads_single(*_plain_values.KINDS)
 def _read_plain(walker: Walker, path: str, value: Any) -> bool:
-    """Reads an object of a user's subclass of a plain type. The walker itself reads the plain types."""
+    """Reads an object of a user's subclass of a plain type. The walker itself reads plain types."""
     if isinstance(value, enum.Enum):
         return False
     walker.expect_shallow(path)
@@ -203,7 +203,7 @@ def _read_plain(walker: Walker, path: str, value: Any) -> bool:
 
 
 def read_rest(walker: Walker, path: str, value: Any) -> None:
-    """Attributes: a data class's fields, those that code names, and all where a library's methods, which are not read, may name them."""
+    """Reads attributes: a data class's fields, those that code names, and all attributes if a library's methods, which are not read, may name them."""
     kind = type(value)
     if kind.__module__ == "builtins":
         return
@@ -235,7 +235,7 @@ def _watch_attributes(walker: Walker, value: Any) -> None:
 
 
 def read_host_array(walker: Walker, path: str, array: Any) -> None:
-    """A small array counts by its contents."""
+    """A small array is compared by its contents."""
     if array.nbytes > _SMALL_ARRAY:
         raise errors.NotRecordable(f"{path} is an array of {array.nbytes} bytes in host memory, which a graph cannot follow: keep it on "
                                    "the device (device.array), or pass it")
@@ -273,7 +273,7 @@ def _text_of_enumerator(value: enum.Enum) -> str:
 
 
 def text_of(value: Any) -> str | None:
-    """A text that says all about values of some kinds, except for what does not change results. None for other kinds."""
+    """A text that describes a value completely, for some kinds. Leaves out details that do not change results. None for other kinds."""
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.generic):
         return f"{type(value).__name__} {value!r}"
@@ -281,7 +281,7 @@ def text_of(value: Any) -> str | None:
         return repr(value)
     if numpy is not None and isinstance(value, numpy.ufunc):
         return f"ufunc {value.__name__}"
-    # An object with a __call__ in Python may have the name of a function that it wraps (functools.update_wrapper).
+    # An object with a Python __call__ may have the name of a function that it wraps (functools.update_wrapper).
     if callable(value) and not isinstance(getattr(type(value), "__call__", None), types.FunctionType) and _is_found_by_name(value):
         return f"{value.__module__}.{value.__qualname__}"
     if isinstance(value, pathlib.PurePath):
@@ -296,7 +296,7 @@ def text_of(value: Any) -> str | None:
 
 
 def _is_found_by_name(value: Any) -> bool:
-    """A function of a compiled library's."""
+    """Whether it is a function of a compiled library."""
     found: Any = sys.modules.get(getattr(value, "__module__", None) or "")
     for name in str(getattr(value, "__qualname__", None)).split("."):
         found = getattr(found, name, None)

@@ -1,4 +1,4 @@
-"""Walks through what a call depends on: each value has a path, and readers of its type say what is a fact of it. Nothing is registered with Python."""
+"""Walks through the values that a call depends on. Each value has a path, and a reader of its type decides its facts. Registers nothing with Python."""
 from __future__ import annotations
 
 import abc
@@ -14,42 +14,42 @@ from warmgraph.reading import _code_objects, _identity_checks, _plain_values, _r
 
 MOST_WALKS = 20
 _DEEPEST = 64
-_LONGEST = 200  # letters of a fact; longer ones are told apart by digest
+_LONGEST = 200  # letters of a fact; a longer one is replaced by its digest
 
-Reader = Callable[["Walker", str, Any], Optional[bool]]  # (walker, path, value); False: the value is another reader's
+Reader = Callable[["Walker", str, Any], Optional[bool]]  # (walker, path, value); False: another reader must read the value
 _R = TypeVar("_R", bound=Reader)
 
 
 class Readers:
-    """Readers by type. The one that was registered last is asked first; those of `base` follow, and then those of whatever nobody else reads."""
+    """Readers by type. The last registered one is tried first; then the readers of `base`; then those for all remaining types."""
 
     def __init__(self, base: Readers | None = None, is_watching: bool = False, most_facts: int = sys.maxsize) -> None:
-        """is_watching: the walker notes what it looks at, for calls that are not read again."""
+        """is_watching: the walker notes the objects that it reads, for calls that are not read again."""
         self.is_watching, self.most_facts = is_watching, most_facts
         self.single: list[tuple[Any, Reader]] = list(base.single) if base is not None else []
         self.nested: list[tuple[Any, Reader]] = list(base.nested) if base is not None else []
         self.of_process: list[Callable[[type, str, Any], bool]] = list(base.of_process) if base is not None else []
-        self.unwatched: set[type] = {object}  # classes that stay as they are
-        self._by_type: dict[int, ReadersOfType] = {}  # by id: a class may have no hash
-        self.begin_surroundings: Callable[[Walker, Any], Any] = lambda walker, owner: owner  # gives the object that is read in place of `owner`
+        self.unwatched: set[type] = {object}  # classes that never change
+        self._by_type: dict[int, ReadersOfType] = {}  # by id, because a class may not be hashable
+        self.begin_surroundings: Callable[[Walker, Any], Any] = lambda walker, owner: owner  # returns the object to read instead of `owner`
 
     def reads(self, *kinds: type) -> Callable[[_R], _R]:
-        """Registers a reader of values that hold others, itself perhaps among them."""
+        """Registers a reader of values that hold other values, maybe themselves."""
         return self._registering(self.nested, 0, kinds)
 
     def reads_single(self, *kinds: type) -> Callable[[_R], _R]:
-        """Registers a reader of values that hold nothing which is read, or that are never met twice. Those of object come last."""
+        """Registers a reader of values without further values to read, or of values that occur only once. Readers of object come last."""
         return self._registering(self.single, len(self.single) if kinds == (object,) else 0, kinds)
 
     def of(self, value: Any) -> ReadersOfType:
-        """Those that are asked, in their order."""
+        """The readers for a value, in order."""
         kind = type(value)
         found = self._by_type.get(id(kind))
         if found is not None and value.__class__ is kind:
             return found
         found = ReadersOfType(kind, isinstance(value, _plain_values.KINDS), [reader for kinds, reader in self.single if isinstance(value, kinds)],
                               [reader for kinds, reader in self.nested if isinstance(value, kinds)])
-        if value.__class__ is kind:  # it says of itself what it is
+        if value.__class__ is kind:  # the value does not claim another class
             if len(self._by_type) >= _stored_attributes.MOST_CLASSES:
                 self._by_type.clear()
             self._by_type[id(kind)] = found
@@ -65,7 +65,7 @@ class Readers:
 
 
 class ReadersOfType(NamedTuple):
-    """The readers that values of one class have. It keeps the class, because another one could get its id."""
+    """The readers for values of one class. Keeps the class, because another class could get its id."""
 
     kind: type
     is_plain: bool
@@ -75,7 +75,7 @@ class ReadersOfType(NamedTuple):
 
 @dataclasses.dataclass
 class Found:
-    """The result of a walk. `facts` are in the order of their paths; arrays once, under the path where they came first. `reached`: the code
+    """The result of a walk. `facts` are in the order of their paths. Each array occurs once, under its first path. `reached`: the code
     that the call may run."""
 
     reached: _reached_code.Reached
@@ -91,7 +91,7 @@ class Found:
 
 @dataclasses.dataclass(frozen=True)
 class FactsOfArguments:
-    """The result of a walk for a call's arguments alone."""
+    """The result of the walk for the call's arguments only."""
 
     found: Found
     places: list[Any]
@@ -101,14 +101,14 @@ class FactsOfArguments:
 
 
 class Walker:
-    """One walk. Of objects the attributes are read that the code of `reached` names. It notes the classes and functions that it meets,
-    whose code may name more. A tolerant one leaves out what cannot be recorded.
+    """One walk. It reads the attributes that the code in `reached` names. It notes the classes and functions that it finds,
+    because their code may name more attributes. A tolerant walk leaves out values that cannot be recorded.
 
-    `places`: tensors in the order in which they were met. `objects`: what a path names. `watched`: what the object, the closures and the
-    globals held, for readers that watch. `compiled_via`: where modules were met that PyTorch compiled, as Place.via says it."""
+    `places`: tensors in the order of the walk. `objects`: the object at each path. `watched`: the contents of the object, the closures and the
+    globals, for readers that watch. `compiled_via`: where the walk found modules that PyTorch compiled, as in Place.via."""
 
     def __init__(self, reached: Any, readers: Readers, is_tolerant: bool = False, known: Any = None) -> None:
-        """known: what other walks found of the surroundings' modules."""
+        """known: results of other walks for the surroundings' modules."""
         self.reached, self.readers, self.is_tolerant, self.known = reached, readers, is_tolerant, known
         self.found = Found(reached)
         self.names: set[str] = reached.attributes
@@ -119,15 +119,15 @@ class Walker:
         self.watched: list[_identity_checks.Watched] = []
         self.watched_classes: dict[type, _identity_checks.Watched] = {}
         self.compiled_via: set[str] = set()
-        self.arrays: dict[int, str] = {}  # paths of arrays and tensors, by id
-        self.read: dict[int, tuple[str, Any]] = {}  # objects that were read, by the path of the first time
-        self.opened: list[int] = []  # ids of the objects that are being read, outermost first
-        self.is_around = False  # what is read surrounds the call, and is none of its arguments
-        self.parts: list[Any] = []  # of `known`, which live as long as this walk
-        self.taken: list[tuple[int, Any]] = []  # (where its places begin, the part)
-        self.around: Any = None  # what other functions of this code reach as well, which lives as long as this walk
+        self.arrays: dict[int, str] = {}  # paths of arrays and tensors by id
+        self.read: dict[int, tuple[str, Any]] = {}  # objects that were read, with their first path
+        self.opened: list[int] = []  # ids of the objects being read, outermost first
+        self.is_around = False  # reading the surroundings of the call, not its arguments
+        self.parts: list[Any] = []  # parts of `known` that must live as long as this walk
+        self.taken: list[tuple[int, Any]] = []  # (index of its first place, the part)
+        self.around: Any = None  # the code that other functions with this code object share; lives as long as this walk
         self.stored: dict[type, list[tuple[str, Any]]] = {}
-        self.known_classes: dict[int, _stored_attributes.Stored] = {}  # by id, as this walk met them first
+        self.known_classes: dict[int, _stored_attributes.Stored] = {}  # by id, with their state when this walk first found them
         self.values_of_classes: dict[type, dict[str, Any]] = {}
         self._roots: dict[str, int] = {}
         self._classes_watched: set[type] = set()
@@ -141,8 +141,8 @@ class Walker:
                 self.value(name, value)
 
     def surroundings(self, owner: Any, named: Mapping[str, Any] = types.MappingProxyType({})) -> None:
-        """The object of a method, what the functions close over, their defaults, and the globals that they name. `named`: what the caller names
-        of them."""
+        """Reads a method's object, the functions' closures and defaults, and the globals that they name. `named`: objects to which the caller gives
+        a name."""
         if self.readers.is_watching:
             self._end_arguments()
         self.is_around = True
@@ -161,10 +161,10 @@ class Walker:
         for module in self.reached.modules:
             self.value(self.root(module.__name__.rpartition(".")[2], module), module)
         self._values_of_classes_met()
-        self.watched += self.watched_classes.values()  # of arguments as well
+        self.watched += self.watched_classes.values()  # includes the arguments' classes
 
     def _end_arguments(self) -> None:
-        """For later calls, which read their arguments alone."""
+        """Keeps the state after the arguments for later calls, which read only their arguments."""
         self.watched.clear()  # arguments are read at every call
         self.first_around = len(self.objects)
         found = dataclasses.replace(self.found, facts=dict(self.found.facts))
@@ -182,7 +182,7 @@ class Walker:
         for kind, implementation in _reached_code.implementations_of(function):
             if _reached_code.is_code(implementation):
                 self.fact(f"{inside}.registry[{kind}]", self._text_of_function(implementation))
-        if not is_first:  # the call's arguments have those of the first
+        if not is_first:  # the first function's defaults are the call's arguments
             for name, value in _reached_code.defaults_of(function):
                 self.named(f"{inside}.{name}", value)
         around = self.root((function.__module__ or "").rpartition(".")[2], function.__globals__)
@@ -194,7 +194,7 @@ class Walker:
                 named(f"{around}.{name}", value)
 
     def _values_of_classes_met(self) -> None:
-        """Those that an object or a class below may hide from it, where code goes past them: super(), type(x). And names with underscores."""
+        """Reads values that an object or a subclass may hide, if code reaches past them: super(), type(x). Also names with underscores."""
         goes_past = not _PAST.isdisjoint(self.reached.names) or any(not _PAST_BY_CALL.isdisjoint(one) for one in self.reached.globals)
         named = {name for name in self.names if goes_past or name.startswith("__")}
         if not named:
@@ -205,7 +205,7 @@ class Walker:
                 if member in named:
                     self.named_by_wrapper(f"{self.root(name, kind)}.{member}", value)
 
-    # --- values
+    # --- Values
 
     def value(self, path: str, value: Any) -> None:
         try:
@@ -217,12 +217,12 @@ class Walker:
     def _value(self, path: str, value: Any) -> None:
         if len(self.found.facts) > self.readers.most_facts:
             raise errors.NotRecordable(f"{path}: more than {self.readers.most_facts} values are reached from the function: pass what it needs")
-        if type(value) in _plain_values.KINDS:  # as most are
+        if type(value) in _plain_values.KINDS:  # the usual case
             self.expect_shallow(path)
             self.fact(path, _plain_values.text_of(value))
             return
         read = self.read.get(id(value))
-        if read is not None:  # a configuration that each module has
+        if read is not None:  # e.g. a configuration that each module has
             self.objects.setdefault(path, value)
             self.fact(path, f"is {read[0]}")
             return
@@ -247,12 +247,12 @@ class Walker:
             self.read[id(value)] = path, value
 
     def members(self, path: str, members: dict[str, Any], is_read: Callable[[str], bool] | None = None) -> None:
-        """In the order of their names, but for fields; those that code names. What cannot be compared is left out where no code that was read
+        """Reads the members that code names, sorted by name except for fields. Leaves out a member that cannot be compared if no read code
         names it."""
         for name, one in list(members.items()) if is_read else sorted(members.items()):
             if not (is_read(name) if is_read else name in self.names):
                 continue
-            if type(one) in _plain_values.KINDS and len(self.found.facts) < self.readers.most_facts:  # as most are: nothing of it is refused
+            if type(one) in _plain_values.KINDS and len(self.found.facts) < self.readers.most_facts:  # the usual case; never refused
                 self.fact(f"{path}.{name}", _plain_values.text_of(one))
                 continue
             before = self._mark()
@@ -264,12 +264,12 @@ class Walker:
                     raise
 
     def named(self, path: str, value: Any) -> None:
-        """A global or closure, in any function that names it."""
+        """Reads a global or a closure's value that some function names."""
         if path not in self.found.facts:
             self.value(path, value)
 
     def named_by_wrapper(self, path: str, value: Any) -> None:
-        """Reads what a library's wrapper closes over, as far as it can be compared."""
+        """Reads the closure of a library's wrapper, as far as it can be compared."""
         before = self._mark()
         try:
             self.named(path, value)
@@ -280,7 +280,7 @@ class Walker:
         self.found.facts[path] = _plain_values.shortened(text, longest)
 
     def root(self, name: str, of: Any) -> str:
-        """A path that nothing else starts with: two functions of one name have two."""
+        """A path that no other object's path starts with: two functions with one name get two paths."""
         path, count = name, 1
         while self._roots.setdefault(path, id(of)) != id(of):
             count += 1
@@ -292,7 +292,7 @@ class Walker:
             raise errors.NotRecordable(f"{path} is nested more than {_DEEPEST} deep")
 
     def _text_of_function(self, value: types.FunctionType) -> str:
-        """Which function a name means: what it closes over is read where it is met itself."""
+        """Identifies the function that a name means. Its closure is read where the walk finds the function itself."""
         return f"function {self.root(value.__name__, value)} {_code_objects.code_digest(value.__code__).hex()}"
 
     def _mark(self) -> tuple[int, ...]:
@@ -306,16 +306,16 @@ class Walker:
             del one[size:]
         self.taken = [one for one in self.taken if one[0] < len(self.places)]
 
-    # --- classes
+    # --- Classes
 
     def stored_in(self, kind: type) -> list[tuple[str, Any]]:
-        """Attributes that a class and those above it store."""
+        """The attributes that a class and its bases store."""
         if kind not in self.stored:
             self.stored[kind] = list(_stored_attributes.of_classes(kind, self.stored_by))
         return self.stored[kind]
 
     def stored_by(self, kind: type) -> _stored_attributes.Stored:
-        """A change since then is seen by who looks at what is watched."""
+        """The attributes that one class stores. The watched objects reveal a later change."""
         known = self.known_classes.get(id(kind))
         if known is None:
             known = self.known_classes[id(kind)] = _stored_attributes.stored_by(kind)
@@ -327,7 +327,7 @@ class Walker:
     def is_library_module(self, module: types.ModuleType) -> bool:
         return bool(self.reached.is_library(module.__name__, getattr(module, "__file__", None)))
 
-    # --- what is looked at again before a later call, where the readers watch
+    # --- Objects that are checked before a later call, if the readers watch
 
     def watch(self, look: Callable[[], tuple[Any, ...]]) -> None:
         if self.readers.is_watching:

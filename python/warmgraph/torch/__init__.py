@@ -1,5 +1,5 @@
-"""PyTorch's half of the package: imported with `import warmgraph` where PyTorch was imported before it, else when a wrapped function first
-meets a tensor of PyTorch's, or by a serving engine for its GraphCache (record_all for a program that captures by itself). It never brings PyTorch in."""
+"""PyTorch's half of the package. `import warmgraph` imports it if PyTorch is already imported; else the first call with a PyTorch tensor does,
+or a serving engine for its GraphCache (record_all for a program that captures by itself). It never imports PyTorch first."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ _OF_RECORD_ALL = ("Recorder", "SeenGraph", "record_all")
 
 
 def __getattr__(name: str) -> Any:
-    """A process that starts warm records nothing, and need not wait for what does."""
+    """Imports on demand: a process that starts warm records nothing, and need not wait for this import."""
     if name not in _OF_RECORD_ALL:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from warmgraph.torch.engines import _record_all

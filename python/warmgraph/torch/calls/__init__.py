@@ -1,1 +1,1 @@
-"""The function of PyTorch behind a wrapper: replays what is stored, records what is not."""
+"""The function of PyTorch behind a wrapper: replays stored entries, and records the others."""

@@ -1,4 +1,4 @@
-"""cache_compile for functions of PyTorch's tensors: a hit binds addresses and launches; a miss answers first, is captured twice, and
+"""cache_compile for functions of PyTorch's tensors. A hit binds addresses and launches. A miss answers the call first, then is captured twice and
 adopted."""
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ _lock = threading.RLock()
 
 
 _MOST_TRIES = 4
-_MOST_OBJECTS = 16  # whose surroundings are kept
+_MOST_OBJECTS = 16  # the most objects whose surroundings are kept
 
 
 class TorchFunction:
-    """What a wrapper has once it met tensors of PyTorch's. Shared by the objects of one class."""
+    """A wrapper's state after the first call with PyTorch's tensors. The objects of one class share it."""
 
-    captures: str | None = None  # a folder of other processes' captures
-    may_give_up = True  # calls that are refused each time are not asked about each time
-    is_shown_none = False  # its operators cannot be looked at: PyTorch compiles something that it calls
+    captures: str | None = None  # a folder for captures that processes share
+    may_give_up = True  # calls that are always refused may run without being checked each time
+    is_shown_none = False  # its operators cannot be shown, because PyTorch compiles code that it calls
 
     def __init__(self, wrapped: CachedFunction) -> None:
         function = wrapped._function
@@ -54,7 +54,7 @@ class TorchFunction:
         self._module = wrapped.module
         self.how = wrapped.options.compile
         self._plain = function.__func__ if isinstance(function, types.MethodType) else function
-        # The object of a method that the caller compiled: its code has it, and takes no other.
+        # The object of a method that the caller compiled: the compiled code has this object and takes no other.
         self.held = None if self._plain is not function else getattr(_reached_code.compiled_from(function), "__self__", None)
         self._compiled: Callable[..., Any] | None = None
         self._traces = _compiler.Traces()
@@ -62,20 +62,20 @@ class TorchFunction:
         self._around: collections.OrderedDict[int, Surroundings] = collections.OrderedDict()
         self._quick: dict[Any, TorchVariant] = {}
         self._frozen, self._known = wrapped._shared.frozen, wrapped._shared.known
-        self._tries: collections.Counter[Any] = collections.Counter()  # by key, to know it by heart
+        self._tries: collections.Counter[Any] = collections.Counter()  # by key: attempts to make a later call of it
         self.steady: dict[int, list[_steady_torch_call.SteadyTorchCall]] = wrapped._shared.steady
         self._made_in = _fork.generation()
         self._is_begun = False
-        self._served = self._refusals = self._put_off = 0  # calls that were recorded or replayed, refused, and put off to the next one
-        self._keeps_grad = False  # the call that was refused last runs with gradients
-        self._in_a_row: collections.Counter[int] = collections.Counter()  # refused calls, by the wrapper's object
-        self._shapes: set[Any] = set()  # of calls that were not refused
+        self._served = self._refusals = self._put_off = 0  # number of calls that were recorded or replayed, refused, and delayed to the next call
+        self._keeps_grad = False  # the last refused call runs with gradients
+        self._in_a_row: collections.Counter[int] = collections.Counter()  # consecutive refused calls, by the wrapper's object
+        self._shapes: set[Any] = set()  # shapes of calls that were not refused
         self._given_up: dict[int, _refused_calls.GivenUp] = wrapped._shared.given_up
-        self.writes: set[str] = set()  # regions that an answer wrote, and that nobody had kept
+        self.writes: set[str] = set()  # regions that an answer wrote without a copy of their earlier contents
 
     @property
     def is_compiled_already(self) -> bool:
-        """By the caller. A module may be at any time (`module.compile()`)."""
+        """Whether the caller compiled it. A module may be compiled at any time (`module.compile()`)."""
         return self._is_compiled_function or self._module is not None and _modules.is_compiled(self._module)
 
     @property
@@ -90,29 +90,29 @@ class TorchFunction:
         return f"True {_plain_values.shortened(_modules.text_of_options(self.how), 1000)}" if isinstance(self.how, dict) else "True"
 
     def may_be_shown(self, call: TorchCall) -> bool:
-        """Its operators may be looked at while it is answered: nothing that was read of it is compiled, which would run uncompiled then."""
+        """Whether its operators may be shown during the answer. Not if the call runs compiled code, because that would then run uncompiled."""
         if self.is_compiled or self.is_shown_none or call.walker.compiled_via or not _operators.LEAVES_COMPILED_CODE:
             return False
         values = [*call.objects().values(), *_installed_code.values_of(call.around.reached)]
         return not any("_torchdynamo_orig_callable" in getattr(one, "__dict__", ()) for one in values)
 
-    # --- running
+    # --- Running
 
     def run(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any:
-        """The function itself, compiled where that is wanted, on this object and these arguments."""
+        """Runs the function itself, compiled if wanted, on this object and these arguments."""
         function = self._callable()
         target = function if owner is None or self.held is not None else functools.partial(function, owner)
         with _surrounding_work.running, _garbage_collection.later.not_now, self._traced(function):
             return self._invoked(wrapped, target, arguments)
 
     def _traced(self, function: Callable[..., Any]) -> contextlib.AbstractContextManager[None]:
-        """What PyTorch compiles for is noticed, also where this call is not recorded: a later one may run what was compiled now."""
+        """Notices the traces that PyTorch compiles, also if this call is not recorded: a later call may run the code compiled now."""
         if not self.is_compiled:
             return contextlib.nullcontext()
         return self._traces.noticed(self._module if self._module is not None and self.is_compiled_already else function)
 
     def _frames(self, wrapped: CachedFunction, call: TorchCall) -> list[_compiler.Frame]:
-        """What PyTorch may have traced of a call: the function itself."""
+        """The frames that PyTorch may have traced for a call: those of the function itself."""
         args, kwargs = wrapped._called(lambda *args, **kwargs: (args, kwargs), call.arguments)
         compiled = _reached_code.compiled_from(self._plain)
         if self._module is not None and self.is_compiled_already:
@@ -126,7 +126,7 @@ class TorchFunction:
         return wrapped._called(target, arguments)
 
     def in_place(self, call: TorchCall) -> tuple[list[torch.Tensor], list[Any]]:
-        """For the second capture: tensors that are reached past any copy, and the objects that must not be copied then."""
+        """For the second capture: the tensors that copies do not cover, and the objects that must not be copied."""
         if "argument" in call.walker.compiled_via:
             return [place.tensor for place in call.places], [call.owner, *call.arguments.values()]
         if self.held is not None or "self" in call.walker.compiled_via:
@@ -145,12 +145,12 @@ class TorchFunction:
         with contextlib.nullcontext() if keeps_grad else torch.no_grad():
             return self.run(wrapped, owner, arguments)
 
-    # --- a call
+    # --- A call
 
     def again(self, owner: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The result of a call like one before, or OTHERWISE. owner: id of the wrapper's object."""
+        """The result of a call that is like an earlier one, or OTHERWISE. owner: id of the wrapper's object."""
         known = self.steady.get(owner, [])
-        with _moved_tensors.using:  # while tensors are elsewhere, all of them are other calls
+        with _moved_tensors.using:  # while tensors are moved away, no call is like an earlier one
             for one in list(known):
                 result = one.call(args, kwargs)
                 if result is not OTHERWISE:
@@ -159,7 +159,7 @@ class TorchFunction:
         return OTHERWISE
 
     def _place_of(self, owner: int) -> int:
-        """Where `steady` has the calls of an object, by its id. One that the compiled function has is none of the wrapper's."""
+        """The key in `steady` for an object's calls, by its id. The compiled function's own object is not the wrapper's."""
         return id(None) if self.held is not None and owner == id(self.held) else owner
 
     def __call__(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], args: tuple[Any, ...] = (),
@@ -178,7 +178,7 @@ class TorchFunction:
         return result
 
     def _weigh(self, wrapped: CachedFunction, owner: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], was_refused: bool, was_served: bool) -> None:
-        """Calls like this one are given up, or worth asking about again. was_refused: or put off to the next call."""
+        """Decides whether calls like this one are given up or tried again. was_refused: refused, or delayed to the next call."""
         at, given_up = wrapped._object, self._given_up
         if was_served:
             self._in_a_row.pop(at, None)
@@ -201,14 +201,14 @@ class TorchFunction:
         one.spare(self._shapes)
 
     def _run_as_given(self, owner: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """run() with the arguments as the caller gave them."""
+        """run() with the caller's original arguments."""
         function = self._callable()
         target = function if owner is None or self.held is not None else functools.partial(function, owner)
         with _surrounding_work.running, _garbage_collection.later.not_now, self._traced(function):
             return target(*args, **kwargs)
 
     def begin(self, wrapped: CachedFunction) -> None:
-        """Device code is loaded while the model is read. Which entry it will be is not known yet: mostly the last one's."""
+        """Starts loading device code while the model is read. The entry is not known yet; mostly it is the last call's."""
         if torch.cuda.is_initialized() and not _preload.was_begun(wrapped, index := torch.cuda.current_device()):
             _preload.begin(wrapped, index)
 
@@ -226,7 +226,7 @@ class TorchFunction:
         bound = BoundCall(call, variant)
         try:
             bound.launch()
-        except errors.MissForbidden:  # another alignment, other overlaps: as if it were the first
+        except errors.MissForbidden:  # another alignment or other overlaps: handled like a first call
             self._around.pop(id(owner), None)
             return self._answered(wrapped, owner, arguments, args, kwargs)
         except _launching.NOT_LAUNCHED as error:
@@ -236,15 +236,16 @@ class TorchFunction:
         return bound.result()
 
     def _expect_more(self, wrapped: CachedFunction, key: Any, bound: BoundCall, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """Further calls like this one. Where they are not like it after all, it is given up."""
+        """Makes a later call for calls like this one. Gives up after some attempts that did not match."""
         self._tries[key] += 1
         steady = _steady_torch_call.steady_of(bound, args, kwargs, wrapped._signature, self._expect_outside) if self._tries[key] <= _MOST_TRIES else None
         if steady is not None and self._is_as_read(key, bound):
             self._known.put_first(self._place_of(id(bound.call.owner)), steady)
 
     def _is_as_read(self, key: Any, bound: BoundCall) -> bool:
-        """Another thread may have moved weights or changed arguments during the launch: later calls would be taken for like what is there now,
-        and were launched for what was read."""
+        """Whether the current state is still the state that was read. Another thread may have moved weights or changed arguments during the launch;
+        then later calls must not be
+        compared with the current state."""
         with _lock:
             call = bound.call
             if not call.around.is_same():
@@ -257,7 +258,7 @@ class TorchFunction:
         return _surrounding_work.expect_outside(tests, asks_stream)
 
     def _inside(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any:
-        """A part of what somebody else runs, captures or compiles."""
+        """Runs inside a foreign run, capture or compilation."""
         with _surrounding_work.first_run_allowed():
             return wrapped._called(self._plain if owner is None else functools.partial(self._plain, owner), arguments)
 
@@ -277,7 +278,7 @@ class TorchFunction:
         self._given_up.clear()
 
     def _read(self, owner: Any, arguments: dict[str, Any]) -> tuple[TorchCall, Any, TorchVariant | None]:
-        """(call, key among the variants that were used, the variant). The last two are None where everything had to be read."""
+        """(call, key among the used variants, the variant). The last two are None when everything had to be read."""
         with _lock:
             around = self._around.get(id(owner))
             if around is not None and around.is_same():
@@ -294,7 +295,7 @@ class TorchFunction:
         return call, self._key(call)
 
     def _key(self, call: TorchCall) -> Any:
-        """Of what a later call reads: arguments, what they share with all else, modes."""
+        """The key of a later call: its arguments, memory that they share with other tensors, and modes."""
         read, around, storages = call.of_arguments, call.around, call.around.storages()
         places = [place for place in read.places if place.via == "argument"]
         own = set(storages)
@@ -305,7 +306,7 @@ class TorchFunction:
 
     def _rest_of_key(self, call: TorchCall, places: list[Place]) -> Any:
         shared = tuple((path, id(value)) for path, value in call.of_arguments.objects.items() if id(value) in call.around.ids)
-        # Functions and classes by identity: what they close over is in the surroundings, which keep them alive.
+        # Functions and classes by identity: their closures are in the surroundings, which keep them alive.
         code = (*map(id, call.of_arguments.functions.values()), *map(id, call.of_arguments.classes))
         return (call.around.serial, shared, code, tuple(_regions.facts_of(_regions.regions_of(places)).items()), call.modes, call.device.index)
 
@@ -317,7 +318,7 @@ class TorchFunction:
             return self._call_of(owner, arguments, walker, before, regions)
         if id(owner) in self._frozen or owner is self.held and id(None) in self._frozen:
             around.freeze()
-        self._around[id(owner)] = around  # which keeps the object alive
+        self._around[id(owner)] = around  # keeps the object alive
         self.steady.pop(self._place_of(id(owner)), None)
         self._around.move_to_end(id(owner))
         while len(self._around) > _MOST_OBJECTS:
@@ -342,10 +343,10 @@ class TorchFunction:
         return wrapped.options.version or f"torch {call.around.reached.digest()}"
 
     def facts(self, call: TorchCall) -> dict[str, str]:
-        """Everything that an entry depends on besides its inputs and states, which the library guards."""
+        """All facts of an entry besides its inputs and states, which the library guards."""
         return {**_modes.facts(call.modes, call.around.reached.packages, self._how_compiled()), **call.walker.found.facts, **_regions.facts_of(call.regions, call.walker.parts)}
 
-    # --- the first call of a variant
+    # --- The first call of a variant
 
     def _first(self, wrapped: CachedFunction, call: TorchCall) -> Any:
         shared, policy = wrapped._shared, wrapped.policy
@@ -365,7 +366,7 @@ class TorchFunction:
         if variant is not None:
             try:
                 result = self._replay(call, variant)
-            except errors.MissForbidden as miss:  # another alignment, other overlaps
+            except errors.MissForbidden as miss:  # another alignment or other overlaps
                 _log.info("'%s': %s", given.name, miss)
             except _launching.NOT_LAUNCHED as error:
                 return self._failed(wrapped, call.owner, call.arguments, error)
@@ -383,7 +384,7 @@ class TorchFunction:
         self._served += 1
         try:
             self._keep(wrapped, call, key, variant)
-        except Exception:  # the caller has his result
+        except Exception:  # the caller has the result
             _log.debug("'%s' is not kept for the next call", wrapped._name(), exc_info=True)
 
     def _keep(self, wrapped: CachedFunction, call: TorchCall, key: Any, variant: TorchVariant) -> None:
@@ -400,7 +401,7 @@ class TorchFunction:
             self._quick[quick] = variant
 
     def _quick_key(self, call: TorchCall) -> Any:
-        """What the next call like this one will ask for."""
+        """The key that the next call like this one will have."""
         return self._key(call)
 
     def _declaration(self, wrapped: CachedFunction, call: TorchCall, facts: dict[str, str]) -> _entry.Declaration:
@@ -413,7 +414,7 @@ class TorchFunction:
             pool = pool_of(wrapped._where())
         except errors.InvalidArgument as error:
             raise _WrongOptions from error
-        # What the look-up cannot know are the outputs, the generator's words and which states are written: the metadata says it.
+        # The look-up does not know the outputs, the generator's words and the written states: the entry's metadata has them.
         text = _entry.found(pool.caches[0], device, given)
         if text is None:
             return None
@@ -436,7 +437,7 @@ class TorchFunction:
         return TorchVariant(entry, metadata, words, _loan(wrapped, metadata, call.device))
 
     def _why_missing(self, wrapped: CachedFunction, call: TorchCall, given: _entry.Declaration) -> str:
-        """What the library says of a call that nothing was found for. It does not know the outputs, which then differ as well."""
+        """The library's reason for a call without an entry. The outputs are not known, so they differ as well."""
         device = _launching.device_of(call.device.index or 0)
         try:
             entry = pool_of(wrapped._where()).made(
@@ -446,14 +447,14 @@ class TorchFunction:
             return str(error)
         return f"'{given.name}' has no entry for this call, and the policy is require_hit: record first"
 
-    # --- replay
+    # --- Replay
 
     def _replay(self, call: TorchCall, variant: TorchVariant) -> Any:
         bound = BoundCall(call, variant)
         bound.launch()
         return bound.result()
 
-    # --- a miss
+    # --- A miss
 
     def _record(self, wrapped: CachedFunction, call: TorchCall, given: _entry.Declaration, key: Any, facts: dict[str, str]) -> Any:
         with _pausing.recording():
@@ -469,13 +470,13 @@ class TorchFunction:
             variant = self._adopted(wrapped, call, given, recording)
         except _recording.NextTime as change:
             self._keeps_grad = False
-            if self._in_a_row[wrapped._object] + 1 >= _refused_calls.FROM:  # a cache that grows at each call
+            if self._in_a_row[wrapped._object] + 1 >= _refused_calls.FROM:  # e.g. a cache that grows at each call
                 self._note(wrapped, str(change), None)
             else:
                 _log.info("'%s' is recorded at its next call: %s", given.name, change)
                 wrapped._shared.last_refusal = str(change)
                 self._put_off += 1
-        except Exception as error:  # the caller has his result
+        except Exception as error:  # the caller has the result
             why = _reason(error)
             self._known.refuse(facts, why)
             self._keeps_grad = False
@@ -488,14 +489,14 @@ class TorchFunction:
         return _recording.Recording(self, wrapped, call)
 
     def _adopted(self, wrapped: CachedFunction, call: TorchCall, given: _entry.Declaration, recording: _recording.Recording) -> TorchVariant:
-        """Of a call that was answered."""
+        """Adopts a call that was answered."""
         with _moved_tensors.paused(), _recording.lock:
             self._expect_unchanged(wrapped, call, given.name)
             entry, metadata, words = recording.adopted(given)
             return TorchVariant(entry, metadata, words, _loan(wrapped, metadata, call.device))
 
     def _expect_unchanged(self, wrapped: CachedFunction, call: TorchCall, name: str) -> None:
-        """The answer left every plain value as it was; a replay would not change it."""
+        """Raises Changed if the answer changed a plain value, because a replay would not change it."""
         now, _ = self._walked(call.owner, call.arguments)
         change = difference(call.walker.found.facts, now.found.facts)
         if change is None and self.is_compiled:
@@ -516,7 +517,7 @@ class TorchFunction:
         raise errors.NotRecordable(f"{change}: a replay would not change it. Keep it in device memory, or change it outside")
 
     def _failed(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], error: Exception) -> Any:
-        """Something of ours: the caller has the function's own result all the same. What he alone can mend is his."""
+        """Handles an internal failure: the caller gets the function's own result. Errors that only the caller can fix are raised."""
         if isinstance(error, _WrongOptions) and error.__cause__ is not None:
             raise error.__cause__ from None
         if isinstance(error, errors.MissForbidden):
@@ -546,7 +547,7 @@ def _reason(error: Exception) -> str:
 
 
 class _WrongOptions(Exception):
-    """Of cache_compile, which the cache refuses. The cause says it."""
+    """The cache refuses the options of cache_compile. The cause has the error."""
 
 
 def _loan(wrapped: CachedFunction, metadata: _outputs.Metadata, device: torch.device) -> _borrowed_results.Loan | None:

@@ -1,1 +1,1 @@
-"""Serving engines: tables of graphs, and programs that capture by themselves."""
+"""For serving engines: tables of graphs, and programs that capture by themselves."""

@@ -1,4 +1,4 @@
-"""Graphs for serving engines, which hold a table of them by batch size: restored, or captured twice and adopted, or PyTorch's own."""
+"""Graphs for serving engines, which hold a table of graphs by batch size. A graph is restored, or captured twice and adopted, or PyTorch's own."""
 from __future__ import annotations
 
 import contextlib
@@ -29,13 +29,13 @@ from warmgraph.torch.replay._torch_call import Surroundings, TorchCall
 _log = logging.getLogger("warmgraph")
 Key = Union[str, int, Tuple[Union[str, int], ...]]
 _OPTIONS = ("dynamic", "tp_rank", "pp_rank")
-_PATIENCE = 0.05  # seconds: who captures at once begins with the first graph, and restores the others when that runs
+_PATIENCE = 0.05  # seconds; a program that captures at once starts with the first graph, and the others are restored once it runs
 
 
 class Graph:
-    """What capture_one gives: `replay()`, `reset()` and `pool()`, as torch.cuda.CUDAGraph has. One thread at a time.
+    """The result of capture_one: `replay()`, `reset()` and `pool()` like torch.cuda.CUDAGraph. Use it from one thread at a time.
 
-    outcome: "replayed" (restored from the cache), "recorded", or "captured" (by PyTorch alone; `why` says the reason)."""
+    outcome: "replayed" (restored from the cache), "recorded", or "captured" (by PyTorch alone; `why` has the reason)."""
 
     def __init__(self, key: Key, outcome: str, launch: Callable[[], Any], free: Callable[[], Any], pool: Any, why: str = "") -> None:
         self.key, self.outcome, self.why = key, outcome, why
@@ -54,22 +54,22 @@ class Graph:
         launch()
 
     def reset(self) -> None:
-        """Frees what it holds, once what runs has ended. Doing it again does nothing."""
+        """Frees the graph once its running work has ended. Repeating it does nothing."""
         free, self._free, self._launch = self._free, None, None
         if free is not None:
             free()
 
     def pool(self) -> Any:
-        """For the next capture_one or torch.cuda.graph: what was given, else the graph's own. Restored graphs take no memory from it."""
+        """The pool for the next capture_one or torch.cuda.graph: the given one, else the graph's own. Restored graphs take no memory from it."""
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
         return self._pool
 
 
 class GraphCache:
-    """A cache of graphs by key. config, cache_dir, global_rank, tp_rank, pp_rank, dynamic and version mean what they mean for
-    warmgraph.cache_compile. name: what the graphs' folders begin with: "graphs-32" for the key 32. captures: a folder where processes
-    leave their captures for each other: the first one captures each graph once, and the second one's capture proves it."""
+    """A cache of graphs by key. config, cache_dir, global_rank, tp_rank, pp_rank, dynamic and version are those of
+    warmgraph.cache_compile. name: the beginning of the graphs' folders: "graphs-32" for the key 32. captures: a folder where processes
+    share captures: the first process captures each graph once, and the second process's capture proves it."""
 
     def __init__(self, *, cache_dir: Any = None, config: Config | None = None, name: str = "graphs", version: str | None = None,
                  global_rank: int | None = None, captures: Any = None, **options: Any) -> None:
@@ -80,17 +80,17 @@ class GraphCache:
         self._warned: set[str] = set()
         self._are_others_begun = False
         self._shared_modules = _shared_modules.SharedModules()
-        self._table = self._function_of(f"{name}-table", _nothing)  # stands for all of them
+        self._table = self._function_of(f"{name}-table", _nothing)  # stands for all graphs
         self._request = _preload.request(self._table, self._all(), _PATIENCE) if self._table.options.config.model else None
 
     def capture_one(self, key: Key, forward_fn: Callable[[], Any], *, pool: Any = None, stream: Any = None, inputs: Any = None,
                     states: Any = None) -> tuple[Graph, Any]:
         """(graph, output): `forward_fn()` as a graph, and the structure of tensors that each replay() writes again, at the same addresses.
 
-        forward_fn takes no arguments and reads tensors that stay where they are. inputs: those that it reads, states: those that live
-        from one replay to the next (weights, KV caches); {name: tensor} or a list, else both are found in the object of a bound method,
-        in closures and globals. A hit captures nothing and does not call forward_fn; its work runs once, as it does in a miss. What
-        cannot be recorded is captured by PyTorch alone, into `pool`, and a warning says why; under require_hit it is MissForbidden.
+        forward_fn takes no arguments and reads tensors that keep their addresses. inputs: tensors that it reads; states: tensors that live
+        from one replay to the next (weights, KV caches); {name: tensor} or a list. By default both are found in the object of a bound method,
+        in closures and globals. A hit captures nothing and does not call forward_fn; its work runs once, like in a miss. A function that
+        cannot be recorded is captured by PyTorch alone, into `pool`, and a warning says why; under require_hit this is MissForbidden.
         """
         if _surrounding_work.is_captured():
             raise errors.InvalidArgument(f"capture_one({key!r}) is called while the current stream is captured: end that capture before")
@@ -100,7 +100,7 @@ class GraphCache:
         if both:
             raise errors.InvalidArgument(f"'{both[0]}' names an input and a state: expected names of one kind")
         function = EngineFunction(wrapped, key, around, self._captures, self._shared_modules)
-        # What PyTorch compiled is kept when the graph is there, whoever captured it.
+        # PyTorch's compiled code is stored when the graph is ready, however it was captured.
         with self._lock, torch.cuda.stream(stream) if stream is not None else contextlib.nullcontext(), function.compiling:
             try:
                 with _moved_tensors.using, _garbage_collection.later:
@@ -116,11 +116,11 @@ class GraphCache:
                 return self._given(key, function, wrapped, written, pool, stream)
             except Exception as error:  # an engine needs a graph in any case
                 return self._captured(key, function, wrapped, error, pool, stream)
-        result = bound.last_result()  # what was read for it are hundreds of objects, which would have Python collect garbage
+        result = bound.last_result()  # free the hundreds of objects that were read for it, which would start Python's garbage collector
         return Graph(key, outcome, bound.launch, functools.partial(_free, bound, function.kept), pool), result
 
     def _is_begun(self) -> bool:
-        """The graphs are restored ahead, those that are asked for first before the others."""
+        """Starts preloading the graphs; requested graphs come first."""
         if self._are_others_begun:
             return True
         _preload.forget(self._table)
@@ -129,7 +129,7 @@ class GraphCache:
         return self._request.device == torch.cuda.current_device()
 
     def _begin_others(self, wrapped: CachedFunction) -> None:
-        """The other graphs of the table are restored from now on, and not beside the first."""
+        """Starts preloading the table's other graphs, after the first one."""
         if not self._are_others_begun and torch.cuda.is_initialized():
             self._are_others_begun = True
             _preload.begin(wrapped, torch.cuda.current_device(), self._all())
@@ -149,7 +149,7 @@ class GraphCache:
 
     def _given(self, key: Key, function: EngineFunction, wrapped: CachedFunction, written: _recording.Written, pool: Any,
                stream: Any) -> tuple[Graph, Any]:
-        """What was captured for another process is this one's graph."""
+        """Uses the capture that was written for another process as this process's graph."""
         _log.info("graph %r of '%s': %s", key, self.name, written)
         if written.graph is None:
             graph, output = function.plain(wrapped, pool, stream)
@@ -179,7 +179,7 @@ def _nothing() -> None:
 
 
 class _Own(Exception):
-    """What forward_fn raised, which is the caller's."""
+    """An exception from forward_fn, which goes to the caller."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -187,11 +187,11 @@ class _Own(Exception):
 
 
 class _NotAsked(errors.NotRecordable):
-    """The policy records nothing."""
+    """The policy does not permit recording."""
 
 
 class ReadSurroundings(Surroundings):
-    """Of a graph, which is read at length each time that it is read."""
+    """The surroundings of a graph, which are always read completely."""
 
     def _remember(self, walker: Walker, regions: Sequence[Region]) -> None:
         pass
@@ -201,25 +201,26 @@ class ReadSurroundings(Surroundings):
 
 
 class EngineFunction(TorchFunction):
-    """forward_fn for one capture_one. Its tensors are moved in place for the second capture: an engine's objects cannot be copied."""
+    """forward_fn for one capture_one. Its tensors are moved in place for the second capture, because an engine's objects cannot be copied."""
 
     def __init__(self, wrapped: CachedFunction, key: Key, states: dict[str, Any], captures: str | None, known: _shared_modules.SharedModules) -> None:
-        """known: what the table's other graphs found."""
+        """known: the findings of the table's other graphs."""
         super().__init__(wrapped)
         self.captures, self._shared_modules = captures, known
         self._key_text, self._states = repr(key), states
         self._owner = getattr(wrapped._function, "__self__", self.held)
-        self.kept: list[Any] = []  # storages that replays use, and what the table knows by them
+        self.kept: list[Any] = []  # storages for replays, and the table's shared findings
         self.compiling = contextlib.ExitStack()  # entered by a miss
         self._has_run = self._is_all_read = False
         for name, default in _defaults(wrapped).items():
             self._states = {**self._states, f"{self._plain.__name__}.{name}": default}
 
     def obtained(self, wrapped: CachedFunction, inputs: dict[str, Any]) -> tuple[str, BoundCall]:
-        """(outcome, the variant on this memory). The work ran once. _Own is what forward_fn raised, MissForbidden the policy's."""
+        """(outcome, the variant bound to this memory). The work has run once. Raises _Own for forward_fn's exception, MissForbidden for the
+        policy's."""
         try:
             return self._found_or_recorded(wrapped, self._read_all(self._owner, inputs))
-        except _recording.NextTime as change:  # the first answer made something: now it is there
+        except _recording.NextTime as change:  # the first answer made an object, which now exists
             _log.info("graph %s is answered once more: %s", self._key_text, change)
             return self._found_or_recorded(wrapped, self._read_all(self._owner, inputs))
 
@@ -229,7 +230,7 @@ class EngineFunction(TorchFunction):
         if variant is not None:
             try:
                 return "replayed", self._launched(BoundCall(call, variant, [one.pointer for one in given.states]), call)
-            except errors.MissForbidden as miss:  # another alignment, other overlaps
+            except errors.MissForbidden as miss:  # another alignment or other overlaps
                 _log.info("'%s': %s", given.name, miss)
         if policy == "require_hit":
             raise errors.MissForbidden(self._why_missing(wrapped, call, given))
@@ -258,7 +259,7 @@ class EngineFunction(TorchFunction):
         self.kept = [*call.walker.parts, call.walker.around, *(region.storage for region in call.regions)]
 
     def plain(self, wrapped: CachedFunction, pool: Any, stream: Any) -> tuple[Any, Any]:
-        """(PyTorch's own graph, its result). It ran once before, for what libraries make at their first use."""
+        """(PyTorch's own graph, its result). Runs the work once before, because libraries initialise at their first use."""
         def work() -> Any:
             with torch.no_grad():
                 return self.run(wrapped, self._owner, {})
@@ -267,7 +268,7 @@ class EngineFunction(TorchFunction):
             work()
         return _capture.plain_graph(work, pool, stream)
 
-    # --- as TorchFunction asks
+    # --- Overrides of TorchFunction
 
     def _invoked(self, wrapped: CachedFunction, target: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         return target()
@@ -290,7 +291,7 @@ class EngineFunction(TorchFunction):
         return {**super().facts(call), "graph.key": self._key_text}
 
     def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _installed_code.TorchReached]:
-        # After an answer nothing is taken to be as it was.
+        # After an answer everything is read again.
         return _call_reader.read(self.reached, arguments, owner, {**_custom_operators.operators_of(self.reached), **self._states}, None if self._is_all_read else self._shared_modules)
 
 
@@ -312,7 +313,7 @@ def _close(captured: _capture.Capture, kept: list[Any]) -> None:
 
 def checked_options(who: str, more: Sequence[str], name: str, *, cache_dir: Any, config: Config | None, version: str | None, global_rank: int | None,
                     **options: Any) -> dict[str, Any]:
-    """For wrapped_by(). `more`: what `who` takes besides."""
+    """Checks options for wrapped_by(). `more`: further options that `who` accepts."""
     for one in options:
         if one not in _OPTIONS:
             raise unknown_option(who, one, ("cache_dir", "config", "name", "version", "global_rank", *more, *_OPTIONS))
@@ -343,7 +344,7 @@ def folder_of(captures: Any) -> str | None:
 
 
 def _around(forward_fn: Callable[[], Any]) -> Callable[[], Any]:
-    """A partial or an object that is called, as a function of the caller's module that closes over it: it is read as any other then."""
+    """Wraps a partial or a callable object in a function of the caller's module that closes over it, so that it is read like any other."""
     def graph() -> Any:
         return forward_fn()
 

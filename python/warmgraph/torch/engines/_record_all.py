@@ -1,4 +1,4 @@
-"""The graphs that a process captures by torch.cuda.graph: written down by the first process, proven by the second one's captures."""
+"""Records the graphs that a process captures by torch.cuda.graph: the first process writes them, and the second process's captures prove them."""
 from __future__ import annotations
 
 import collections
@@ -28,14 +28,15 @@ from warmgraph.torch.replay._torch_call import TorchCall, common_device
 
 _log = logging.getLogger("warmgraph")
 _lock = threading.RLock()
-_open: list[Recorder] = []  # one at a time
+_open: list[Recorder] = []  # at most one
 _NOWHERE = "; here: name the tensor in the function that captures the graph. Random numbers are drawn from such memory: use cache_compile or capture_one for them"
 
 
 @dataclasses.dataclass(frozen=True)
 class SeenGraph:
-    """A graph of the process's. outcome: "written" (another process proves it), "recorded" (proven by another process's capture), or "refused"
-    (`why`). The names are those that a Server takes; `outputs` has where the program keeps each."""
+    """A graph that the process captured. outcome: "written" (another process must prove it), "recorded" (proven by another process's capture), or
+    "refused"
+    (`why`). The names are those for a Server; `outputs` says where the program keeps each output."""
 
     name: str
     outcome: str
@@ -47,12 +48,13 @@ class SeenGraph:
 
 def record_all(captures: Any, *, cache_dir: Any = None, config: Any = None, name: str = "graphs", version: str | None = None,
                global_rank: int | None = None, key: Callable[[Mapping[str, Any]], _engines.Key] | None = None, **options: Any) -> Recorder:
-    """Sees every graph that this process captures from now on with torch.cuda.graph, or CUDAGraph.capture_begin and capture_end. Call it before
-    the weights are made. The program goes on as without: its graphs, tensors and random numbers are its own.
+    """Observes every graph that this process captures from now on with torch.cuda.graph, or CUDAGraph.capture_begin and capture_end. Call it before
+    the weights are made. The program itself is not affected: its graphs, tensors and random numbers are its own.
 
-    The code that begins a capture ends it, and one thread captures at a time. Unsupported: this PyTorch does not keep what it captured.
-    captures: the folder where a process leaves them for another. The rest as GraphCache has it. key: gives a graph's key of the variables of the
-    code that captures it; else a graph is called by that function and counted. To be closed, or used in a `with`.
+    The code that begins a capture must end it, and only one thread may capture at a time. Unsupported: this PyTorch does not keep captured graphs.
+    captures: the folder where one process leaves its captures for another. The other options are those of GraphCache. key: makes a graph's key from the
+    variables of the
+    code that captures it; by default a graph has this function's name and a number. Close the result, or use it in a `with`.
     """
     folder = _engines.folder_of(captures)
     if folder is None:
@@ -72,16 +74,16 @@ def record_all(captures: Any, *, cache_dir: Any = None, config: Any = None, name
 
 
 class Recorder:
-    """What record_all gives. `graphs`: those that were captured, in their order."""
+    """The result of record_all. `graphs`: the captured graphs in order."""
 
     def __init__(self, folder: str, options: dict[str, Any], name: str, key: Callable[[Mapping[str, Any]], _engines.Key] | None) -> None:
         self.graphs: list[SeenGraph] = []
         self._folder, self._options, self._name, self._key = folder, options, name, key
         self._counts: collections.Counter[str] = collections.Counter()
-        self._captures: dict[int, _Begun] = {}  # that are going on, by id of the graph
+        self._captures: dict[int, _Begun] = {}  # captures in progress, by id of the graph
         self._hooks: _Hooks | None = None
         self._taken: _capture.Addresses | None = None
-        self._keeping = contextlib.ExitStack()  # device code
+        self._keeping = contextlib.ExitStack()  # keeps device code
 
     def __enter__(self) -> Recorder:
         return self
@@ -101,7 +103,7 @@ class Recorder:
         return "\n".join("  ".join((*(cell.ljust(width) for cell, width in zip(row, widths)), row[5])).rstrip() for row in rows)
 
     def close(self) -> None:
-        """Sees no more of them. Doing it again does nothing."""
+        """Stops observing. Repeating it does nothing."""
         with _lock:
             if self in _open:
                 _open.remove(self)
@@ -112,31 +114,31 @@ class Recorder:
             if taken is not None:
                 taken.close()
             self._keeping.close()
-        for begun in list(self._captures.values()):  # which nobody tells us the end of any more
+        for begun in list(self._captures.values()):  # their end will not be reported any more
             begun.leave()
         self._captures.clear()
 
     def _begin(self) -> None:
         self._keeping.enter_context(_pausing.recording())
         self._hooks = _Hooks(self)
-        torch.cuda._lazy_call(self._move_what_comes)  # at once where CUDA runs
+        torch.cuda._lazy_call(self._move_what_comes)  # at once if CUDA runs
 
     def _move_what_comes(self) -> None:
-        """Takes some MiB of addresses, another number in each process: what lies where another process had it proves nothing."""
+        """Takes some MiB of addresses, a different amount in each process: memory at the same address as in another process proves nothing."""
         try:
             if self._hooks is not None and self._taken is None:
                 self._taken = _capture.Addresses(torch._C._cuda_getDevice())
         except Exception:  # PyTorch starts CUDA for the program
             _log.debug("no addresses are taken", exc_info=True)
 
-    # --- as the hooks call it
+    # --- Called by the hooks
 
     def begun(self, graph: Any) -> None:
         is_alone = not self._captures
         try:
-            if is_alone:  # else it would end the others
+            if is_alone:  # else it would end the other captures
                 torch.cuda.synchronize()
-                torch._C._cuda_clearCublasWorkspaces()  # so that they come from this graph's pool
+                torch._C._cuda_clearCublasWorkspaces()  # so that new workspaces come from this graph's pool
             self._captures[id(graph)] = _Begun(is_alone, sys.exc_info()[1], _caller_frames.calling(), _live_tensors(), _capture.free_now())
             self._captures[id(graph)].enter()
         except Exception:
@@ -148,12 +150,12 @@ class Recorder:
             begun.leave()
 
     def failed(self, graph: Any) -> None:
-        """PyTorch began no capture."""
+        """Called when PyTorch failed to begin a capture."""
         self.ending(graph)
         self._captures.pop(id(graph), None)
 
     def ended(self, graph: Any, is_whole: bool) -> None:
-        """is_whole: PyTorch ended its capture."""
+        """is_whole: PyTorch ended its capture successfully."""
         begun, ended = self._captures.pop(id(graph), None), _caller_frames.calling()
         if begun is None or not is_whole or sys.exc_info()[1] not in (None, begun.raised):
             return
@@ -204,7 +206,7 @@ class Recorder:
 
 @dataclasses.dataclass
 class _Begun:
-    """How it was before a capture. raised: what was handled then. live: (tensor, its version) by id."""
+    """The state before a capture. raised: the exception that was being handled. live: (tensor, its version) by id."""
 
     is_alone: bool
     raised: BaseException | None
@@ -215,12 +217,12 @@ class _Begun:
     _over: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
 
     def enter(self) -> None:
-        """What operators pass as parameters is no longer what earlier ones left on the stack."""
-        if not _operators.compiled_graphs():  # which guard on such modes, and would be compiled again
+        """Clears the stack before each operator, so that parameters contain no old bytes from earlier operators."""
+        if not _operators.compiled_graphs():  # compiled functions guard on such modes, and would be compiled again
             self._over.enter_context(_operators.shown_to(run=_capture.cleared))
 
     def leave(self) -> None:
-        """In the thread that captures: modes of PyTorch's are a thread's own."""
+        """Must run in the capturing thread, because PyTorch's modes belong to a thread."""
         if threading.get_ident() == self._thread:
             self._over.close()
 
@@ -229,7 +231,7 @@ class _Begun:
         return held is not None and held[0]() is tensor
 
     def is_written(self, tensor: torch.Tensor) -> bool:
-        """Since then, or nobody counts."""
+        """Whether it was written since then, or its writes are not counted."""
         version = self.live[id(tensor)][1] if self.had(tensor) else None
         return version is None or version != _recording.version_of(tensor)
 
@@ -250,12 +252,12 @@ class _Function(TorchFunction):
         return {**super().facts(call), "graph.key": self._graph_name}
 
     def declared(self, wrapped: CachedFunction, call: TorchCall) -> _entry.Declaration:
-        """Memory that no variable tells of is no constant: it may be a weight, or the words of a generator, that change later."""
+        """Memory without a variable is not a constant: it may be a weight, or a generator's words, which change later."""
         return dataclasses.replace(self._declaration(wrapped, call, self.facts(call)), keeps_undeclared=False)
 
 
 class _Seen:
-    """A graph that was captured, with what it reads and writes as far as the program's variables tell."""
+    """A captured graph with its inputs and outputs, as far as the program's variables show them."""
 
     def __init__(self, name: str, wrapped: CachedFunction, variables: dict[str, Any], graph: Any, begun: _Begun) -> None:
         self._name, self._wrapped, self._graph = name, wrapped, graph
@@ -264,7 +266,7 @@ class _Seen:
         given, around = _caller_frames.split(variables)
         walker, reached = _call_reader.read(self._function.reached, given, None, around, is_tolerant=True)
         made = [place for place in walker.places if not begun.had(place.tensor) and self._is_in_pool(place)]
-        # What earlier graphs left in the pool is this one's scratch: whether it reads that is tried.
+        # Memory that earlier graphs left in the pool is scratch for this one; the trial shows whether the graph reads it.
         walker.places[:] = [place for place in walker.places if not self._is_in_pool(place)]
         if not made and not walker.places:
             raise errors.NotRecordable("no tensor of what the code names is on a device: name what the graph reads in the function that captures it")
@@ -281,7 +283,7 @@ class _Seen:
         return any(start <= at < start + nbytes for _, start, nbytes in self.scratch)
 
     def proven(self, folder: str) -> SeenGraph:
-        """By what another process left in the folder; else it is left there."""
+        """Proves it by another process's capture in the folder; if there is none, writes this one there."""
         call = self.call
         results = {id(one) for one in self._made.values()}
         described = _outputs.described(self._made, {path: one for path, one in call.objects().items() if id(one) not in results}, call.regions)
@@ -299,7 +301,7 @@ class _Seen:
 
 
 def _apart(places: Sequence[Place]) -> dict[str, torch.Tensor]:
-    """By path. Of those that share memory, as a view and what it is of, the largest."""
+    """Tensors by path. Of tensors that share memory (e.g. a view and its base), only the largest."""
     kept: list[Place] = []
     for one in sorted(places, key=lambda place: -_tensors.extent(place.tensor)):
         if not any(_regions.storage_key(one.tensor) == _regions.storage_key(other.tensor) and _tensors.overlap(one.tensor, other.tensor) for other in kept):
@@ -308,7 +310,7 @@ def _apart(places: Sequence[Place]) -> dict[str, torch.Tensor]:
 
 
 class _First:
-    """The program's capture, and copies of its results behind it."""
+    """The program's capture, with copies of its results at the end."""
 
     def __init__(self, seen: _Seen, described: _outputs.Described) -> None:
         call = seen.call
@@ -325,10 +327,10 @@ class _First:
 
 
 class _Proof(_recording.Recording):
-    """A recording of what the program captured itself."""
+    """A recording of a graph that the program captured itself."""
 
     def _judge(self, first: Any) -> None:
-        """The program's own graph is the measure: nobody ran its work as it is."""
+        """No judge: the program's own graph is the reference, because its work never ran outside a graph."""
 
     def settled(self, folder: str, given: _entry.Declaration, metadata: _outputs.Metadata, text: str, first: Any) -> tuple[str, str]:
         """(outcome, why)."""
@@ -338,7 +340,7 @@ class _Proof(_recording.Recording):
             self._write(folder, given, metadata, text, first)
             return "written", ""
         except (errors.NotRecordable, errors.VerificationFailed) as error:
-            with contextlib.suppress(errors.Error):  # the next process may have it elsewhere
+            with contextlib.suppress(errors.Error):  # the next process may use other addresses
                 self._write(folder, given, metadata, text, first)
             return "refused", str(error) + (_NOWHERE if "lies in no declared region" in str(error) else "")
         entry.close()
@@ -347,7 +349,8 @@ class _Proof(_recording.Recording):
 
 
 class _Hooks:
-    """In PyTorch's class of graphs: its hook of 2.14 (register_graph_instantiate_hook) tells the graph alone, and not when its capture begins."""
+    """Hooks in PyTorch's graph class. PyTorch 2.14's own hook (register_graph_instantiate_hook) gives only the graph, and does not report when its
+    capture begins."""
 
     def __init__(self, recorder: Recorder) -> None:
         kind: Any = torch.cuda.CUDAGraph
@@ -357,7 +360,7 @@ class _Hooks:
 
         @functools.wraps(made)
         def init(graph: Any, keep_graph: bool = False) -> None:
-            made(graph, True)  # what was captured can be read then
+            made(graph, True)  # keeps the captured graph readable
             graph._warmgraph_is_kept = keep_graph
 
         @functools.wraps(begin)
@@ -380,7 +383,7 @@ class _Hooks:
             finally:
                 recorder.ended(graph, is_whole)
             if getattr(graph, "_warmgraph_is_kept", None) is False:
-                graph.instantiate()  # as PyTorch does at the end of a capture
+                graph.instantiate()  # PyTorch does this at the end of a capture
 
         for name, function in (("__init__", init), ("capture_begin", capture_begin), ("capture_end", capture_end)):
             setattr(kind, name, function)

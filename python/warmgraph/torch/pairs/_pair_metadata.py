@@ -1,4 +1,4 @@
-"""What the forward half of a pair carries about both: which of its outputs are results, what backward needs and gives."""
+"""The forward half's data about the pair: which outputs are results, and backward's inputs and outputs."""
 from __future__ import annotations
 
 import dataclasses
@@ -9,14 +9,14 @@ from warmgraph import errors
 from warmgraph.torch.read import _tensors
 from warmgraph.torch.replay._outputs import Metadata, Output
 
-BACKWARD_OF = "torch.pair.of"  # a fact of a backward half: the recording id, so that it is found for its own forward half alone
+BACKWARD_OF = "torch.pair.of"  # a fact of a backward half: the recording id, so that only its own forward half finds it
 
 
 @dataclasses.dataclass(frozen=True)
 class Description:
-    """recording: the id that both entries have. results: how many of forward's outputs are the call's; the others are saved.
-    differentiable: those of them for which backward is given a gradient. used: inputs and states that backward reads. gradients: one for
-    each tensor of the call that requires grad, None where there is none."""
+    """recording: the id in both entries. results: how many of forward's outputs are the call's results; the others are saved for backward.
+    differentiable: indices of the results for which backward gets a gradient. used: inputs and states that backward reads. gradients: one for
+    each tensor of the call that requires grad; None: no gradient."""
 
     recording: int
     results: int
@@ -25,23 +25,23 @@ class Description:
     gradients: tuple[Output | None, ...]
 
     def given(self, outputs: Sequence[Output]) -> list[Output]:
-        """The gradients that backward is given. `outputs`: forward's."""
+        """The gradients that backward receives. `outputs`: forward's."""
         return [dataclasses.replace(outputs[i], name=f"pair.grad{n}") for n, i in enumerate(self.differentiable)]
 
     def made(self) -> list[Output]:
-        """Those that it gives."""
+        """The gradients that backward returns."""
         return [one for one in self.gradients if one is not None]
 
 
 def with_pair(text: str, described: Description) -> str:
-    """The metadata of a forward half."""
+    """Adds the description to a forward half's metadata."""
     raw = {"recording": f"{described.recording:032x}", "results": described.results, "differentiable": list(described.differentiable), "used": sorted(described.used),
            "gradients": [None if one is None else [one.name, one.dtype, list(one.sizes), list(one.strides)] for one in described.gradients]}
     return json.dumps({**json.loads(text), "pair": raw}, separators=(",", ":"))
 
 
 def description_of(metadata: Metadata) -> Description:
-    """Corrupt for anything that with_pair does not write."""
+    """Raises Corrupt for text that with_pair does not write."""
     raw, count = metadata.pair, len(metadata.outputs)
     try:
         found = Description(int(raw["recording"], 16), int(raw["results"]), tuple(map(int, raw["differentiable"])), frozenset(map(str, raw["used"])),

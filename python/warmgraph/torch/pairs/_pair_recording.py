@@ -1,4 +1,4 @@
-"""A miss of a pair: the answer, one run of both halves for what they need of each other, two captures of each, and their adoption."""
+"""A miss of a pair: the answer, one run of both halves to learn what they pass to each other, two captures of each, and their adoption."""
 from __future__ import annotations
 
 import contextlib
@@ -21,13 +21,13 @@ from warmgraph.torch.replay import _bound_call, _declarations, _entry, _launchin
 from warmgraph.torch.replay._outputs import Output
 from warmgraph.torch.replay._torch_call import TorchCall
 
-# How far captured gradients may be from the function's own, of the largest one: two runs of a kernel with atomics differ as well.
+# How far captured gradients may be from the function's own, relative to the largest: two runs of a kernel with atomics differ as well.
 _TOLERANCES = {torch.float64: 1e-6, torch.float32: 1e-3, torch.complex64: 1e-3, torch.complex128: 1e-6}
 _LOW_TOLERANCE = 5e-2
 
 
 def differentiable_of(call: TorchCall) -> list[torch.Tensor]:
-    """What backward gives gradients for, in the order of the call."""
+    """The tensors that backward returns gradients for, in the order of the call."""
     found: dict[int, torch.Tensor] = {}
     for place in call.places:
         if place.tensor.requires_grad and place.tensor.numel():
@@ -36,8 +36,8 @@ def differentiable_of(call: TorchCall) -> list[torch.Tensor]:
 
 
 class _Copy:
-    """Module and arguments once more, with tensors on other storages, or on the same ones, that are leaves of their own: what was computed
-    with the caller's has tied them to its streams."""
+    """A copy of module and arguments. Its tensors are new leaves on other storages or the same ones, because the
+    caller's computations have tied the original tensors to their streams."""
 
     def __init__(self, function: Recorded, call: TorchCall, storages: dict[int, Any], swaps: bool) -> None:
         self.moved = _copies.MovedTensors(call.places, storages)
@@ -54,7 +54,7 @@ class _Copy:
         self._callers = [(one, *_gradient_of(one)) for one in differentiable_of(call)]
 
     def path_with_gradient(self) -> str:
-        """The first tensor into which the function itself has put a gradient, here or into the caller's own; "": none."""
+        """The first tensor into which the function itself has put a gradient, in the copy or the original; "": none."""
         for leaf, (tensor, grad, version) in zip(self.leaves, self._callers):
             now, its_version = _gradient_of(tensor)
             if leaf.grad is not None or now is not grad or its_version != version:
@@ -67,7 +67,7 @@ class _Copy:
 
 @dataclasses.dataclass
 class _Memory:
-    """What a capture writes and is given besides the call's own tensors: results, what is saved, gradients in and out."""
+    """The memory of a capture besides the call's own tensors: results, saved tensors, gradients in and out."""
 
     results: list[torch.Tensor]
     saved: list[torch.Tensor]
@@ -78,13 +78,13 @@ class _Memory:
         return [*self.results, *self.saved, *self.given, *self.gradients]
 
     def like(self, made: Sequence[torch.Tensor]) -> _Memory:
-        """The same lists of other tensors."""
+        """The same lists with other tensors."""
         rest = iter(made)
         return _Memory(*([next(rest) for _ in one] for one in (self.results, self.saved, self.given, self.gradients)))
 
 
 class _Captures:
-    """Both halves, captured on one memory."""
+    """Both halves, captured on the same memory."""
 
     def __init__(self, recording: PairRecording, copy: _Copy, memory: _Memory) -> None:
         self._copy, self.memory = copy, memory
@@ -124,19 +124,19 @@ class _Captures:
         return _entry.Captured(one.native, [(decl.name, self.where[decl.name], decl.nbytes) for decl in declared], one.scratch, one.free_blocks())
 
     def close(self) -> None:
-        for one in reversed(list(self._halves.values())):  # backward frees what forward's pool has
+        for one in reversed(list(self._halves.values())):  # backward frees memory in forward's pool
             one.close()
         self._halves.clear()
 
 
 class PairRecording(Recording):
-    """One call under gradients that is answered and recorded. `backward`: the other half, once it is adopted."""
+    """Answers and records one call under gradients. `backward`: the other half, once it is adopted."""
 
     backward: _entry.Entry | None = None
-    saver: Saver  # that of the first run
+    saver: Saver  # of the first run
 
     def answer(self) -> Any:
-        """The call's own result: autograd has it as the caller would."""
+        """The call's own result, with the caller's autograd graph."""
         self._result = self._answered()
         return self._result
 
@@ -145,7 +145,7 @@ class PairRecording(Recording):
         return self._draws != 0
 
     def _notice(self) -> None:
-        """What autograd does not count as written may be: a normalisation's running statistics."""
+        """Also checks memory whose writes autograd does not count: a normalisation's running statistics."""
         super()._notice()
         for region in self._call.regions:
             needing = next((place for place in region.places if place.tensor.requires_grad), None)
@@ -168,7 +168,7 @@ class PairRecording(Recording):
             entry, metadata = self.as_answered_too(lambda: self._captured_and_adopted(given))
         return entry, metadata, _bound_call.words_of_generator(call.device) if metadata.draws else None
 
-    # --- what cannot be a pair
+    # --- Calls that cannot be a pair
 
     def _expect_possible(self) -> None:
         call, function = self._call, self._function
@@ -187,11 +187,11 @@ class PairRecording(Recording):
         if not any(one.requires_grad for one in described.fresh):
             raise errors.NotRecordable("nothing that it makes requires grad: call it under torch.no_grad()")
 
-    # --- one run of both halves
+    # --- One run of both halves
 
     def _rehearse(self) -> None:
-        """Eagerly, from what the answer started from: libraries begin, what is saved is learnt and has contents that backward can be verified
-        with, and captured gradients and what is saved can be held to these. The caller's memory and generator stay as they are."""
+        """Runs both halves eagerly from the answer's start: libraries initialise, and the run shows what is saved. Its saved tensors and gradients are
+        the reference for the captured ones. The caller's memory and generator do not change."""
         call = self._call
         storages = {int(one.storage.data_ptr()): one.storage if _requires_grad(one) else one.storage.clone() for one in call.regions}
         copy = _Copy(self._function, call, storages, swaps=True)
@@ -235,14 +235,14 @@ class PairRecording(Recording):
         return [i for i, one in enumerate(self._described.fresh) if one.requires_grad]
 
     def names(self) -> list[str]:
-        """Of _Memory.all()."""
+        """The names of _Memory.all()."""
         return [*(one.name for one in self._described.outputs), *(one.name for one in self._saved),
                 *(f"pair.grad{n}" for n in range(len(self._memory.given))), *(one.name for one in self._gradients if one is not None)]
 
-    # --- what is run, and captured
+    # --- Running and capturing
 
     def ran_forward(self, copy: _Copy, saver: Saver, results: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Its results go to `results`. Gives those that require grad."""
+        """Copies its results to `results`. Returns those that require grad."""
         with torch.autograd.set_multithreading_enabled(False):
             with torch.enable_grad(), saver.hooks():
                 result = self._function.run(self._wrapped, copy.owner, copy.arguments)
@@ -266,7 +266,7 @@ class PairRecording(Recording):
             for output, gradient in zip(memory.gradients, [one for one in found if one is not None]):
                 output.copy_(gradient)
 
-    # --- adoption
+    # --- Adoption
 
     def _texts(self) -> tuple[str, str]:
         """The metadata of both halves."""
@@ -280,7 +280,7 @@ class PairRecording(Recording):
         return _pair_metadata.with_pair(base, pair), _outputs.to_text(made, inputs, 0, {})
 
     def _captured_and_adopted(self, given: _entry.Declaration) -> tuple[_entry.Entry, _outputs.Metadata]:
-        """Backward before forward: where forward is found, the other is there, unless it was removed since."""
+        """Adopts backward before forward: then whoever finds forward finds backward, unless it was removed meanwhile."""
         self._first = self._captured_here()
         try:
             texts = dict(zip(HALVES, self._texts()))
@@ -303,14 +303,15 @@ class PairRecording(Recording):
         return _Captures(self, _Copy(self._function, self._call, storages, swaps=False), self._memory)
 
     def _judge_of_half(self, half: str) -> _entry.Judge:
-        """Forward gives what the answer gave, and saves what the function saves when it runs as it is; backward gives the function's gradients."""
+        """The judge of a half. Forward must give the answer's results, and save what the uncaptured function saves; backward must give the function's
+        gradients."""
         memory = self._memory
         if half == "backward":
             declared = [one for one in self._gradients if one is not None]
             return _JudgedGradients([_answers.Given(one.name, own, found) for one, own, found in zip(declared, self._own, memory.gradients)])
         results = [_answers.Given(one.name, answer.detach(), found)
                    for one, answer, found in zip(self._described.outputs, self._described.fresh, memory.results)]
-        given_by_nobody = set() if self.draws else set(self.saver.of_host.values())  # what is drawn from, where nothing is drawn
+        given_by_nobody = set() if self.draws else set(self.saver.of_host.values())  # words of a generator that is not used
         saved = [_answers.Given(f"what it saves for backward ({self._saved[i].name})", self._own_saved[i], memory.saved[i])
                  for i in self._first.filled if i not in given_by_nobody]
         return self.judge_of([*results, *saved], None)
@@ -351,7 +352,7 @@ class PairRecording(Recording):
 
 
 class _JudgedGradients:
-    """Gradients that a captured backward gives are the function's own. Its kernels may add up in another order each time."""
+    """Checks that a captured backward gives the function's own gradients. Its kernels may add in a different order each time."""
 
     def __init__(self, given: Sequence[_answers.Given]) -> None:
         self._given = given
@@ -369,7 +370,7 @@ class _JudgedGradients:
 
 
 class _Elsewhere:
-    """The captures with everything on shadows."""
+    """The captures with all tensors on shadows."""
 
     def __init__(self, recording: PairRecording) -> None:
         call, memory = recording._call, recording._memory
@@ -394,7 +395,7 @@ class _Elsewhere:
 
 
 def backward_declaration(given: _entry.Declaration, name: str, forward: _outputs.Metadata) -> _entry.Declaration:
-    """Of the backward half that belongs to a forward half. `given`: forward's, as a look-up has it."""
+    """The declaration of the backward half for a forward half. `given`: forward's declaration for the look-up."""
     pair = _pair_metadata.description_of(forward)
     inputs = [_declarations.output_decl(one, 0) for one in (*pair.given(forward.outputs), *forward.outputs[pair.results:]) if _declarations.has_elements(one)]
     inputs += [one for one in given.inputs if one.name in pair.used]
@@ -404,7 +405,7 @@ def backward_declaration(given: _entry.Declaration, name: str, forward: _outputs
 
 
 def _gradients(outputs: Sequence[torch.Tensor], copy: _Copy, given: Sequence[torch.Tensor]) -> Sequence[torch.Tensor | None]:
-    """In this thread: a capture is its own. Without autocast, as backward is called."""
+    """In this thread, because a capture belongs to a thread. Without autocast, like autograd calls backward."""
     with torch.autograd.set_multithreading_enabled(False), _no_autocast():
         found = torch.autograd.grad(list(outputs), copy.leaves, list(given), allow_unused=True)
     written = copy.path_with_gradient()
@@ -415,7 +416,7 @@ def _gradients(outputs: Sequence[torch.Tensor], copy: _Copy, given: Sequence[tor
 
 
 def _gradient_of(tensor: torch.Tensor) -> tuple[torch.Tensor | None, int | None]:
-    """(what it has as its gradient, how often that was written). PyTorch warns of who asks what is no leaf."""
+    """(its gradient, how often the gradient was written). PyTorch warns when the gradient of a non-leaf is read."""
     grad = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
     return grad, None if grad is None else version_of(grad)
 
@@ -426,7 +427,7 @@ def _no_autocast() -> Any:
 
 @contextlib.contextmanager
 def _uncached_autocast() -> Iterator[None]:
-    """Weights that autocast has converted would be memory of another capture's."""
+    """Clears autocast's cache: cached converted weights would be in another capture's memory."""
     is_on = torch.is_autocast_enabled("cuda")
     if is_on:
         torch.clear_autocast_cache()
@@ -450,14 +451,14 @@ def _requires_grad(region: Any) -> bool:
 
 
 def _pattern(output: Output, device: torch.device) -> torch.Tensor:
-    """A gradient to try backward with: of numbers that are exact in each type, and sum up to little."""
+    """A gradient for testing backward: its numbers are exact in each type, and their sum is small."""
     made = output.made(device)
     values = (torch.arange(made.numel(), device=device) % 13 - 6).to(torch.float32) / 8
     return made.copy_(values.view(made.size()))
 
 
 class _NoHooks(torch.overrides.TorchFunctionMode):
-    """Hooks that the function registers on what it computes are called by backward, and not by its replay."""
+    """Refuses hooks on tensors that the function computes: backward calls them, but a replay would not."""
 
     _HOOKS = (torch.Tensor.register_hook, torch.Tensor.register_post_accumulate_grad_hook, torch.Tensor.retain_grad)
 

@@ -1,5 +1,5 @@
-"""Forward and backward of one function (`pair=True`): a call under gradients replays the one, and autograd calls the other. What forward
-saves for backward lies in memory of the pair's own, which the next forward writes again."""
+"""Forward and backward of one function (`pair=True`): a call under gradients replays forward, and autograd calls backward. Tensors that forward
+saves for backward are in the pair's own memory, which the next forward overwrites."""
 from __future__ import annotations
 
 import dataclasses
@@ -23,19 +23,19 @@ from warmgraph.torch.replay._outputs import Output
 from warmgraph.torch.replay._torch_call import TorchCall
 
 _log = logging.getLogger("warmgraph")
-_HALF = "torch.half"  # a fact
+_HALF = "torch.half"  # a fact's name
 
 
 class Arena:
-    """What forward saves for backward, from PyTorch's allocator, at the same addresses for all calls. Take `lock` around a launch of
-    either half and what it asks here."""
+    """The tensors that forward saves for backward, from PyTorch's allocator, at the same addresses for all calls. Take `lock` around a launch of
+    either half and its calls here."""
 
     def __init__(self, name: str, outputs: Sequence[Output], device: torch.device) -> None:
         self.lock = threading.RLock()
-        self.generation = 0  # how many forwards wrote it
+        self.generation = 0  # how many forwards have written it
         self._name, self._outputs, self._device = name, outputs, device
         self._memory: list[torch.Tensor] | None = None
-        self._stream: Any = None  # that used it last
+        self._stream: Any = None  # the stream that used it last
         self._streams: set[int] = set()
 
     def memory(self) -> list[torch.Tensor]:
@@ -45,20 +45,20 @@ class Arena:
             return self._memory
 
     def expect(self, generation: int) -> None:
-        """Stale where another forward has written it since."""
+        """Raises Stale when another forward has written it since then."""
         if generation != self.generation:
             raise errors.Stale(f"backward of call {generation} of '{self._name}': call {self.generation} has overwritten what it saved. Call "
                                "backward before the next forward, or leave out pair=True")
 
     def enter(self) -> None:
-        """The current stream comes after the last one that used it."""
+        """Makes the current stream wait for the last one that used it."""
         if self._device.type != "cuda":
             return
         now = torch.cuda.current_stream(self._device)
         if self._stream is not None and self._stream != now:
             now.wait_event(self._stream.record_event())
         self._stream = now
-        if now.cuda_stream not in self._streams:  # PyTorch gives freed memory to the stream where it was made
+        if now.cuda_stream not in self._streams:  # PyTorch returns freed memory to the stream that allocated it
             self._streams.add(now.cuda_stream)
             for one in self.memory():
                 one.record_stream(now)
@@ -66,9 +66,9 @@ class Arena:
 
 @dataclasses.dataclass
 class PairVariant(TorchVariant):
-    """Both halves, loaded. `function` is forward."""
+    """Both halves, loaded. `function` is the forward half."""
 
-    backward: _entry.Entry = None  # type: ignore[assignment]  # after fields with defaults
+    backward: _entry.Entry = None  # None because fields with defaults precede it
     pair: _pair_metadata.Description = None  # type: ignore[assignment]
     arena: Arena = None  # type: ignore[assignment]
 
@@ -80,8 +80,8 @@ class PairVariant(TorchVariant):
 
 
 class BoundPair(BoundCall):
-    """A pair on the memory of one call: forward is launched once, and backward for as long as no other forward was. It holds no result:
-    they hold it."""
+    """A pair bound to one call's memory. Forward is launched once; backward as long as no other forward has run. It does not hold the results:
+    the results hold it."""
 
     variant: PairVariant
 
@@ -96,14 +96,14 @@ class BoundPair(BoundCall):
         return [*made, *variant.arena.memory()]
 
     def forward(self) -> list[torch.Tensor]:
-        """Its results."""
+        """Launches forward and returns its results."""
         arena = self.variant.arena
         with arena.lock:
             arena.enter()
             before, arena.generation = arena.generation, arena.generation + 1
             try:
                 self.launch()
-            except (errors.MissForbidden, *_launching.NOT_LAUNCHED):  # what was saved is there yet
+            except (errors.MissForbidden, *_launching.NOT_LAUNCHED):  # not launched, so the saved tensors are still there
                 arena.generation = before
                 raise
             self._generation = arena.generation
@@ -111,7 +111,7 @@ class BoundPair(BoundCall):
         return results
 
     def backward(self, gradients: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None]:
-        """In the current stream, which autograd has made forward's. `gradients`: of all results; None: zeros."""
+        """Launches backward in the current stream, which autograd has set to forward's. `gradients`: of all results; None: zeros."""
         variant, arena = self.variant, self.variant.arena
         with _moved_tensors.using, arena.lock, torch.no_grad():
             arena.expect(self._generation)
@@ -130,7 +130,7 @@ class BoundPair(BoundCall):
         return made
 
     def _used(self) -> dict[str, tuple[int, int]]:
-        """(pointer, bytes) of what backward reads of the call. Forward's copy of what lay badly is backward's."""
+        """(pointer, bytes) of the call's memory that backward reads. If forward used a copy for alignment, backward uses the copy."""
         copies = dict(zip((one.name for one in self.call.inputs), self.pointers))
         found = {}
         for region in self.call.regions:
@@ -143,7 +143,7 @@ class BoundPair(BoundCall):
         return found
 
     def _given(self, output: Output, gradient: torch.Tensor | None, taken: list[tuple[int, int]]) -> torch.Tensor:
-        """A gradient as backward was recorded with: in its layout, aligned, and on memory of its own."""
+        """A gradient in the form that backward was recorded with: its layout, aligned, and in its own memory."""
         if gradient is None:
             made = output.made(self.device).zero_()
         else:
@@ -175,18 +175,18 @@ class _Step(torch.autograd.Function):
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> Any:
         if torch.is_grad_enabled():
             raise errors.Unsupported("a recorded backward has no backward of its own: leave out create_graph=True, or pair=True")
-        ctx.saved_tensors  # autograd raises where one was written since, or where backward was called before
+        ctx.saved_tensors  # autograd raises if a saved tensor was written since, or backward ran already
         return (None, *ctx.bound.backward(gradients))
 
 
 class PairFunction(TorchFunction):
-    """A function that is a pair under gradients, and else like any other."""
+    """A function that is a pair under gradients, and otherwise like any other."""
 
-    may_give_up = False  # what runs as it is depends on gradients
+    may_give_up = False  # whether it runs uncached depends on gradients
 
     def __init__(self, wrapped: CachedFunction) -> None:
         super().__init__(wrapped)
-        self._hooks: dict[int, list[Any]] = {}  # backward's, of the modules around, by the surroundings' number
+        self._hooks: dict[int, list[Any]] = {}  # the modules' backward hooks, by the surroundings' serial number
 
     def _expect_outside(self, tests: Tests, asks_stream: bool) -> list[tuple[Any, str]]:
         tests.same(tests.answer(torch.is_grad_enabled), False)
@@ -217,7 +217,7 @@ class PairFunction(TorchFunction):
             return self._first(wrapped, call)
         try:
             return self._replay(call, variant)
-        except errors.MissForbidden:  # another alignment, other overlaps: as if it were the first
+        except errors.MissForbidden:  # another alignment or other overlaps: handled like a first call
             self._around.pop(id(owner), None)
         except _launching.NOT_LAUNCHED as error:
             return self._failed(wrapped, owner, arguments, error)
@@ -228,7 +228,7 @@ class PairFunction(TorchFunction):
         return self._first(wrapped, call)
 
     def _why_not(self, call: TorchCall) -> str:
-        """What may change from call to call."""
+        """Why this call cannot be a pair; checked at each call, because it may change."""
         hooks = torch.nn.modules.module
         if torch._C._autograd._top_saved_tensors_default_hooks(True) is not None:
             return "torch.autograd.graph.saved_tensors_hooks is entered around the call, which would see nothing of a replay"
@@ -244,7 +244,7 @@ class PairFunction(TorchFunction):
             self._hooks[serial] = _backward_hooks(call.around.objects)
         return [*self._hooks[serial], *_backward_hooks(call.walker.objects)]
 
-    # --- as TorchFunction asks
+    # --- Overrides of TorchFunction
 
     def _key(self, call: TorchCall) -> Any:
         key = super()._key(call)
@@ -303,6 +303,6 @@ class PairFunction(TorchFunction):
 
 
 def _backward_hooks(objects: Mapping[str, Any]) -> list[Any]:
-    """Of the modules among them, as they are now and later."""
+    """The hook dictionaries of the modules; they show later changes, too."""
     modules = (one for one in objects.values() if isinstance(one, torch.nn.Module))
     return [held for one in modules for held in (one._backward_hooks, one._backward_pre_hooks)]

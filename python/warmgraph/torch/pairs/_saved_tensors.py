@@ -1,4 +1,4 @@
-"""What autograd saves for backward: copied, as it is saved, to memory that outlives the capture. Backward reads it there, and nowhere else."""
+"""Tensors that autograd saves for backward: each is copied, when it is saved, to memory that outlives the capture. Backward reads only this memory."""
 from __future__ import annotations
 
 import dataclasses
@@ -14,7 +14,7 @@ from warmgraph.torch.replay._regions import Region, storage_key
 
 @dataclasses.dataclass(frozen=True)
 class _Copied:
-    """A tensor that forward made. `sizes` and `strides` lie over flat memory; those of 0 elements apart are expanded again to `whole`."""
+    """A tensor that forward made. `sizes` and `strides` describe it in flat memory; dimensions with stride 0 are expanded again to `whole`."""
 
     index: int
     sizes: tuple[int, ...]
@@ -24,23 +24,25 @@ class _Copied:
 
 @dataclasses.dataclass(frozen=True)
 class _Given:
-    """A tensor of the call, or of the function's surroundings. It is read where it is."""
+    """A tensor of the call or its surroundings. Backward reads it in place."""
 
     tensor: torch.Tensor
     version: int
     region: str
 
 
-_MOST_OF_HOST = 16  # elements of a tensor on the host that may be one on the device in a capture
-# Bytes of an original that lives until its capture ends. Where a kernel leaves some of them as they were (attention pads its statistics), they
-# stay what they are, and the library keeps them as a constant; of memory that is written again later it cannot.
+_MOST_OF_HOST = 16  # elements of a host tensor that may become a device tensor in a capture
+# The most bytes of an original that is kept alive until its capture ends. If a kernel leaves some of its bytes unwritten (attention pads its
+# statistics), these
+# keep their value, and the library stores them as a constant; it could not do so for memory that is written again.
 _MOST_HELD = 1 << 20
 
 
 class Saver:
-    """`with saver.hooks():` around forward; they serve its backward too. The first one runs it eagerly: it makes `memory`, flat tensors that
-    the copies go to, and learns what is saved. Those after it (`as_before`) save the same. `used`: regions that were saved, `filled`: places in
-    `memory` that were written, each in the order in which they were."""
+    """Use `with saver.hooks():` around forward; the hooks also serve its backward. The first saver runs forward eagerly: it makes `memory`, flat
+    tensors for
+    the copies, and learns what is saved. Later savers (`as_before`) save the same. `used`: regions that were saved; `filled`: indices in
+    `memory` that were written; each in order of saving."""
 
     def __init__(self, regions: Sequence[Region], device: torch.device, draws: bool) -> None:
         """draws: forward draws random numbers."""
@@ -48,16 +50,16 @@ class Saver:
         self._device, self._draws = device, draws
         self._makes = True
         self.memory: list[torch.Tensor] = []
-        self.of_host: dict[int, int] = {}  # places in `memory` for what lay on the host, by how many were saved before
+        self.of_host: dict[int, int] = {}  # indices in `memory` for host tensors, by the number of tensors saved before
         self.used: dict[str, None] = {}
         self.filled: list[int] = []
-        self._count = 0  # of what autograd saved
+        self._count = 0  # number of tensors that autograd saved
         self._next: Iterator[int] = iter(())
         self._seen: dict[Any, tuple[StorageWeakRef, int]] = {}
         self._held: list[torch.Tensor] = []
 
     def as_before(self, regions: Sequence[Region], memory: Sequence[torch.Tensor]) -> Saver:
-        """`memory`: like this one's, for the copies of a capture on these regions."""
+        """A saver for a capture on these regions. `memory`: like this saver's, for the copies."""
         made = Saver(regions, self._device, self._draws)
         made._makes, made.memory, made.of_host = False, list(memory), self.of_host
         spare = set(self.of_host.values())
@@ -68,7 +70,7 @@ class Saver:
         return torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack)
 
     def end(self, used: Sequence[str]) -> None:
-        """After forward, which saved what it saved before."""
+        """Call this after forward. Raises if it saved other tensors than before."""
         self._held.clear()
         left = next(self._next, None)
         if left is not None or list(self.used) != list(used):
@@ -77,7 +79,7 @@ class Saver:
 
     def _pack(self, tensor: torch.Tensor) -> Any:
         number, self._count = self._count, self._count + 1
-        if tensor.device.type != _tensors.DEVICE_TYPE:  # numbers, which kernels get as parameters
+        if tensor.device.type != _tensors.DEVICE_TYPE:  # numbers that kernels get as parameters
             own = tensor.detach() if tensor.requires_grad else tensor
             if self._makes and own.numel() <= _MOST_OF_HOST:
                 self.of_host[number] = len(self.memory)
@@ -99,7 +101,7 @@ class Saver:
             return self._copied(own)
 
     def _of_host(self, own: torch.Tensor, index: int) -> _Copied:
-        """Seed and offset of an attention kernel, which lie on the device in a capture. Where nothing is drawn, nobody wrote them."""
+        """Saves seed and offset of an attention kernel, which are on the device in a capture. If nothing is drawn, they were never written."""
         flat = self.memory[index]
         if (flat.dtype, flat.numel()) != (own.dtype, own.numel()):
             raise errors.NotRecordable(f"it saves another tensor for backward at its second call: {_tensors.described(own)}")
@@ -122,7 +124,7 @@ class Saver:
         for dimension, (size, stride) in enumerate(zip(own.size(), own.stride())):
             if stride == 0 and size > 1:
                 base = base.narrow(dimension, 0, 1)
-        # One tensor that several operators save, also in other shapes, is one copy.
+        # A tensor that several operators save, maybe in other shapes, is copied once.
         is_dense = _is_dense(base)
         shape: Any = base.numel() if is_dense else (tuple(base.size()), tuple(base.stride()))
         key = (storage_key(own), own.storage_offset(), own.dtype, own._version, shape)
@@ -142,7 +144,7 @@ class Saver:
                 raise errors.NotRecordable(f"it saves another tensor for backward at its second call: {_tensors.described(flat)}")
             if own.untyped_storage().nbytes() <= _MOST_HELD:
                 self._held.append(own)
-        # Such numbers are states of generators alone; where nothing is drawn, nobody wrote them.
+        # Such numbers are only generator states; if nothing is drawn, they were never written.
         self.memory[index].zero_() if own.dtype == torch.uint64 and not self._draws else self.memory[index].copy_(flat)
         self.filled.append(index)
         self._seen[key] = (StorageWeakRef(own.untyped_storage()), index)
@@ -150,7 +152,7 @@ class Saver:
 
 
 def _is_dense(tensor: torch.Tensor) -> bool:
-    """Its elements fill a range, in some order of dimensions."""
+    """Whether its elements fill a range without gaps, in some order of dimensions."""
     expected = 1
     for stride, size in sorted(zip(tensor.stride(), tensor.size())):
         if size == 1:

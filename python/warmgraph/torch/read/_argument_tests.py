@@ -1,4 +1,5 @@
-"""Tests of the arguments of a call against those of one that was read. What they cannot tell apart as the walk does has none."""
+"""Writes tests that compare a call's arguments with those of a call that was read. Raises NoTests for values that tests cannot distinguish like the
+walk does."""
 from __future__ import annotations
 
 import dataclasses
@@ -23,12 +24,12 @@ _NOT_LAZY, _NO_ATTRIBUTES = _c.wg_tensor_test_not_lazy, _c.wg_tensor_test_no_att
 
 
 class NoTests(Exception):
-    """Such arguments are read each time."""
+    """Such arguments must be read each time."""
 
 
 @dataclasses.dataclass
 class TestedArguments:
-    """`values`: (register, tensor or object) in the order of the walk. `classes`: namespaces that must stay as they are."""
+    """`values`: (register, tensor or object) in the order of the walk. `classes`: namespaces that must not change."""
 
     values: list[tuple[int, Any]]
     classes: list[dict[Any, Any]]
@@ -38,7 +39,7 @@ class _Writer:
     def __init__(self, tests: Tests, reached: _installed_code.TorchReached) -> None:
         self._tests, self._reached, self._names = tests, reached, reached.attributes
         self._seen: set[int] = set()
-        self._apart: list[int] = []  # registers of what must not be one object
+        self._apart: list[int] = []  # registers of objects that must differ
         self.found = TestedArguments([], [])
 
     def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
@@ -79,12 +80,12 @@ class _Writer:
             self._attributes(register, value)
 
     def _is_fixed(self, value: enum.Enum) -> bool:
-        """It holds nothing that can be written."""
+        """Whether it holds nothing that can be written."""
         return self._reached.is_library(type(value).__module__, None) \
             or isinstance(value.value, _plain_values.KINDS) and not vars(value).keys() - _value_readers.OF_ENUMERATORS
 
     def _met(self, register: int, value: Any) -> None:
-        if id(value) in self._seen:  # the walk says where it was met first
+        if id(value) in self._seen:  # the walk gives the first path only
             raise NoTests
         self._seen.add(id(value))
         self.found.values.append((register, value))
@@ -92,7 +93,7 @@ class _Writer:
 
     def _object(self, register: int, value: Any) -> None:
         self._met(register, value)
-        if value != ():  # there is one empty tuple
+        if value != ():  # there is only one empty tuple
             self._apart.append(register)
 
     def _items(self, register: int, value: dict[Any, Any]) -> None:
@@ -108,11 +109,11 @@ class _Writer:
         self._tests.tensor(register, _NOT_LAZY * _tensors.can_be_lazy(tensor), _NO_ATTRIBUTES * (not has_attributes))
         if tensor.numel() == 0:
             self._apart.append(register)
-        if has_attributes:  # marks of compilers (mark_static_address)
+        if has_attributes:  # compilers' marks (mark_static_address)
             self._items(self._tests.attributes(register), tensor.__dict__)
 
     def _attributes(self, register: int, value: Any) -> None:
-        """Of a plain object: all of them, which are more than the walk may read."""
+        """Tests a plain object's attributes: all of them, even those that the walk does not read."""
         kind = type(value)
         if callable(value) or isinstance(value, _OTHERS) or _array_arguments.argument_of(value) is not None or _value_readers.text_of(value) is not None or _stored_attributes.slots(kind) \
                 or "__getattribute__" in {name for one in kind.__mro__[:-1] for name in one.__dict__} or type(getattr(value, "__dict__", None)) is not dict:
@@ -122,7 +123,7 @@ class _Writer:
         self._items(self._tests.attributes(register), value.__dict__)
 
     def _class(self, kind: type) -> None:
-        """It stays as it is, and so does what it stores."""
+        """Tests that the class and the attributes that it stores do not change."""
         for name, member in _stored_attributes.of_classes(kind, _stored_attributes.stored_by):
             if name in self._names and not (is_fixed(member) or isinstance(member, type)):
                 raise NoTests
@@ -135,12 +136,13 @@ class _Writer:
 
 
 def expect(tests: Tests, args: Sequence[Any], kwargs: Mapping[str, Any], reached: _installed_code.TorchReached) -> TestedArguments:
-    """Tests of the arguments, each value and each class in the order of the values. NoTests where they must be read each time."""
+    """Writes tests of the arguments. Returns each value and each class in the order of the values. Raises NoTests when the arguments must be read each
+    time."""
     writer = _Writer(tests, reached)
     writer.arguments(args, kwargs)
     return writer.found
 
 
 def is_fixed(value: Any) -> bool:
-    """A default of a parameter that cannot change."""
+    """Whether a parameter's default cannot change."""
     return isinstance(value, (*_plain_values.KINDS, enum.Enum, *_BY_IDENTITY, torch.device)) or type(value) is tuple and all(map(is_fixed, value))

@@ -1,4 +1,4 @@
-"""Reads a call on PyTorch's tensors: each tensor by path, and every plain value of arguments, modules and configurations."""
+"""Reads a call on PyTorch's tensors: each tensor by path, and every plain value in arguments, modules and configurations."""
 from __future__ import annotations
 
 import dataclasses
@@ -18,13 +18,13 @@ from warmgraph.torch.read._shared_modules import ModulePart, SharedModules
 
 def read(reached: _installed_code.TorchReached, arguments: dict[str, Any], owner: Any, named: Mapping[str, Any] = types.MappingProxyType({}),
          known: SharedModules | None = None, is_tolerant: bool = False) -> tuple[Walker, _installed_code.TorchReached]:
-    """A call, as often as it takes until nothing new was met on the way; with the code that it may run. known: what calls of other functions
-    found. is_tolerant: what cannot be compared is left out."""
+    """Reads a call, again until it finds no new code. Returns the walk and the code that the call may run. known: results of other functions'
+    calls. is_tolerant: leave out values that cannot be compared."""
     now: Any = reached.latest()
     classes = known.met(reached) if now is reached and known is not None else None
     if classes is not None:
         now = reached.with_met(classes, ())
-    parts: list[ModulePart] = []  # of all walks: the next call takes as many
+    parts: list[ModulePart] = []  # of all walks: the next call will use as many
     for _ in range(MOST_WALKS):
         walker = Walker(now, TORCH, is_tolerant, known)
         walker.parts = parts
@@ -32,7 +32,7 @@ def read(reached: _installed_code.TorchReached, arguments: dict[str, Any], owner
             walker.arguments(arguments)
             walker.surroundings(owner, named)
         met: Any = reached.with_met(walker.classes, walker.functions.values())
-        met.packages.update(packages)  # a walk leaves slots' names in a class, which makes another of it
+        met.packages.update(packages)  # a walk leaves slots' names in a class, which changes the class
         if met is now or met.reads_as(now):
             if known is not None:
                 known.note(met, walker)
@@ -48,7 +48,7 @@ def read_arguments(reached: _installed_code.TorchReached, arguments: dict[str, A
 
 
 def is_torch_call(owner: Any, values: Iterable[Any]) -> bool:
-    """A module's method, or tensors among the arguments (or one step inside of them)."""
+    """Whether it is a module's method, or its arguments have tensors (also one level inside)."""
     return isinstance(owner, torch.nn.Module) or any(_has_tensor(value, 4) for value in values)
 
 

@@ -1,4 +1,4 @@
-"""What implements the operators that a function reaches as torch.ops.<namespace>.<name>: Python of the user's, or a library of C++."""
+"""The implementations of operators that a function reaches as torch.ops.<namespace>.<name>: the user's Python, or a C++ library."""
 from __future__ import annotations
 
 import functools
@@ -16,16 +16,17 @@ import torch
 from warmgraph.reading import _reached_code
 
 _REGISTERED = re.compile(r"registered at (.+?):\d+")
-# Of a GNU build id in an ELF file (System V gABI, "Note Section"): sizes of name and digest (SHA-1), the kind NT_GNU_BUILD_ID, the name.
+# The beginning of a GNU build id in an ELF file (System V gABI, "Note Section"): sizes of name and digest (SHA-1), the kind NT_GNU_BUILD_ID, the name.
 _BUILD_ID = b"\4\0\0\0\x14\0\0\0\3\0\0\0GNU\0"
 _SIZE_OF_ID = 20
 _TORCH, _PYTHON = (os.path.dirname(str(one.__file__)) + "/" for one in (torch, os))
 
 
 def operators_of(reached: _reached_code.Reached) -> dict[str, Any]:
-    """By name, what decides what they do. Those of torch.library.custom_op and triton_op are objects, whose functions are read as others are. Of those that
-    torch.library.Library registers nobody gives the functions: the file counts that registers them. Of C++ the library that has them counts. A name is
-    reached where the code names both its parts among its attributes. What replaces PyTorch's own operators is reached by all code."""
+    """The code behind each operator, by name. Operators of torch.library.custom_op and triton_op are objects whose functions are read like others. For
+    operators registered by torch.library.Library, the functions are not available, so the registering file counts. For C++ operators the library
+    counts. A name is
+    reached when the code names both its parts as attributes. Replacements of PyTorch's own operators are reached by all code."""
     found: dict[str, Any] = {f"torch's {name}": _sources(name, files) for name, files in _replaced()}
     names: set[str] = reached.attributes
     if "ops" not in names:
@@ -41,7 +42,7 @@ def operators_of(reached: _reached_code.Reached) -> dict[str, Any]:
 
 
 def _replaced() -> Iterator[tuple[str, list[str]]]:
-    """(name, files) of PyTorch's operators that Python of others implements."""
+    """(name, files) of PyTorch's operators that foreign Python code implements."""
     for key in sorted(torch.library._impls):
         space, name, dispatched = key.split("/")
         if space == "aten" and dispatched != "Meta":
@@ -51,7 +52,7 @@ def _replaced() -> Iterator[tuple[str, list[str]]]:
 
 
 def _implemented(whole: str) -> str | None:
-    """None: PyTorch does, whose version counts."""
+    """None: PyTorch implements it; PyTorch's version counts."""
     overloads = [one for one in torch._C._dispatch_get_all_op_names() if one.partition(".")[0] == whole]
     files = sorted({file for one in overloads for file in _files_of(one)})
     python = [one for one in files if _is_python(one)]
@@ -62,12 +63,12 @@ def _implemented(whole: str) -> str | None:
 
 
 def _files_of(overload: str) -> list[str]:
-    """That register it or implement it, but for PyTorch's own Python."""
+    """The files that register or implement it, without PyTorch's own Python."""
     return sorted({file for file in _REGISTERED.findall(torch._C._dispatch_dump(overload)) if not file.startswith(_TORCH)})
 
 
 def _is_python(file: str) -> bool:
-    return file.endswith(".py") or bool(linecache.getlines(file))  # a notebook's cell is a file of linecache's alone
+    return file.endswith(".py") or bool(linecache.getlines(file))  # a notebook's cell exists only in linecache
 
 
 def _sources(name: str, files: list[str]) -> str:
@@ -78,12 +79,12 @@ def _sources(name: str, files: list[str]) -> str:
                 digest.update(source.read())
         except OSError:
             lines = linecache.getlines(file)
-            digest.update("".join(lines).encode() if lines else uuid.uuid4().bytes)  # what nobody can read is like nothing else
+            digest.update("".join(lines).encode() if lines else uuid.uuid4().bytes)  # an unreadable file equals no other
     return f"source {digest.hexdigest()[:16]}"
 
 
 def _libraries_with(whole: str) -> tuple[str, ...]:
-    """The builds of the libraries that have its name in them: of those that torch.ops.load_library loaded, and of extension modules."""
+    """The build ids of the libraries that contain the operator's name: those loaded by torch.ops.load_library, and extension modules."""
     loaded = set(torch.ops.loaded_libraries)
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
@@ -94,7 +95,8 @@ def _libraries_with(whole: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def _build_with(file: str, whole: str) -> str:
-    """"": it has no such operator, or cannot be read. TORCH_LIBRARY(space, m) { m.def("name(Tensor x) -> Tensor"); } leaves both texts in it."""
+    """The library's build id; "" when it has no such operator, or cannot be read. TORCH_LIBRARY(space, m) { m.def("name(Tensor x) -> Tensor"); } leaves
+    both texts in it."""
     space, _, name = whole.encode().partition(b"::")
     try:
         with open(file, "rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as contents:

@@ -1,4 +1,4 @@
-"""Code of functions that use PyTorch: what the user wrote is followed by name, installed packages count by their version, and every class
+"""The code of functions that use PyTorch. The user's own code is followed by name, an installed package counts by its version, and every class
 of a module by all its methods."""
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from typing import Any, Iterable, Iterator, Mapping
 from warmgraph.reading import _code_objects, _identity_checks, _reached_code, _stored_attributes
 
 _ALWAYS_LIBRARY = {"torch", "warmgraph", "triton", "numpy"}
-_SITES = {"site-packages", "dist-packages"}  # of another environment's, below the standard library
+_SITES = {"site-packages", "dist-packages"}  # of another environment, below the standard library
 
 
 class Origin(enum.Enum):
-    """Whose code a module is."""
+    """The owner of a module's code."""
 
     none = False  # the user's own
-    always = True  # PyTorch's, Python's, ours
+    always = True  # PyTorch's, Python's or this package's
     installed = "counts by the version of its package"
 
     def __bool__(self) -> bool:
@@ -31,7 +31,7 @@ class Origin(enum.Enum):
 
 
 def is_library(module: str | None, file: str | None) -> Origin:
-    """A walk asks it of each class, and of what is above it."""
+    """Whether the code is a library's. Cached, because a walk asks it for each class and its bases."""
     known = _known_libraries.get(module) if file is None else None
     if known is not None and known[0] is sys.modules.get(module or ""):
         return known[1]
@@ -41,7 +41,7 @@ def is_library(module: str | None, file: str | None) -> Origin:
     return found
 
 
-_known_libraries: dict[str | None, tuple[Any, Origin]] = {}  # (a module, whose it is), by its name
+_known_libraries: dict[str | None, tuple[Any, Origin]] = {}  # by name: (a module, its origin)
 
 
 def _is_library(module: str | None, file: str | None) -> Origin:
@@ -58,8 +58,8 @@ def _is_always_library(package: str) -> bool:
 
 
 def package_of(module: str | None, file: str | None = None) -> str:
-    """Of the module. Of the code that this file has, where it is installed: a decorator's function says that it is of the module whose
-    function it wraps."""
+    """The module's package. For installed code in a file: the package of the file, because a decorator's function claims the module of the function
+    that it wraps."""
     folder = max((one for one in _reached_code._INSTALLED if file is not None and file.startswith(one)), key=len, default=None)
     if file is None or folder is None:
         return (module or "").split(".")[0]
@@ -68,21 +68,21 @@ def package_of(module: str | None, file: str | None = None) -> str:
 
 
 def values_of(reached: _reached_code.Reached) -> Iterator[Any]:
-    """What its functions close over, and the globals that they name."""
+    """The values in the functions' closures, and the globals that they name."""
     for function, names in zip(reached.functions, reached.globals):
         yield from (function.__globals__[name] for name in names if name in function.__globals__)
         for cell in function.__closure__ or ():
-            with contextlib.suppress(ValueError):  # an empty one
+            with contextlib.suppress(ValueError):  # an empty cell
                 yield cell.cell_contents
 
 
 class TorchReached(_reached_code.Reached):
-    """As for other functions, but what is installed is never followed, even where the function itself is. Of installed classes that a call
-    meets all methods count."""
+    """Like Reached, but never follows installed code, even if the function itself is installed. For installed classes that a call finds,
+    all methods count."""
 
     def __init__(self, function: Any, classes: Mapping[type, bool] = types.MappingProxyType({}),
                  functions: Iterable[types.FunctionType] = ()) -> None:
-        self.packages: dict[str, None] = {}  # installed ones that code or classes come from
+        self.packages: dict[str, None] = {}  # installed packages of the code or classes
         self._hashed: dict[type, None] = {}
         super().__init__(function, classes, functions)
 
@@ -97,7 +97,7 @@ class TorchReached(_reached_code.Reached):
         super().add_class(kind, is_constructed)
 
     def _methods(self, kind: type, among: set[str] | None = None) -> list[Any]:
-        """`forward` is called by PyTorch where no code of the user's names it."""
+        """Also adds `forward` and similar methods, which PyTorch calls even if the user's code does not name them."""
         found, followed = super()._methods(kind, among), self._members[kind]
         for name in ("forward", "backward", "vjp", "setup_context") if among is None else ():
             member = kind.__dict__.get(name)
@@ -115,7 +115,7 @@ class TorchReached(_reached_code.Reached):
 
     @contextlib.contextmanager
     def noted(self) -> Iterator[dict[str, None]]:
-        """The installed packages that are met within it."""
+        """Collects the installed packages found inside the block."""
         before, self.packages = self.packages, {}
         try:
             yield self.packages
@@ -130,7 +130,7 @@ class TorchReached(_reached_code.Reached):
 
 
 def _digests_of(kind: type) -> list[bytes]:
-    """Of its methods, by name. Known as long as it holds the same: an installed base class has hundreds."""
+    """The digests of its methods by name. Cached while its contents are the same: an installed base class has hundreds."""
     held, known = kind.__dict__, _known_digests.get(id(kind))
     if known is None or not known.is_of(held):
         if len(_known_digests) >= _stored_attributes.MOST_CLASSES:
@@ -142,7 +142,7 @@ def _digests_of(kind: type) -> list[bytes]:
 
 @dataclasses.dataclass
 class _Digests:
-    """Of the methods of a class that held this."""
+    """The digests of a class's methods, with the class's contents."""
 
     kind: type
     names: list[str]
@@ -162,7 +162,7 @@ def _has_code(pair: tuple[types.FunctionType, types.CodeType]) -> bool:
 
 
 def _digests_anew(kind: type, functions: list[tuple[types.FunctionType, types.CodeType]]) -> Iterator[bytes]:
-    """functions: gets those that were read."""
+    """functions: receives the functions that were read."""
     for name, member in sorted(kind.__dict__.items()):
         if isinstance(member, property):
             member = member.fget
@@ -173,7 +173,7 @@ def _digests_anew(kind: type, functions: list[tuple[types.FunctionType, types.Co
 
 
 def version_of(package: str) -> str:
-    """Of an installed package; "unknown" where nobody says."""
+    """An installed package's version; "unknown" when not available."""
     if package not in _versions:
         try:
             found = importlib.metadata.version(package)

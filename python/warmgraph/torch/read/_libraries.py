@@ -1,4 +1,4 @@
-"""PyTorch's libraries and the driver, for what they export and PyTorch does not say in Python."""
+"""PyTorch's libraries and the driver, for functions that PyTorch's Python does not offer."""
 from __future__ import annotations
 
 import ctypes
@@ -10,11 +10,11 @@ import torch
 
 @functools.cache
 def library(name: str) -> ctypes.CDLL:
-    """OSError where this PyTorch has none of this name."""
+    """Raises OSError when this PyTorch has no library with this name."""
     return ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", name))
 
 
 @functools.cache
 def driver() -> ctypes.CDLL:
-    """NVIDIA's, which this process has loaded: PyTorch runs on it."""
+    """NVIDIA's driver library; PyTorch has loaded it."""
     return ctypes.CDLL("libcuda.so.1")

@@ -1,4 +1,4 @@
-"""Readers of modules, compiled ones among them."""
+"""Readers of modules, including compiled ones."""
 from __future__ import annotations
 
 import types
@@ -14,7 +14,7 @@ from warmgraph.torch.read._tensor_readers import TORCH, read_tensor, via_of
 
 __all__ = ["TORCH", "read_module"]
 
-_LONGEST = 2000  # letters of the plain values of one module
+_LONGEST = 2000  # letters of one module's plain values
 _NONE = _plain_values.text_of(None)
 
 
@@ -53,7 +53,7 @@ def read_module(walker: Walker, path: str, module: torch.nn.Module) -> None:
             below = f"{path}.{name}"
             if value is None:
                 walker.fact(below, _NONE)
-            elif not walker.is_tolerant and type(value) in _tensors.PLAIN_TYPES:  # most of a model: by the shortest way
+            elif not walker.is_tolerant and type(value) in _tensors.PLAIN_TYPES:  # most of a model: use the fastest way
                 walker.objects.setdefault(below, value)
                 read_tensor(walker, below, value)
             else:
@@ -63,20 +63,20 @@ def read_module(walker: Walker, path: str, module: torch.nn.Module) -> None:
 
 
 def _read_plain_values(walker: Walker, path: str, module: torch.nn.Module) -> dict[str, Any]:
-    """One fact of all of them, and of the order of its parts. Gives the other attributes."""
+    """Writes all plain values, and the order of its parts, as one fact. Returns the other attributes."""
     kind, plain, others = type(module), [], {}
     for name, value in _modules.attributes_of(module, _values_of_class(walker, kind)):
         if type(value) in _plain_values.KINDS:
             plain.append(f"{name}={_plain_values.text_of(value)}")
         else:
             others[name] = value
-    order = f" of {' '.join((*module._parameters, *module._buffers, *module._modules))}"  # who goes through them sees it
+    order = f" of {' '.join((*module._parameters, *module._buffers, *module._modules))}"  # visible to code that iterates
     walker.fact(path, f"{_reached_code.name_of_class(kind)} {' '.join(plain)}{order}".strip(), _LONGEST)
     return others
 
 
 def _values_of_class(walker: Walker, kind: type) -> dict[str, Any]:
-    """Plain values of a module's classes, and what else of these the code names."""
+    """The plain values of a module's classes, and their other values that the code names."""
     if kind not in walker.values_of_classes:
         found: dict[str, Any] = {}
         for one in kind.__mro__:
@@ -111,7 +111,7 @@ def _note_compiled(walker: Walker, path: str, module: Any) -> None:
 
 
 def _begin_surroundings(walker: Walker, owner: Any) -> Any:
-    """How the functions around are compiled. Of a compiled module, the one that PyTorch was given is read, under the names that it has."""
+    """Notes how the functions around are compiled. For a compiled module, reads the module that torch.compile was given, under its names."""
     for function, names in zip(walker.reached.functions, walker.reached.globals):
         _read_compiled_functions(walker, function, names)
     inner = _modules.compiled_from(owner)
@@ -125,8 +125,9 @@ TORCH.begin_surroundings = _begin_surroundings
 
 
 def _read_compiled_functions(walker: Walker, function: types.FunctionType, names: Iterable[str]) -> None:
-    """How those are compiled that its code has from torch.compile. Their code is followed as that of what torch.compile was given; of a method
-    that torch.compile was given, the object is read."""
+    """Notes how the functions from torch.compile are compiled that this function names. Their code is followed like that of the original function; for
+    a method
+    given to torch.compile, the object is read."""
     for name, value in [*((name, function.__globals__.get(name)) for name in names), *_reached_code.closed_over(function)]:
         if isinstance(value, types.FunctionType) and "_torchdynamo_orig_callable" in value.__dict__:
             walker.compiled_via.add("elsewhere")

@@ -1,4 +1,4 @@
-"""Modules that are called themselves, `module(*args)`, and modules that PyTorch compiled: by torch.compile(module), or in place by
+"""Modules that are called themselves, `module(*args)`, and modules that PyTorch compiled by torch.compile(module), or in place by
 module.compile()."""
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from warmgraph.reading import _plain_values
 
 HOOKS = tuple(sorted(name for name in torch.nn.Module().__dict__ if name.endswith("hooks")))
 OF_EVERY_MODULE = frozenset({*torch.nn.Module().__dict__, "_compiled_call_impl"} - {"training"})
-# How hooks are called: by the dictionary, those that have the numbers of hooks.
+# How hooks are called: for each dictionary of hooks, the dictionaries with the numbers of special ones.
 _KINDS_OF_HOOKS = {"_forward_hooks": (("with keywords", "_forward_hooks_with_kwargs"), ("always", "_forward_hooks_always_called")),
                    "_forward_pre_hooks": (("with keywords", "_forward_pre_hooks_with_kwargs"),)}
 
 
 def method_of(module: torch.nn.Module) -> types.MethodType:
-    """`module(*args, **kwargs)`, hooks included, as a method of the module's that has the name of its class."""
+    """`module(*args, **kwargs)`, hooks included, as a method of the module with its class's name."""
     def call(module: Any, *args: Any, **kwargs: Any) -> Any:
         return module(*args, **kwargs)
 
     kind = type(_inner(module))
-    call.__code__ = call.__code__.replace(co_name="call")  # of its own: Dynamo counts what it compiled by the code object
+    call.__code__ = call.__code__.replace(co_name="call")  # its own code object, because Dynamo counts compilations by code object
     call.__name__, call.__qualname__, call.__module__, call.__doc__ = kind.__name__, kind.__qualname__, kind.__module__, kind.__doc__
     return types.MethodType(call, module)
 
 
 def signed_by(module: torch.nn.Module) -> Callable[..., Any] | None:
-    """What has the module's signature: its forward. None where that says nothing: hooks before it may take other arguments."""
+    """The callable with the module's signature: its forward. None if hooks before it may take other arguments."""
     inner = _inner(module)
     if any(getattr(one, "_forward_pre_hooks", None) for one in (module, inner)):
         return None
@@ -39,7 +39,7 @@ def signed_by(module: torch.nn.Module) -> Callable[..., Any] | None:
 
 
 def compiled_from(module: Any) -> torch.nn.Module | None:
-    """The module that torch.compile was given, where this is what it returned."""
+    """The module that torch.compile was given for this result; None for any other module."""
     kind = _kind_of_compiled()
     return module._orig_mod if kind is not None and isinstance(module, kind) else None
 
@@ -50,53 +50,55 @@ def _kind_of_compiled() -> Any:
 
 def _inner(module: torch.nn.Module) -> torch.nn.Module:
     compiled = compiled_from(module)
-    return module if compiled is None else compiled  # which may have no truth: what torch.compile returned has the module's len()
+    return module if compiled is None else compiled  # never test its truth: torch.compile's result has the module's len()
 
 
 def traced_of(module: Any) -> list[Any]:
-    """The functions of which PyTorch may have traced one when it compiled this module."""
+    """The functions of this module that PyTorch may have traced when it compiled it."""
     inner = _inner(module)
     return [inner.forward, inner._call_impl, inner]
 
 
 def is_compiled(module: Any) -> bool:
-    """Of itself: its submodules may be."""
+    """Whether the module itself is compiled; its submodules may be compiled in any case."""
     return compiled_from(module) is not None or getattr(module, "_compiled_call_impl", None) is not None
 
 
 def hooks_outside(module: Any) -> str:
-    """The dictionary of hooks that were registered on what torch.compile returned, rather than on the module; "" where there are none."""
+    """The name of the dictionary with hooks on the result of torch.compile instead of the module; "" if there are none."""
     return next((name for name in HOOKS if "forward" in name and module.__dict__.get(name)), "")
 
 
 def kinds_of_hook(module: Any, name: str, number: int) -> str:
-    """How a module calls one of its hooks, in words; "" as most are."""
+    """How a module calls one of its hooks, in words; "" in the usual case."""
     return ", ".join(words for words, held in _KINDS_OF_HOOKS.get(name, ()) if number in getattr(module, held, ()))
 
 
 def kinds_of_hooks(module: Any) -> list[Any]:
-    """The dictionaries that kinds_of_hook looks into."""
+    """The dictionaries that kinds_of_hook reads."""
     named = (held for kinds in _KINDS_OF_HOOKS.values() for _, held in kinds)
     return [module.__dict__[name] for name in named if name in module.__dict__]
 
 
 def attributes_of(module: torch.nn.Module, of_classes: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Its own attributes, and values of its classes, by name."""
+    """The module's own attributes, and values of its classes, by name."""
     held = module.__dict__
     return [(name, held[name] if is_own else of_classes[name]) for name, is_own in _names_of((*held, None, *of_classes))]
 
 
 @functools.lru_cache(maxsize=1024)
 def _names_of(names: tuple[str | None, ...]) -> list[tuple[str, bool]]:
-    """Of what it holds and, behind None, of what its classes have, with whether it is its own. A model has many modules of one kind."""
+    """(name, whether it is the module's own), from the module's names and, behind None, its classes' names. Cached, because a model has many modules of
+    one kind."""
     at = names.index(None)
     own = set(names[:at]) - OF_EVERY_MODULE
     return [(name, name in own) for name in sorted(one for one in {*own, *names[at + 1:]} if one is not None)]
 
 
 def how_compiled(compiled: Any) -> str:
-    """Backend and options of a function or module that torch.compile returned, the same in each process; "" where none compiles it (it was
-    disabled). NotRecordable where PyTorch does not say."""
+    """Backend and options of a function or module that torch.compile returned, as a text that is the same in each process; "" when nothing compiles it
+    (it was
+    disabled). Raises NotRecordable when PyTorch does not give them."""
     callback = getattr(context_of(compiled), "callback", None)
     if callback is None or isinstance(callback, bool):
         return ""
@@ -105,20 +107,20 @@ def how_compiled(compiled: Any) -> str:
         given = {name: value for name, value in vars(backend).items() if name not in ("compiler_fn", "compiler_name")}
         name = getattr(backend, "compiler_name", None) or getattr(type(backend), "compiler_name", type(backend).__qualname__)
         return text_of_options({"backend": name, **given})
-    except Exception as error:  # another version's
+    except Exception as error:  # another PyTorch version
         raise errors.NotRecordable(f"PyTorch {torch.__version__} does not say with which backend and options it compiles this function, which another process "
                                    "has to compare: let cache_compile compile it (compile=...)") from error
 
 
 def _innermost(backend: Any) -> Any:
-    """What the wrappers of Dynamo's are around. Not every version has a function for that."""
+    """The backend inside Dynamo's wrappers. Not every version has a function for this."""
     while hasattr(backend, "_torchdynamo_orig_backend"):
         backend = backend._torchdynamo_orig_backend
     return backend
 
 
 def context_of(compiled: Any) -> Any:
-    """What torch.compile made for a function or module that it returned, or that was compiled in place. None where there is none."""
+    """The context that torch.compile made for its result, or for a module compiled in place. None when there is none."""
     in_place = getattr(compiled, "_compiled_call_impl", None)
     compiled = compiled if in_place is None else in_place
     try:
@@ -132,7 +134,7 @@ def _closed_over(function: Any) -> dict[str, Any]:
 
 
 def text_of_options(value: Any) -> str:
-    """The same in each process: functions and objects by their names."""
+    """The same text in each process: functions and objects by their names."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key!r}: {text_of_options(one)}" for key, one in sorted(value.items(), key=lambda pair: str(pair[0]))) + "}"
     if isinstance(value, (list, tuple)):

@@ -1,5 +1,5 @@
-"""Modules that many functions use (the graphs of a table close over one model) are read once: what a walk found of them goes into the walks
-that follow, as long as everything that it met is as it was."""
+"""Reads modules that many functions use (a table's graphs close over one model) only once: a walk's findings are added to the following
+walks while all objects in them are unchanged."""
 from __future__ import annotations
 
 import types
@@ -17,7 +17,7 @@ from warmgraph.torch.read._tensor_checks import TensorChecks
 
 
 class ModulePart:
-    """The result of a walk of one module alone. It holds the module, and nothing of the function that the module was read for."""
+    """The result of walking one module alone. It holds the module, but nothing of the function for which it was read."""
 
     def __init__(self, walker: Walker, path: str, module: torch.nn.Module, packages: dict[str, None]) -> None:
         self.path = path
@@ -26,41 +26,43 @@ class ModulePart:
         self.classes, self.functions, self.compiled_via = walker.classes, walker.functions, walker.compiled_via
         self.read, self.tensors, self.watched_classes = walker.read, walker.arrays, walker.watched_classes
         self.ids = self.read.keys() | self.tensors.keys()
-        self.is_whole = not (walker.found.programs or walker.found.devices)  # all that there is to it is here
+        self.is_whole = not (walker.found.programs or walker.found.devices)  # the part has everything that the walk found
         self._held = _identity_checks.Held([*self.watched, *self.watched_classes.values()])
         self._looks = TensorChecks(one.tensor for one in self.places)
-        # For _regions.py: (where and how large their storages were, the regions, their ids), and what these say.
+        # For _regions.py: (addresses and sizes of their storages, the regions, their ids), and the regions' facts.
         self.regions: tuple[Any, list[Any], frozenset[int]] | None = None
         self.memory: dict[str, str] | None = None
-        self.listed: tuple[dict[str, str], list[str], str] | None = None  # for _fact_lists.py: (all facts of both, their texts, as a list)
+        # For _fact_lists.py: (the facts of the part and its regions, their texts, the facts as a list).
+        self.listed: tuple[dict[str, str], list[str], str] | None = None
 
     def is_same(self, opened: list[int]) -> bool:
-        """opened: ids of the objects around it."""
+        """Whether the part is still valid. opened: ids of the objects around it."""
         return self._open == opened and self._held.is_same() and self._looks.are_same()
 
 
 class SharedModules:
-    """The modules that the functions of one table have in common, as long as a walk that used them lives. One thread at a time."""
+    """The modules that one table's functions share, while a walk that used them lives. Use from one thread at a time."""
 
     def __init__(self) -> None:
-        # By path, module, and the attributes that the code names, which say what is read.
+        # By path, module, and the attributes that the code names, which decide what is read.
         self._parts: weakref.WeakValueDictionary[tuple[str, int, frozenset[str]], ModulePart] = weakref.WeakValueDictionary()
-        self._entangled: set[tuple[str, int]] = set()  # modules that share objects with what lies around them, or that could not be read
-        # By a function's code: the classes that it met, and what it reached, where that can be of another one.
+        self._entangled: set[tuple[str, int]] = set()  # modules that share objects with their surroundings, or that could not be read
+        # By a function's code: the classes that it found, and the code that it reached if other functions can use it.
         self._met: weakref.WeakKeyDictionary[types.CodeType, tuple[dict[type, bool], weakref.ref[_reached_code.Around] | None]] = weakref.WeakKeyDictionary()
 
     def met(self, reached: _installed_code.TorchReached) -> dict[type, bool] | None:
-        """The classes that a function with this code met when one was read last: a guess of what the next one meets. What it reached is taken over."""
+        """The classes that the last function with this code found: a guess for the next one. Also lets `reached` take over the code that was
+        reached."""
         found = self._met.get(reached.code) if reached.code is not None else None
         if found is None:
             return None
         classes, around = found[0], found[1]() if found[1] is not None else None
         if around is not None and not reached.take_over(around, classes):
-            self._met[around.code] = classes, None  # the next one is read anew
+            self._met[around.code] = classes, None  # read again for the next one
         return classes
 
     def note(self, reached: _installed_code.TorchReached, walker: Walker) -> None:
-        """reached: with what the walk met."""
+        """reached: includes the walk's findings."""
         code = reached.code
         if code is None:
             return
@@ -71,7 +73,7 @@ class SharedModules:
             self._met[code] = walker.classes, weakref.ref(walker.around) if walker.around is not None else None
 
     def read(self, walker: Walker, path: str, module: torch.nn.Module) -> None:
-        """As `walker` would read it."""
+        """Reads a module with the same result as `walker`."""
         place = (path, id(module))
         if place not in self._entangled:
             key = (*place, frozenset(walker.reached.names))
@@ -79,7 +81,7 @@ class SharedModules:
             if part is None or not part.is_same(walker.opened):
                 try:
                     part = self._parts[key] = _read_apart(walker, path, module)
-                except errors.NotRecordable:  # the walk itself says so, and keeps what it met before
+                except errors.NotRecordable:  # the walk reads it itself, raises the error, and keeps its findings before it
                     part = None
             if part is not None and _take(walker, part):
                 walker.reached.packages.update(part.packages)
@@ -89,7 +91,7 @@ class SharedModules:
 
 
 def _read_apart(walker: Walker, path: str, module: torch.nn.Module) -> ModulePart:
-    """By a walk of its own, which has met nothing before."""
+    """Reads the module by its own empty walk."""
     with walker.reached.noted() as packages:
         one = Walker(walker.reached, TORCH)
         one.is_around, one.opened = True, list(walker.opened)
@@ -99,7 +101,7 @@ def _read_apart(walker: Walker, path: str, module: torch.nn.Module) -> ModulePar
 
 
 def _take(walker: Walker, part: ModulePart) -> bool:
-    """Adds a part to the walk, as if the walk had read it. False where both met the same object, whose first path counts."""
+    """Adds a part to the walk, as if the walk had read it. Returns False when both found the same object, because its first path counts."""
     if not (part.is_whole and part.ids.isdisjoint(walker.read) and part.ids.isdisjoint(walker.arrays)):
         return False
     walker.parts.append(part)

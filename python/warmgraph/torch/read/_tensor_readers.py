@@ -1,4 +1,4 @@
-"""Readers of tensors, and of what else PyTorch has that is no module. TORCH: all readers of a call on tensors."""
+"""Readers of tensors, and of PyTorch's other objects except modules. TORCH: all readers for a call on tensors."""
 from __future__ import annotations
 
 import dataclasses
@@ -17,17 +17,17 @@ from warmgraph.reading._value_readers import PYTHON, read_function, read_host_ar
 from warmgraph.reading._walker import Readers, Walker
 from warmgraph.torch.read import _modules, _tensors
 
-_SMALL = 64 << 10  # bytes of a tensor on the host that becomes a guard
+_SMALL = 64 << 10  # bytes of a host tensor that becomes a guard
 
 TORCH = Readers(PYTHON, is_watching=True, most_facts=100_000)
 TORCH.unwatched.add(torch.nn.Module)
-# Contexts of PyTorch (torch.autocast) keep what they found when they were entered.
+# PyTorch's contexts (torch.autocast) keep the state from when they were entered.
 TORCH.of_process.append(lambda kind, name, value: name.startswith("prev") and kind.__module__.startswith("torch."))
 
 
-@dataclasses.dataclass(slots=True, eq=False)  # not frozen, which takes three times as long to make
+@dataclasses.dataclass(slots=True, eq=False)  # not frozen, because frozen takes three times as long to make
 class Place:
-    """Where a tensor was found. Nothing of it changes. `via`: "argument", "self" (the object of the method), or "elsewhere" (a closure, a global)."""
+    """A tensor and where it was found. Never modified. `via`: "argument", "self" (the method's object), or "elsewhere" (a closure, a global)."""
 
     path: str
     tensor: torch.Tensor
@@ -35,7 +35,7 @@ class Place:
 
 
 def via_of(walker: Walker, path: str) -> str:
-    """Place.via of what is read now."""
+    """Place.via for the value that is being read."""
     if not walker.is_around:
         return "argument"
     return "self" if path == "self" or path.startswith(("self.", "self[")) else "elsewhere"
@@ -51,7 +51,7 @@ def _read_operator(walker: Walker, path: str, value: Any) -> bool:
 
 @TORCH.reads_single(object)
 def _read_foreign_array(walker: Walker, path: str, value: Any) -> bool:
-    """Reads arrays of other libraries: small ones on the host count by their contents."""
+    """Reads other libraries' arrays: small ones on the host are compared by their contents."""
     found = argument_of(value)
     if found is None:
         return False
@@ -71,7 +71,7 @@ def _read_plain(walker: Walker, path: str, value: Any) -> None:
 
 @TORCH.reads_single(CachedFunction)
 def _read_cached(walker: Walker, path: str, value: CachedFunction) -> None:
-    """The code of one that is called. A module has more of them than its method calls."""
+    """Reads the code of a cached function if it is called. A module may have more of them than its method calls."""
     walker.fact(path, "function with a cache")
     name = path.rpartition(".")[2]
     if value._function is not None and (name in walker.reached.names or not name.isidentifier() or not path.startswith("self.")):
@@ -115,13 +115,13 @@ def _read_host_tensor(walker: Walker, path: str, tensor: torch.Tensor) -> None:
 
 
 def _of_contents(read: Callable[[], tuple[Any, ...]]) -> Callable[[], tuple[Any, ...]]:
-    """For what is written in place."""
+    """Watches contents that may be written in place."""
     held = read()
     return lambda: (read() == held,)
 
 
 def _bytes_of(tensor: torch.Tensor) -> bytes:
-    flat = tensor.detach().cpu().contiguous().reshape(-1)  # it may have been moved since
+    flat = tensor.detach().cpu().contiguous().reshape(-1)  # it may have moved since
     return bytes(flat.view(torch.uint8).numpy().tobytes()) if flat.numel() else b""
 
 
@@ -134,7 +134,7 @@ def _refuse_generator(walker: Walker, path: str, value: Any) -> None:
 def _read_triton_kernel(walker: Walker, path: str, value: Any) -> bool:
     if not type(value).__module__.startswith("triton.") or not isinstance(getattr(value, "fn", None), types.FunctionType):
         return False
-    walker.functions[id(value.fn)] = value.fn  # whose globals are its helpers
+    walker.functions[id(value.fn)] = value.fn  # its globals include its helper functions
     walker.watch_function(value.fn)
     walker.fact(path, f"Triton kernel {_code_objects.code_digest(value.fn.__code__).hex()}")
     return True
@@ -142,7 +142,7 @@ def _read_triton_kernel(walker: Walker, path: str, value: Any) -> bool:
 
 @TORCH.reads(types.FunctionType)
 def _read_compiled_function(walker: Walker, path: str, value: types.FunctionType) -> bool:
-    """A function that torch.compile returned holds Dynamo's own objects, which change when it compiles: the function that it was given is read."""
+    """Reads the function that torch.compile was given. Its result holds Dynamo's own objects, which change with each compilation."""
     inner = compiled_from(value)
     if inner is None:
         return False

@@ -1,4 +1,4 @@
-"""Says how the library sees a tensor of PyTorch's: an element type, a range of memory, or a refusal."""
+"""How the library sees a PyTorch tensor: an element type and a range of memory, or a refusal."""
 from __future__ import annotations
 
 import functools
@@ -13,10 +13,10 @@ _SHORT = {
     torch.uint64: "u64", torch.int64: "i64", torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64",
     torch.bool: "bool",
 }
-# The parts of complex numbers, and how many elements of the type there are in one.
+# The element types of complex numbers' parts.
 _PARTS = {torch.complex32: "f16", torch.complex64: "f32", torch.complex128: "f64"}
-DEVICE_TYPE = "cuda"  # where the memory of graphs is
-MOST_DIMENSIONS = 8  # of a tensor that the library guards by itself
+DEVICE_TYPE = "cuda"  # the device of graphs' memory
+MOST_DIMENSIONS = 8  # the most dimensions that the library guards itself
 PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
 
 
@@ -26,7 +26,7 @@ def text_of(dtype: torch.dtype) -> str:
 
 
 def dtype_of(text: str) -> torch.dtype:
-    """By the name that text_of gives. Corrupt for anything else: it comes from a file."""
+    """The type with the name from text_of. Raises Corrupt for any other name, because it comes from a file."""
     found = getattr(torch, text, None)
     if not isinstance(found, torch.dtype):
         raise errors.Corrupt(f"{text!r} is no element type of this PyTorch")
@@ -34,8 +34,8 @@ def dtype_of(text: str) -> torch.dtype:
 
 
 def flat_type(dtype: torch.dtype, nbytes: int) -> tuple[str, int]:
-    """(type, count) of `nbytes` bytes of memory that hold such elements: floats are compared as floats, what the library has no type
-    for as bytes."""
+    """(type, count) for `nbytes` bytes of memory with such elements: floats are compared as floats; types that the library lacks as
+    bytes."""
     short = own_type(dtype) or _PARTS.get(dtype) or "u8"
     from warmgraph import dtypes
 
@@ -44,7 +44,7 @@ def flat_type(dtype: torch.dtype, nbytes: int) -> tuple[str, int]:
 
 
 def own_type(dtype: torch.dtype) -> str:
-    """The library's name of the type; "" where it has no such type."""
+    """The library's name of the type; "" if it has no such type."""
     return _SHORT.get(dtype, "")
 
 
@@ -56,7 +56,7 @@ def why_unusable(tensor: torch.Tensor) -> str:
     """Why the memory of a tensor cannot be followed, or ""."""
     if type(tensor) in PLAIN_TYPES and tensor.layout is torch.strided and tensor.device.type == DEVICE_TYPE \
             and not (tensor.is_nested or tensor.is_quantized or tensor.is_conj() or tensor.is_neg()):
-        return ""  # as most are
+        return ""  # the usual case
     if not is_plain(tensor):
         return f"is a {type(tensor).__module__}.{type(tensor).__qualname__}, a subclass of torch.Tensor: pass the tensors that it holds"
     if tensor.is_nested or tensor.layout != torch.strided:
@@ -71,8 +71,8 @@ def why_unusable(tensor: torch.Tensor) -> str:
 
 
 def read(tensor: torch.Tensor, may_be_hosts: bool) -> tuple[str, bool]:
-    """(what a fact says of it, whether its memory can be followed). Where it cannot: (why, False), or ("", False) of a plain one in the host's
-    memory. may_be_hosts: such a one counts by its contents."""
+    """(the text for a fact, whether its memory can be followed). If not: (the reason, False), or ("", False) for a plain tensor in host
+    memory. may_be_hosts: such a tensor is compared by its contents."""
     if may_be_hosts and tensor.device.type == "cpu" != DEVICE_TYPE and type(tensor) in PLAIN_TYPES and tensor.layout == torch.strided:
         return "", False
     why = why_unusable(tensor)
@@ -80,12 +80,13 @@ def read(tensor: torch.Tensor, may_be_hosts: bool) -> tuple[str, bool]:
 
 
 def is_lazy(tensor: torch.Tensor) -> bool:
-    """Its values are not those in its memory, but those conjugated or negated. DLPack's exchange table does not say so."""
+    """Whether its values are those in memory after conjugation or negation. DLPack's exchange table does not show this."""
     return tensor.is_conj() or tensor.is_neg()
 
 
 def can_be_lazy(tensor: torch.Tensor) -> bool:
-    """Another tensor that looks like it to DLPack can be lazy: of public functions, conj() makes complex ones alone, and `conj().imag` views
+    """Whether a tensor with the same DLPack description may be lazy: of public functions, only conj() makes complex tensors lazy, and `conj().imag`
+    gives views
     of every second number."""
     return tensor.dtype.is_complex or tensor.numel() <= 1 or not tensor.is_contiguous()
 
@@ -119,7 +120,7 @@ def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def layout_of(tensor: torch.Tensor) -> tuple[Any, ...]:
-    """All that a guard compares of it, except for its address."""
+    """All properties that a guard compares, except the address."""
     return (type(tensor), tensor.dtype, tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.requires_grad, tensor.is_conj(),
             tensor.is_neg(), len(tensor.__dict__))
 
