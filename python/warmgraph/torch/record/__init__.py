@@ -1,1 +1,1 @@
-"""A miss: the answer, two captures, their adoption."""
+"""A miss: the answer, two captures, and their adoption."""

@@ -1,5 +1,6 @@
-"""What a function gave when it was answered, and what that started from: a captured graph that starts there must give the same, or the function
-does something else when it is captured."""
+"""The results of a function's answer, and the memory contents before it. A captured graph that starts from these contents must give the same results;
+else the function
+behaves differently under capture."""
 from __future__ import annotations
 
 import contextlib
@@ -12,36 +13,36 @@ from warmgraph.torch.read import _tensors
 from warmgraph.torch.record import _constants, _operators
 from warmgraph.torch.replay._regions import Region, storage_key
 
-_MOST_UNASKED = 256 << 20  # bytes of memory that is kept before it is known to be written
-_MOST_OF_ROOM = 8  # a copy that takes more than this part of the device's free memory goes to the host
-# How far results may be apart where the same kernels were asked for, of the largest value: a library may round otherwise in a capture.
+_MOST_UNASKED = 256 << 20  # bytes of memory that is copied before it is known to be written
+_MOST_OF_ROOM = 8  # a copy goes to the host if it needs more than this part (1 / 8) of the device's free memory
+# How far results may differ, relative to the largest value, when the same kernels were requested: a library may round differently in a capture.
 _ROUNDING = {torch.float32: 2e-3, torch.complex64: 2e-3, torch.float16: 2e-2, torch.bfloat16: 2e-2, torch.complex32: 2e-2}
 _CURE = "do not ask whether the stream captures, nor which stream is current, in the function; or take what decides it as an argument"
 
 
 class Start:
-    """Copies of what a call's memory held before anything wrote there, by storage."""
+    """Copies of the call's memory before the first write, by storage."""
 
     def __init__(self, regions: Sequence[Region]) -> None:
         self._regions = {int(one.storage.data_ptr()): one for one in regions}
         self._copies: dict[int, Any] = {}
-        self._left: dict[int, Any] = {}  # copies of what the answer left there
+        self._left: dict[int, Any] = {}  # copies of the memory after the answer
         self.problem = ""  # why a copy could not be made
         self.asked = _operators.Asked()
         self.reads = _constants.Reads(self.asked)
 
     def keep(self, region: Region) -> None:
-        """Its memory as it is now, unless it is kept already."""
+        """Copies the region's current memory, unless there is a copy already."""
         key = int(region.storage.data_ptr())
         if key in self._copies or self.problem:
             return
         try:
             self._copies[key] = _copy_of(region.storage)
-        except (MemoryError, RuntimeError) as error:  # torch.OutOfMemoryError is one
+        except (MemoryError, RuntimeError) as error:  # includes torch.OutOfMemoryError
             self.problem = f"{region.name} is written, and there is no memory to keep what it held before ({type(error).__name__})"
 
     def keep_some(self, regions: Sequence[Region], names: Container[str], also_small: bool) -> None:
-        """Those with these names. also_small: of a call whose operators are not shown, what may be written as far as it is small."""
+        """Copies the regions with these names. also_small: for a call whose operators are not shown, also small regions that may be written."""
         left = _MOST_UNASKED if also_small else 0
         for region in regions:
             nbytes = int(region.storage.nbytes())
@@ -51,7 +52,7 @@ class Start:
                 left -= 0 if is_asked else nbytes
 
     def shown(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        """For _operators.shown_to: keeps what the operator is about to write, and what it asks for. It raises nothing into the answer."""
+        """For _operators.shown_to: copies the memory that the operator is about to write, and notes its text. Never raises into the answer."""
         try:
             self.asked(func, args, kwargs)
             for tensor in _operators.written(func, args, kwargs):
@@ -65,12 +66,12 @@ class Start:
         return int(region.storage.data_ptr()) in self._copies
 
     def end(self) -> None:
-        """After the answer: keeps what it left."""
+        """Copies the memory after the answer."""
         self._left = {key: _copy_of(self._regions[key].storage) for key in self._copies}
 
     @contextlib.contextmanager
     def there(self) -> Iterator[None]:
-        """Meanwhile memory holds what it held before the answer. Behind it, what the answer left."""
+        """Restores the memory before the answer inside the block, and the memory after it at the end."""
         for key, copy in self._copies.items():
             self._regions[key].storage.copy_(copy)
         try:
@@ -81,7 +82,7 @@ class Start:
             _settle(one.storage.device for one in self._regions.values())  # other streams may read it
 
     def left(self) -> list[tuple[str, torch.Tensor, torch.Tensor]]:
-        """(path, what the answer left there, what is there now) of each tensor in memory that it wrote."""
+        """(path, contents after the answer, contents now) of each tensor in memory that the answer wrote."""
         found = []
         for key, copy in self._left.items():
             for place in self._regions[key].places:
@@ -92,7 +93,7 @@ class Start:
 
 
 def _settle(devices: Iterable[torch.device]) -> None:
-    """What was enqueued has ended."""
+    """Waits for the devices' work."""
     for device in {one for one in devices if one.type == "cuda"}:
         torch.cuda.synchronize(device)
 
@@ -108,11 +109,11 @@ def _copy_of(storage: Any) -> Any:
 
 
 class Differs(errors.NotRecordable):
-    """The function does something else when it is captured."""
+    """The function behaves differently under capture."""
 
 
 class Given(NamedTuple):
-    """A result. `answer`: what the function gave; `found`: what the graph writes, each time that it runs."""
+    """A result. `answer`: the function's value; `found`: the tensor that each run of the graph writes."""
 
     name: str
     answer: torch.Tensor
@@ -120,17 +121,17 @@ class Given(NamedTuple):
 
 
 class Judged:
-    """Holds the runs of a captured graph to the answer, whose start each of them has."""
+    """Compares the runs of a captured graph with the answer. Each run starts from the answer's start."""
 
     def __init__(self, given: Sequence[Given], difference: Callable[[], str] | None) -> None:
-        """difference: how the operators of the capture differ from the answer's, "" where they do not; None: nobody knows."""
+        """difference: describes how the capture's operators differ from the answer's, "" when they do not; None: not known."""
         self._difference = difference
         self._runs, self._is_same_at_once = 0, True
-        self._apart = list(given)  # no run gave the same
-        self._outcomes: list[list[torch.Tensor]] = [[] for _ in given]  # of those that are apart, each once
+        self._apart = list(given)  # results that no run has reproduced
+        self._outcomes: list[list[torch.Tensor]] = [[] for _ in given]  # the distinct outcomes of these results
 
     def after_run(self) -> None:
-        """Results lie in the graph's memory now."""
+        """Call this after each run, with the results in the graph's memory."""
         self._runs += 1
         left = []
         for one, outcomes in zip(self._apart, self._outcomes):
@@ -146,7 +147,8 @@ class Judged:
         _settle(one.found.device for one in self._apart)  # before the next run writes there
 
     def agreement(self) -> str:
-        """After the last run: "bitwise", "within its spread" or "within rounding". Differs where the graph gives something else."""
+        """Call this after the last run. Returns "bitwise", "within its spread" or "within rounding". Raises Differs when the graph gives other
+        results."""
         if not self._apart:
             return "bitwise" if self._is_same_at_once else "within its spread"
         if all(_is_real(one.answer) for one in self._apart):
@@ -166,7 +168,7 @@ def _text(one: Given, difference: str) -> str:
     return f"the function behaves differently under capture: {one.name} ({numbers}{largest}){f'; {difference}' if difference else ''}. {_CURE[0].upper()}{_CURE[1:]}"
 
 
-# --- numbers
+# --- Numbers
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:
@@ -175,27 +177,27 @@ def _flat(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _is_real(tensor: torch.Tensor) -> bool:
-    """It has a tolerance."""
+    """Whether it has a tolerance."""
     return tensor.is_floating_point() or tensor.is_complex()
 
 
 def _wide(tensor: torch.Tensor) -> torch.Tensor:
-    """In a type that has all of its values and can be computed with."""
+    """Converts to a wider type that can compute and holds all its values."""
     return tensor.to(torch.float64) if tensor.is_floating_point() else tensor.to(torch.int64)
 
 
 def _largest(values: torch.Tensor) -> float:
-    """The largest of the finite ones."""
+    """The largest absolute finite value."""
     return float(torch.nan_to_num(values.double().abs(), 0.0, 0.0, 0.0).max()) if values.numel() else 0.0
 
 
 def _is_same(answer: torch.Tensor, found: torch.Tensor) -> bool:
-    """Each byte."""
+    """Whether all bytes are equal."""
     return torch.equal(_flat(answer).view(torch.uint8), _flat(found).to(answer.device).view(torch.uint8))
 
 
 def _has_same_specials(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """NaN and infinity at the same places."""
+    """Whether NaN and infinity are at the same places."""
     return torch.equal(torch.nan_to_num(one, 1.0, 2.0, 3.0)[~one.isfinite()], torch.nan_to_num(other, 1.0, 2.0, 3.0)[~one.isfinite()]) \
         and torch.equal(one.isfinite(), other.isfinite())
 
@@ -207,14 +209,14 @@ def _is_within_rounding(one: Given) -> bool:
 
 
 class _Departure(NamedTuple):
-    """From an envelope: of how many elements, and how far the farthest."""
+    """A departure from an envelope: number of elements outside, and the largest distance."""
 
     elements: int
     farthest: float
 
 
 def _departure(candidate: torch.Tensor, others: Sequence[torch.Tensor], eps: float) -> _Departure:
-    """One rounding beyond the envelope is none."""
+    """A distance of one rounding does not count."""
     low = torch.stack(list(others)).amin(0)
     high = torch.stack(list(others)).amax(0)
     beyond = torch.maximum(low - candidate, candidate - high)
@@ -223,8 +225,9 @@ def _departure(candidate: torch.Tensor, others: Sequence[torch.Tensor], eps: flo
 
 
 def _is_near(one: Given, outcomes: Sequence[torch.Tensor]) -> bool:
-    """The answer leaves what the graph's own runs give no oftener and no farther than twice what one of those runs does (capture/src/verify/spread.hpp
-    has the rule: of nine runs that are alike, each is the farthest as often)."""
+    """Whether the answer leaves the envelope of the graph's runs at most twice as often and twice as far as one of these runs does
+    (capture/src/verify/spread.hpp
+    has the rule: of nine equal runs, each is equally often the farthest)."""
     answer, eps = _wide(_flat(one.answer)), torch.finfo(outcomes[0].dtype).eps
     wide = [_wide(each).to(answer.device) for each in outcomes]
     if len(wide) < 2 or not all(_has_same_specials(answer, each) for each in wide):

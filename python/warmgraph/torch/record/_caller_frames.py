@@ -1,4 +1,4 @@
-"""What running code names between two of its instructions: variables of a program that captures a graph and tells nobody what it uses."""
+"""The variables that running code names between two of its instructions, for programs that capture a graph without declaring its inputs."""
 from __future__ import annotations
 
 import collections
@@ -12,20 +12,20 @@ import torch
 
 from warmgraph import errors
 
-_NOT_CALLERS = ("torch", "warmgraph")  # packages: what they call is not what the program's author wrote
-_OF_VARIABLES = ("FAST", "NAME", "GLOBAL", "DEREF", "CLOSURE")  # in names of instructions (https://docs.python.org/3/library/dis.html)
-_DEEPEST = 3  # containers, in which tensors are the caller's inputs
+_NOT_CALLERS = ("torch", "warmgraph")  # packages whose frames are not the program's own code
+_OF_VARIABLES = ("FAST", "NAME", "GLOBAL", "DEREF", "CLOSURE")  # parts of instructions' names (https://docs.python.org/3/library/dis.html)
+_DEEPEST = 3  # nesting depth of containers in which tensors count as inputs
 
 
 @dataclasses.dataclass(frozen=True)
 class Spots:
-    """Where the code is that calls now, innermost first: frames, and the instruction of each."""
+    """The calling code's position, innermost first: each frame with its current instruction."""
 
     frames: tuple[tuple[types.FrameType, int], ...]
 
 
 def calling() -> Spots:
-    """Without PyTorch's own frames, and ours."""
+    """The current position, without PyTorch's and this package's frames."""
     found, frame = [], sys._getframe(1)
     while frame is not None:
         if _package(frame) not in _NOT_CALLERS:
@@ -43,7 +43,7 @@ def _package(frame: types.FrameType) -> str:
 
 
 def variables_between(began: Spots, ended: Spots) -> tuple[types.FrameType, dict[str, Any]]:
-    """(the innermost frame that named something from the one to the other, its variables by name). NotRecordable where there is none."""
+    """(the innermost frame that named a variable between the two positions, its variables by name). Raises NotRecordable when there is none."""
     first = {id(frame): at for frame, at in began.frames}
     for frame, last in ended.frames:
         names = _names(frame.f_code, first.get(id(frame), sys.maxsize), last)
@@ -55,7 +55,7 @@ def variables_between(began: Spots, ended: Spots) -> tuple[types.FrameType, dict
 
 
 def _names(code: types.CodeType, first: int, last: int) -> dict[str, None]:
-    """In the order of the code."""
+    """The names in the order of the code."""
     found: dict[str, None] = {}
     for one in dis.get_instructions(code):
         if first < one.offset < last and one.opname.startswith(("LOAD_", "STORE_")) and any(kind in one.opname for kind in _OF_VARIABLES):
@@ -65,14 +65,14 @@ def _names(code: types.CodeType, first: int, last: int) -> dict[str, None]:
 
 
 def function_of(frame: types.FrameType) -> types.FunctionType:
-    """A function with the frame's code, closures and globals, for who reads what a function uses."""
+    """A function with the frame's code, closure and globals, for the code that reads what a function uses."""
     held = frame.f_locals
     cells = tuple(types.CellType(held[name]) if name in held else types.CellType() for name in frame.f_code.co_freevars)
     return types.FunctionType(frame.f_code, frame.f_globals, frame.f_code.co_name, None, cells)
 
 
 def split(variables: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(tensors and containers of tensors: what the program writes before each replay; all else: modules, objects, functions)."""
+    """(tensors and containers of tensors, which the program writes before each replay; everything else: modules, objects, functions)."""
     given = {name: value for name, value in variables.items() if _holds_tensors(value, _DEEPEST)}
     return given, {name: value for name, value in variables.items() if name not in given}
 

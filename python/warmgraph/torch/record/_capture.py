@@ -1,4 +1,4 @@
-"""One capture of PyTorch's, with all that an adoption wants to know of it."""
+"""One PyTorch capture, with the data that an adoption needs."""
 from __future__ import annotations
 
 import contextlib
@@ -19,18 +19,18 @@ from warmgraph.core.binding._library import library
 from warmgraph.torch.read import _libraries
 from warmgraph.torch.record import _operators
 
-SEED = 0x5EED  # of the generator's state that a capture gets
-_MOST_ALLOCATIONS = 1 << 20  # that are looked through
+SEED = 0x5EED  # seed of a capture's generator
+_MOST_ALLOCATIONS = 1 << 20  # the most allocations that are searched
 _MOST_DISPLACED = 16  # segments of 2 MiB
 _streams: dict[int, torch.cuda.Stream] = {}
-_abandoned: list[Any] = []  # what a broken capture left behind: taking it apart may end the process
+_abandoned: list[Any] = []  # left by broken captures: destroying them could abort the process
 
 
 @dataclasses.dataclass
 class Capture:
-    """`scratch`: (name, pointer, bytes); `free`: (pointer, bytes) of what the allocator had free throughout; `words`: pointers of the
-    generator's seed and offset, where random numbers are drawn; `segments`: {pointer: end} of the allocator's memory at its end, None
-    where nobody looked."""
+    """`scratch`: (name, pointer, bytes); `free`: (pointer, bytes) of memory that the allocator had free all the time; `words`: pointers of the
+    generator's seed and offset, if random numbers are drawn; `segments`: {pointer: end} of the allocator's memory at the capture's end; None:
+    not known."""
 
     graph: Any
     pool: Any
@@ -42,13 +42,13 @@ class Capture:
     keep: Any = None
 
     def free_blocks(self) -> list[tuple[int, int]]:
-        """(pointer, bytes) of memory that was nobody's while it was captured: free throughout, or made since, as other captures' pools are."""
+        """(pointer, bytes) of memory without an owner during the capture: always free, or allocated later, e.g. other captures' pools."""
         if self.segments is None:
             return self.free
         return [*self.free, *_outside(_segments(_snapshot()), self.segments)]
 
     def close(self) -> None:
-        """The pool's memory goes back to the driver, what others hold in the allocator's caches stays."""
+        """Returns the pool's memory to the driver. Other memory in the allocator's caches stays."""
         self.keep = None
         graph, self.graph = self.graph, None
         if graph is not None:
@@ -58,7 +58,7 @@ class Capture:
 
 
 class Addresses:
-    """Takes a few MiB of a device's addresses, another number each time: a pool that begins where another process's did proves nothing."""
+    """Takes a few MiB of a device's addresses, a different amount each time: a pool at the same address as in another process proves nothing."""
 
     def __init__(self, index: int) -> None:
         self._pointer, self._context, self._driver = ctypes.c_uint64(), ctypes.c_void_p(), _libraries.driver()
@@ -70,7 +70,7 @@ class Addresses:
         self._within(lambda: self._driver.cuMemAlloc_v2(ctypes.byref(self._pointer), nbytes))
 
     def close(self) -> None:
-        """Doing it again does nothing."""
+        """Repeating it does nothing."""
         pointer, self._pointer = self._pointer, ctypes.c_uint64()
         if pointer:
             self._within(lambda: self._driver.cuMemFree_v2(pointer))
@@ -79,16 +79,16 @@ class Addresses:
             self._driver.cuDevicePrimaryCtxRelease_v2(self._device)
 
     def _within(self, work: Callable[[], Any]) -> None:
-        """With the device's context current, which a thread that has not used the device has not yet."""
+        """Runs `work` with the device's context current; a thread that has not used the device has no current context."""
         if self._driver.cuCtxPushCurrent_v2(self._context) == 0:
             work()
             self._driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
 
 
 def captured(device: torch.device, work: Callable[[], Any], draws: bool) -> Capture:
-    """`work` enqueues what is captured; nothing runs. The caller's generator and allocator are left as they were."""
+    """Captures the work that `work` enqueues; nothing runs. Restores the caller's generator and allocator state."""
     torch.cuda.synchronize(device)
-    torch._C._cuda_clearCublasWorkspaces()  # so that they come from this capture's pool
+    torch._C._cuda_clearCublasWorkspaces()  # so that new workspaces come from this capture's pool
     gc.collect()
     pool, graph = torch.cuda.MemPool(), torch.cuda.CUDAGraph(keep_graph=True)
     with own_generator(device) as generator:
@@ -97,7 +97,7 @@ def captured(device: torch.device, work: Callable[[], Any], draws: bool) -> Capt
         with allocated(device) as made:
             _capture_into(graph, pool.id, device, work)
     scratch, free = memory_of(pool.id, before)
-    # What was allocated elsewhere meanwhile and is free again: whoever wrote there has run, and the graph may read it.
+    # Excludes memory that was allocated elsewhere in between and is free again: it was written, and the graph may read it.
     free = _outside({start: start + size for start, size in free}, made)
     segments = _segments(_snapshot())
     torch._C._cuda_clearCublasWorkspaces()
@@ -106,15 +106,15 @@ def captured(device: torch.device, work: Callable[[], Any], draws: bool) -> Capt
 
 
 def free_now() -> dict[int, int]:
-    """{pointer: end} of what the allocator has free."""
+    """{pointer: end} of the allocator's free memory."""
     return _free(_snapshot())
 
 
 @contextlib.contextmanager
 def allocated(device: torch.device) -> Iterator[dict[int, int]]:
-    """Gives {pointer: end} of what anybody allocates on the device meanwhile, which is there behind it."""
+    """Yields {pointer: end} of all allocations on the device inside the block; filled at its end."""
     made: dict[int, int] = {}
-    is_recorded = bool(torch._C._cuda_isHistoryEnabled())  # by somebody else, whose record stays
+    is_recorded = bool(torch._C._cuda_isHistoryEnabled())  # by other code, whose record is kept
     begin = time.time_ns() // 1000
     if not is_recorded:
         torch.cuda.memory._record_memory_history("all", context=None, max_entries=_MOST_ALLOCATIONS, clear_history=True)
@@ -130,16 +130,16 @@ def allocated(device: torch.device) -> Iterator[dict[int, int]]:
 
 
 def memory_of(pool: Any, before: dict[int, int]) -> tuple[list[tuple[str, int, int]], list[tuple[int, int]]]:
-    """(scratch, free), as Capture has them, of what was captured into the pool with this id. before: free_now() before it."""
+    """(scratch, free), as in Capture, for a capture into the pool with this id. before: free_now() before the capture."""
     snapshot = _snapshot()
     segments = [one for one in snapshot if tuple(one["segment_pool_id"]) == tuple(pool)]
-    # The same work allocates the same sizes in the same order; addresses say nothing of it.
+    # The same work allocates the same sizes in the same order; addresses do not show the order.
     segments.sort(key=lambda one: (-one["total_size"], one["address"]))
     return ([(f"pool{i}", one["address"], one["total_size"]) for i, one in enumerate(segments)], _free_throughout(before, _free(snapshot)))
 
 
 def set_words(capture: Capture, device: torch.device, seed: int, offset: int) -> None:
-    """Runs of what was captured have the random numbers that a generator gives from there on."""
+    """Sets the generator words, so that the capture's next runs draw the numbers from this seed and offset."""
     for address, value in zip(capture.words, (seed, offset)):
         torch.as_tensor(_Word(address), device=device).fill_(value - (1 << 64) if value >= 1 << 63 else value)
     torch.cuda.synchronize(device)
@@ -147,8 +147,9 @@ def set_words(capture: Capture, device: torch.device, seed: int, offset: int) ->
 
 @contextlib.contextmanager
 def asked(as_answered: str) -> Iterator[list[str]]:
-    """Gives a list, which is not empty once this thread has asked torch.cuda.is_current_stream_capturing() within it. as_answered: "yes": it hears what
-    the function heard in its answer, that nothing captures; "no": the truth."""
+    """Yields a list, which is not empty after this thread has called torch.cuda.is_current_stream_capturing() inside the block. as_answered: "yes": the
+    call returns the
+    same as during the answer (not capturing); "no": the truth."""
     real, me, asks = torch.cuda.is_current_stream_capturing, threading.get_ident(), list[str]()
 
     @functools.wraps(real)
@@ -166,12 +167,12 @@ def asked(as_answered: str) -> Iterator[list[str]]:
 
 
 def watch(device: torch.device) -> list[_operators.Show]:
-    """What looks at each operator of a capture that has begun."""
+    """The observers of a capture's operators; the capture has begun."""
     return [_operators.InCapture(device), _operators.expect_capturable]
 
 
 def plain_graph(work: Callable[[], Any], pool: Any, stream: Any) -> tuple[Any, Any]:
-    """(PyTorch's own graph of the work in this pool, on the current device; its result). Nothing of it runs."""
+    """(PyTorch's own graph of the work in this pool, on the current device; its result). The work does not run."""
     device = torch.device("cuda", torch.cuda.current_device())
     torch.cuda.synchronize(device)
     gc.collect()
@@ -182,12 +183,12 @@ def plain_graph(work: Callable[[], Any], pool: Any, stream: Any) -> tuple[Any, A
 
 
 def _capture_into(graph: Any, pool: Any, device: torch.device, work: Callable[[], Any], stream: Any = None) -> None:
-    """`pool`: its id, None for one of the graph's own. `stream`: None for one of ours."""
+    """`pool`: its id; None: the graph's own. `stream`: None: a stream of this module."""
     index = device.index or 0
     if stream is None:
         stream = _streams.setdefault(index, torch.cuda.Stream(device)) if index not in _streams else _streams[index]
     collects = gc.isenabled()
-    gc.disable()  # what goes away meanwhile might wait for the device
+    gc.disable()  # destroying objects in a capture might wait for the device
     try:
         with torch.cuda.stream(stream):
             graph.capture_begin(**({} if pool is None else {"pool": pool}), capture_error_mode="thread_local")
@@ -209,10 +210,10 @@ def _capture_into(graph: Any, pool: Any, device: torch.device, work: Callable[[]
 
 
 def _abandon(graph: Any, pool: Any, index: int) -> None:
-    """Of a capture that CUDA has ended with an error, before PyTorch's allocator heard of its end: it would end the process as soon as any pool of
-    memory goes away."""
+    """Ends a capture that CUDA has aborted before PyTorch's allocator noticed: else the allocator would abort the process when any pool's memory is
+    freed."""
     _abandoned.append((graph, pool))
-    with contextlib.suppress(Exception):  # it has heard of it
+    with contextlib.suppress(Exception):  # the allocator has noticed it
         torch._C._cuda_endAllocateToPool(index, graph.pool() if pool is None else pool)
 
 
@@ -222,7 +223,7 @@ def generator_of(device: torch.device) -> Any:
 
 @contextlib.contextmanager
 def own_generator(device: torch.device, seed: int = SEED, offset: int = 0) -> Iterator[Any]:
-    """The device's generator with a state of its own, and the caller's again."""
+    """Gives the device's generator its own state inside the block, and restores the caller's."""
     generator = generator_of(device)
     callers = generator.graphsafe_get_state()
     state = torch.Generator(device)
@@ -237,7 +238,8 @@ def own_generator(device: torch.device, seed: int = SEED, offset: int = 0) -> It
 
 @contextlib.contextmanager
 def host_random() -> Iterator[list[str]]:
-    """Gives a list: whose random numbers were drawn on the host meanwhile. They are the caller's, who drew them in the answer."""
+    """Yields a list of the host generators that were used inside the block. Restores their states, because the answer has already drawn the caller's
+    numbers."""
     drawn: list[str] = []
     before = [(name, get(), get, put) for name, get, put in _host_generators()]
     try:
@@ -265,7 +267,7 @@ def _is_state(one: Any, other: Any) -> bool:
 
 
 def cleared(func: Any, args: Any, kwargs: Any) -> Any:
-    """Runs an operator on a stack of zeros: bytes of parameters that it never writes are these then, and not what somebody left there before."""
+    """Runs an operator on a zeroed stack: parameter bytes that it never writes are then zero instead of old bytes."""
     library().wg_clear_stack()
     try:
         return func(*args, **kwargs)
@@ -290,7 +292,7 @@ def _words(graph: Any, generator: Any) -> list[int]:
 
 
 def _in_order(words: list[int]) -> list[int]:
-    """The seed's, then the offset's: by what they hold."""
+    """Sorts the words by their contents: the seed's, then the offset's."""
     if not words:
         return []
     values = [int(torch.as_tensor(_Word(address), device="cuda").item()) for address in words]
@@ -311,18 +313,18 @@ def _in_use() -> set[int]:
 
 
 def _free(snapshot: list[dict[str, Any]]) -> dict[int, int]:
-    """{pointer: end} of what the allocator has free."""
+    """{pointer: end} of the allocator's free memory."""
     return {block["address"]: block["address"] + block["size"] for segment in snapshot for block in segment["blocks"]
             if block["state"] == "inactive"}
 
 
 def _segments(snapshot: list[dict[str, Any]]) -> dict[int, int]:
-    """{pointer: end} of what the allocator has."""
+    """{pointer: end} of all the allocator's memory."""
     return {one["address"]: one["address"] + one["total_size"] for one in snapshot}
 
 
 def _outside(ranges: dict[int, int], others: dict[int, int]) -> list[tuple[int, int]]:
-    """(pointer, bytes) of what lies in `ranges` and in none of the others."""
+    """(pointer, bytes) of memory in `ranges` but not in `others`."""
     found, taken = [], sorted(others.items())
     for start, end in sorted(ranges.items()):
         for a, b in taken:
@@ -337,7 +339,7 @@ def _outside(ranges: dict[int, int], others: dict[int, int]) -> list[tuple[int, 
 
 
 def _free_throughout(before: dict[int, int], after: dict[int, int]) -> list[tuple[int, int]]:
-    """What lies in free blocks of both."""
+    """The memory in free blocks of both."""
     found, later = [], sorted(after.items())
     first = 0
     for start, end in sorted(before.items()):

@@ -1,5 +1,5 @@
-"""What PyTorch's compiler (Dynamo) looked at when it traced a function, held against what the reader compares in another process. Only a
-miss that compiles comes here, and nothing here imports Dynamo."""
+"""Checks that the reader compares, in another process, everything that PyTorch's compiler (Dynamo) checked when it traced a function. Only a
+miss that compiles uses this module, and it never imports Dynamo."""
 from __future__ import annotations
 
 import collections
@@ -23,7 +23,7 @@ from warmgraph.reading._walker import Walker
 from warmgraph.torch.read import _installed_code, _modules
 
 _log = logging.getLogger("warmgraph")
-# Kinds of guards that need nothing of the reader, and why.
+# Kinds of guards that the reader need not compare, and why.
 _NEED_NOTHING = {
     "SHAPE_ENV": "sizes and strides of all tensors and whole numbers of arguments are guards",
     "GRAD_MODE": "answers and captures run under no_grad",
@@ -34,7 +34,7 @@ _NEED_NOTHING = {
     "FUNCTORCH_STACK_MATCH": "calls in vmap are not replayed",
     "AUTOGRAD_SAVED_TENSORS_HOOKS": "nothing is saved under no_grad",
 }
-# Where a guard's source is no value that lives longer than the trace.
+# Sources of guards that refer to the trace and not to a longer-living value.
 _OF_THE_TRACE = {"ShapeEnvSource", "GlobalStateSource", "ConstantSource", "EphemeralSource", "SyntheticLocalSource", "TempLocalSource",
                  "BackwardStateSource"}
 _WORDS = {"TYPE_MATCH": "the type of", "SEQUENCE_LENGTH": "the length of", "DICT_KEYS_MATCH": "the keys of", "MAPPING_KEYS_CHECK": "the keys of",
@@ -51,8 +51,8 @@ _MOST_TRACES = 64
 @dataclasses.dataclass(frozen=True)
 class Guard:
     kind: str
-    source: Any  # of Dynamo's: where the value was found
-    has_value: bool = False  # something was there
+    source: Any  # Dynamo's source: where the value was found
+    has_value: bool = False  # there was a value
 
 
 @dataclasses.dataclass
@@ -63,20 +63,21 @@ class _Trace:
 
 @dataclasses.dataclass(frozen=True)
 class Frame:
-    """The locals and globals of a function that was traced."""
+    """The locals and globals of a traced function."""
 
     locals: Mapping[str, Any]
     globals: dict[str, Any]
 
     def fits(self, trace: Sequence[Guard]) -> bool:
-        """What the trace found is there: it is one of a call like this one, and no other frame's (the rest of a function behind a graph break,
-        which holds what the function itself made)."""
+        """Whether the trace fits this frame: all its values exist. A trace of another frame does not fit (e.g. the rest of a function after a graph
+        break,
+        which uses values that the function itself made)."""
         scope = {**_helpers(), "L": self.locals, "G": self.globals}
         return all(value_of(_name(one.source), scope) is not _ABSENT for one in trace if one.has_value)
 
 
 def frames_of(functions: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Frame]:
-    """As these functions and methods have them when they are called so, and PyTorch's own function around those of a library."""
+    """The frames of these functions and methods for such a call, and the frame of PyTorch's own function around library functions."""
     inline = getattr(sys.modules.get("torch._dynamo.external_utils"), "wrap_inline", None)
     found: list[Frame | None] = []
     for one in functions:
@@ -99,7 +100,7 @@ def _frame(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> F
 
 
 class Traces:
-    """Those that were made while one function ran for us. Thread-safe."""
+    """The traces that were made while a function ran under `noticed`. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock, self._running = threading.Lock(), collections.Counter[int]()  # threads
@@ -107,11 +108,11 @@ class Traces:
 
     @contextlib.contextmanager
     def noticed(self, compiled: Any) -> Iterator[None]:
-        """What this thread compiles meanwhile of what torch.compile returned. `guard_filter_fn` among the options of torch.compile sees the
-        same, but not where a mode is given or where the caller compiled: it is set where torch.compile keeps it. A filter of the caller's
-        own is called as before."""
+        """Collects the traces of `compiled` that this thread makes inside the block. The option `guard_filter_fn` of torch.compile sees the
+        same guards, but not with a mode, or when the caller compiled. So the filter is set in torch.compile's own state. The caller's
+        filter is still called."""
         hooks: Any = getattr(_modules.context_of(compiled), "_hooks", None)
-        if not hasattr(hooks, "guard_filter_fn"):  # another version's
+        if not hasattr(hooks, "guard_filter_fn"):  # another PyTorch version
             yield
             return
         me = threading.get_ident()
@@ -132,15 +133,16 @@ class Traces:
             if threading.get_ident() in self._running:
                 try:
                     self._made.append(_Trace([Guard(one.guard_type, one.orig_guard.originating_source, one.has_value) for one in entries]))
-                except Exception:  # another version's: PyTorch is in the middle of a compilation
+                except Exception:  # another PyTorch version; never break its compilation
                     _log.debug("PyTorch's guards are not seen", exc_info=True)
             return callers(entries) if callers is not None else [True] * len(entries)
 
         return notice
 
     def expect_compared(self, walker: Walker, frames: Sequence[Frame], of: Any = None, environment: Sequence[str] = ()) -> None:
-        """NotRecordable names what a trace of such a call depends on and the reader did not read. Of other calls' it says nothing. `of`: whose
-        call it is, with which code: what was judged for that is not judged again, for a trace guards all types. `environment`: variables
+        """Raises NotRecordable if a trace of such a call depends on a value that the reader did not read, and names it. Ignores other calls' traces.
+        `of`: the call's
+        owner and code: a trace that was checked for it is not checked again, because traces guard all types. `environment`: variables
         that are guards."""
         for trace in list(self._made):
             frame = next((one for one in frames if one.fits(trace.guards)), None) if of not in trace.judged_for else None
@@ -153,7 +155,7 @@ class Traces:
 
 
 def why_not_compared(trace: Sequence[Guard], walker: Walker, frame: Frame, environment: Sequence[str] = ()) -> str:
-    """"" where each guard holds in another process as soon as all facts are the same."""
+    """The reason; "" when each guard holds in another process with equal facts."""
     reader = _Reader(walker, frame, environment)
     for guard in trace:
         if guard.kind not in _NEED_NOTHING and not reader.compares(guard.source):
@@ -171,7 +173,7 @@ class _How(enum.Enum):
 
 
 class _Reader:
-    """Says of sources whether the walk compared what is there."""
+    """Decides for sources whether the walk compared their values."""
 
     def __init__(self, walker: Walker, frame: Frame, environment: Sequence[str] = ()) -> None:
         self._environment = {form for name in environment for form in (name, os.fsencode(name))}
@@ -186,7 +188,7 @@ class _Reader:
         return type(source).__name__ in _OF_THE_TRACE or self._look(source)[0] is not None
 
     def _look(self, source: Any) -> tuple[_How | None, Any]:
-        """(how, value)"""
+        """(how it is compared, the value)"""
         name = _name(source)
         if name not in self._known:
             value = value_of(name, self._scope)
@@ -202,13 +204,13 @@ class _Reader:
         if base is None:
             return self._how_root(source, value)
         how, around = self._look(base)
-        if how is not None and _is_namespace(base):  # of the object below it
+        if how is not None and _is_namespace(base):  # of the object that owns it
             how, around = self._look(base.base)
         return self._how_part(how, around, _key(source), value) if how is not None else None
 
     def _how_root(self, source: Any, value: Any) -> _How | None:
         if type(source).__name__ == "LocalSource":
-            return _How.read  # arguments, the object, what is closed over
+            return _How.read  # arguments, the object, the closure
         if isinstance(value, types.ModuleType):  # a global, or imported by Dynamo itself
             return _How.library if self._is_library(value.__name__, getattr(value, "__file__", None)) else _How.read
         name = getattr(source, "global_name", None)
@@ -219,14 +221,14 @@ class _Reader:
         return self._how_global(self._frame.globals, name, value)
 
     def _how_global(self, around: dict[str, Any], name: str, value: Any) -> _How | None:
-        """What a module holds."""
+        """How a module's value is compared."""
         if self._is_library(around.get("__name__"), around.get("__file__")):
             return self._how_in_library(value)
         named = any(function.__globals__ is around and name in names for function, names in zip(self._reached.functions, self._reached.globals))
         return _How.read if named or self._is_fact(sys.modules.get(str(around.get("__name__"))), name) else None
 
     def _how_in_library(self, value: Any) -> _How | None:
-        """What an installed package holds is its own, but for what others put there."""
+        """How a value in an installed package is compared: with the package, unless other code put it there."""
         if id(value) in self._paths and not isinstance(value, _PLAIN):
             return _How.read
         if isinstance(value, torch.Tensor) or not isinstance(value, (*_PLAIN, *_CODE, *_CONTAINERS, types.ModuleType)) and value is not _ABSENT \
@@ -243,11 +245,11 @@ class _Reader:
             return self._how_in_library(value)
         if isinstance(around, type):
             return self._how_in_class(around, key, value)
-        if isinstance(around, types.FunctionType):  # what it closes over, its defaults
+        if isinstance(around, types.FunctionType):  # its closure, its defaults
             library = self._is_library(around.__module__, around.__code__.co_filename)
             return self._how_in_library(value) if library and id(around) not in self._followed() else _How.read
         if around is _ABSENT or not isinstance(key, str) or isinstance(around, (*_PLAIN, *_CONTAINERS)) and not hasattr(around, "__dict__"):
-            return _How.read  # items and properties: all of them are compared
+            return _How.read  # items and properties are all compared
         return self._how_attribute(around, key, value)
 
     def _how_attribute(self, around: Any, name: str, value: Any) -> _How | None:
@@ -266,9 +268,9 @@ class _Reader:
         return None
 
     def _how_in_class(self, kind: type, name: Any, value: Any) -> _How | None:
-        """What all objects of it have, or none."""
+        """How a class's value is compared: all objects share it, or it does not exist."""
         if isinstance(value, _CODE) or not isinstance(name, str) or name.startswith("__"):
-            return _How.read  # its code is
+            return _How.read  # its code is compared
         owner: type = next((one for one in kind.__mro__ if name in one.__dict__), kind)
         if self._is_library(owner.__module__, None):
             return self._how_in_library(value)
@@ -296,14 +298,14 @@ class _Reader:
 
 
 def _is_of_named_tuple(scope: Any) -> bool:
-    """What collections.namedtuple executes a class's __new__ in."""
+    """Whether collections.namedtuple executed a class's __new__ in this scope."""
     return isinstance(scope, dict) and str(scope.get("__name__")).startswith("namedtuple_") and scope.get("_tuple_new") is tuple.__new__
 
 
 def value_of(name: str, scope: dict[str, Any]) -> Any:
-    """_ABSENT where nothing is there, which some guards say."""
+    """Returns _ABSENT when the value does not exist, which some guards check."""
     try:
-        return eval(name, scope)  # noqa: S307  # Dynamo's own text
+        return eval(name, scope)  # Dynamo's own text
     except Exception:
         return _ABSENT
 
@@ -326,7 +328,7 @@ def _is_namespace(source: Any) -> bool:
 
 
 def _key(source: Any) -> Any:
-    """Attribute or item; None for what is neither (a type, a length)."""
+    """The attribute or item; None for other sources (a type, a length)."""
     for name in ("member", "index", "idx_key"):
         if hasattr(source, name):
             return getattr(source, name)
@@ -340,7 +342,7 @@ _IN_CLASS = re.compile(r"dict\(type\(([^()]*)\)\.__dict__\)\['(\w+)'\]")
 
 
 def words_of(source: Any) -> str:
-    """As the user writes it, where that is short: "self.config.width"."""
+    """The source as the user writes it, if that is short: "self.config.width"."""
     def root(found: re.Match[str]) -> str:
         name = found[1]
         return name[len("__import_"):].replace("_dot_", ".") if name.startswith("__import_") else name

@@ -1,5 +1,6 @@
-"""Numbers that the host reads from a tensor while its function is captured. Those that follow from shapes and plain values alone (`torch.arange(n)` that
-is looked at) are in every replay what they were in the answer. Reading one waits for the device, which a capture may not, so the answer's is given."""
+"""Numbers that the host reads from a tensor while its function is captured. Numbers that depend only on shapes and plain values (reading
+`torch.arange(n)`)
+are the same in every replay. Reading waits for the device, which a capture must not do, so the capture gets the answer's numbers."""
 from __future__ import annotations
 
 import ctypes
@@ -12,12 +13,12 @@ from warmgraph.torch.read import _libraries, _tensors
 from warmgraph.torch.record import _operators
 
 _READ = torch.ops.aten._local_scalar_dense.default  # item(), bool(), int(), float()
-# They have the sizes of their argument, and none of its contents.
+# They use the sizes of their argument, but not its contents.
 _LIKE = ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full")
 
 
 class Reads:
-    """What the host read in the answer, by the operator's number."""
+    """The numbers that the host read in the answer, by the operator's number."""
 
     def __init__(self, asked: _operators.Asked) -> None:
         self.asked = asked  # of the same answer
@@ -32,14 +33,14 @@ class Reads:
 
 
 class Heard:
-    """Runs the operators of a capture, which hears what its answer read. A tensor is constant that only PyTorch's own operators wrote, from constants.
-    Who enqueues beside them (a kernel of Triton, a library) may write anywhere: nothing is constant any more then."""
+    """Runs the operators of a capture and returns the answer's numbers. A tensor is constant if only PyTorch's own operators wrote it, from constants.
+    Other enqueued work (a Triton kernel, a library) may write anywhere: after it nothing is constant."""
 
     def __init__(self, reads: Reads, enqueued: Callable[[], Any], run: _operators.Run = _operators.as_it_is) -> None:
-        """enqueued: something that is another one once the capturing stream has more work."""
+        """enqueued: returns a value that changes when the capturing stream gets more work."""
         self._reads, self._run, self._enqueued, self._last = reads, run, enqueued, enqueued()
-        self._number, self._is_same = 0, reads.asked.is_whole  # so far it asked for what the answer asked for
-        self._constant: dict[int, StorageWeakRef] = {}  # by storage; while a reference is kept, no other storage has its number
+        self._number, self._is_same = 0, reads.asked.is_whole  # the capture has requested the same operators as the answer so far
+        self._constant: dict[int, StorageWeakRef] = {}  # by storage; the weak reference keeps the storage's number from being reused
 
     def __call__(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         texts = self._reads.asked.texts
@@ -59,7 +60,7 @@ class Heard:
         is_ours = getattr(func, "namespace", "") == "aten"
         follows = is_ours and _follows_from_arguments(func, args, kwargs) and (_name(func) in _LIKE or all(map(self._has, given)))
         if not is_ours:
-            self._forget(given)  # whose schema may say what it likes
+            self._forget(given)  # a foreign operator's schema may be wrong
         elif not follows:
             self._forget(_operators.written(func, args, kwargs))
         for one in _operators.tensors_in(result if isinstance(result, (list, tuple)) else [result]):
@@ -79,7 +80,7 @@ class Heard:
 
 
 def enqueued_in(device: torch.device) -> Callable[[], Any]:
-    """For Heard: where the current stream's capture stands."""
+    """For Heard: the current position of the stream's capture."""
     driver, index = _libraries.driver(), device.index or 0
     status, number, graph = ctypes.c_int(), ctypes.c_uint64(), ctypes.c_void_p()
     nodes, count = ctypes.POINTER(ctypes.c_void_p)(), ctypes.c_size_t()
@@ -88,7 +89,7 @@ def enqueued_in(device: torch.device) -> Callable[[], Any]:
         stream = torch._C._cuda_getCurrentRawStream(index)
         failed = driver.cuStreamGetCaptureInfo_v2(ctypes.c_void_p(stream), ctypes.byref(status), ctypes.byref(number), ctypes.byref(graph),
                                                   ctypes.byref(nodes), ctypes.byref(count))
-        return object() if failed else (stream, number.value, *(nodes[i] for i in range(count.value)))  # an object is like no other
+        return object() if failed else (stream, number.value, *(nodes[i] for i in range(count.value)))  # an object differs from any other
 
     return state
 
@@ -102,7 +103,7 @@ def _name(func: Any) -> str:
 
 
 def _follows_from_arguments(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
-    """Nothing random, nothing that nobody wrote, nothing that an argument refers to."""
+    """Whether the result depends only on plain arguments: not random, not uninitialised, no references."""
     if torch.Tag.nondeterministic_seeded in func.tags or "empty" in _name(func) or "resize" in _name(func):
         return False
     return all(map(_is_plain, (*args, *kwargs.values())))

@@ -1,4 +1,4 @@
-"""A copy of a graph that ends with copies of its results: whoever captured it keeps his own as it is."""
+"""A copy of a graph, with copies of its results at the end. The original graph is not changed."""
 from __future__ import annotations
 
 import ctypes
@@ -29,7 +29,7 @@ class _Memcpy3D(ctypes.Structure):
 
 
 class CopiedGraph:
-    """`native`: a CUgraph with the nodes of another one, and behind all of them the copies. Of the current context."""
+    """`native`: a CUgraph with the nodes of another one, and the copies after all of them. Belongs to the current context."""
 
     def __init__(self, graph: int, copies: Sequence[Copy]) -> None:
         self._driver, handle = _libraries.driver(), ctypes.c_void_p()
@@ -58,7 +58,7 @@ class CopiedGraph:
                 ctypes.byref(node), ctypes.c_void_p(self.native), last, ctypes.c_size_t(len(last)), ctypes.byref(raw), context))
 
     def _last_nodes(self) -> Any:
-        """Those that nothing waits for."""
+        """The nodes without successors."""
         count, handle = ctypes.c_size_t(), ctypes.c_void_p(self.native)
         self._expect_ok("cuGraphGetNodes", self._driver.cuGraphGetNodes(handle, None, ctypes.byref(count)))
         nodes = (ctypes.c_void_p * count.value)()
@@ -68,7 +68,7 @@ class CopiedGraph:
 
     def _count_of_dependent(self, node: int | None) -> int:
         count, handle = ctypes.c_size_t(), ctypes.c_void_p(node)
-        if hasattr(self._driver, "cuGraphNodeGetDependentNodes_v2"):  # the first version fails where an edge says more than that it is there
+        if hasattr(self._driver, "cuGraphNodeGetDependentNodes_v2"):  # the first version fails for edges with data
             status = self._driver.cuGraphNodeGetDependentNodes_v2(handle, None, None, ctypes.byref(count))
         else:
             status = self._driver.cuGraphNodeGetDependentNodes(handle, None, ctypes.byref(count))

@@ -1,5 +1,5 @@
-"""The same call with its memory elsewhere: a deep copy of module and arguments in which tensors lie on shadows, and, for what closures and
-globals hold, the tensors themselves for the length of a capture."""
+"""The same call on other memory: a deep copy of module and arguments with tensors on shadows. Tensors in closures and
+globals are moved themselves for the duration of a capture."""
 from __future__ import annotations
 
 import contextlib
@@ -18,7 +18,7 @@ from warmgraph.torch.replay._regions import Region, storage_key
 
 
 def leaf_on(storage: Any, tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor like this one, in another storage of the same size."""
+    """The same tensor in another storage of the same size."""
     like = _tensors.view_of(storage, tensor.dtype, _tensors.start_in_storage(tensor), tensor.size(), tensor.stride(), tensor.device)
     if isinstance(tensor, torch.nn.Parameter):
         made: torch.Tensor = torch.nn.Parameter(like, requires_grad=tensor.requires_grad)
@@ -42,7 +42,7 @@ class MovedTensors:
         return self._leaves.get(id(tensor), tensor)
 
     def memo(self) -> dict[int, Any]:
-        """For copy.deepcopy."""
+        """The memo for copy.deepcopy."""
         return dict(self._leaves)
 
     def region(self, region: Region) -> Region:
@@ -51,7 +51,7 @@ class MovedTensors:
 
 
 def copied(value: Any, moved: MovedTensors, shared: Sequence[Any]) -> tuple[Any, dict[int, Any]]:
-    """A deep copy with its tensors moved, and what became of each object by its id. `shared` objects stay what they are."""
+    """A deep copy with its tensors moved, and each object's copy by its id. `shared` objects are not copied."""
     memo = moved.memo()
     for one in shared:
         memo[id(one)] = one
@@ -64,8 +64,8 @@ def copied(value: Any, moved: MovedTensors, shared: Sequence[Any]) -> tuple[Any,
 
 @contextlib.contextmanager
 def swapped(tensors: Sequence[torch.Tensor], moved: MovedTensors) -> Iterator[None]:
-    """These very tensors on their other storages, for who reaches them past any copy. Calls of other threads wait; what
-    else uses them meanwhile must not."""
+    """Moves these tensors themselves to their other storages inside the block, for code that copies do not reach. Calls of other threads wait;
+    other uses in between are not permitted."""
     if not tensors:
         yield
         return
@@ -79,6 +79,6 @@ def swapped(tensors: Sequence[torch.Tensor], moved: MovedTensors) -> Iterator[No
                     before.append((tensor, own))
             yield
         finally:
-            with torch.no_grad(), contextlib.ExitStack() as restored:  # all of them, also where one fails
+            with torch.no_grad(), contextlib.ExitStack() as restored:  # restore all of them, even if one fails
                 for tensor, own in before:
                     restored.callback(setattr, tensor, "data", own)

@@ -1,8 +1,10 @@
-"""What PyTorch's compiler made (its Mega-Cache: graphs, code, autotuning), kept beside the entries: handed to PyTorch before a miss compiles,
-and kept again after it (Config.mega_cache). A hit never comes here.
+"""Stores the results of PyTorch's compiler (its Mega-Cache: graphs, code, autotuning) beside the entries. They are given to PyTorch before a miss
+compiles,
+and stored again after it (Config.mega_cache). A hit never uses this module.
 
-The bytes hold pickles. The library keeps them signed, and gives only what an accepted key signed. Whatever fails here costs a compilation:
-it is logged and counted, and the call goes on."""
+The bytes hold pickles. The library stores them signed, and returns them only with an accepted signature. A failure is logged and counted; it costs a
+compilation,
+and the call goes on."""
 from __future__ import annotations
 
 import contextlib
@@ -30,7 +32,7 @@ _SIGNS = ("WARMGRAPH_SIGN_KEY", "WARMGRAPH_SIGN_KEY_FILE")
 
 @dataclasses.dataclass
 class Counts:
-    """Of this process. `handed` and `kept`: artifacts of PyTorch's; `failures`: what went wrong, which cost a compilation at most."""
+    """Counters of this process. `handed` and `kept`: number of PyTorch's artifacts; `failures`: each costs one compilation at most."""
 
     handed: int = 0
     kept: int = 0
@@ -42,15 +44,15 @@ counts = Counts()
 
 
 class Carrier:
-    """The artifacts of one model on one device and one PyTorch. Thread-safe."""
+    """The artifacts of one model for one device and PyTorch version. Thread-safe."""
 
     def __init__(self, cache: Cache, facts: Mapping[str, str]) -> None:
         self._cache, self._facts = cache, facts
-        self._known: set[tuple[str, str]] = set()  # that are kept already
+        self._known: set[tuple[str, str]] = set()  # names of stored artifacts
         self._is_handed, self._lock = False, threading.Lock()
 
     def hand_over(self) -> None:
-        """Once in a process."""
+        """Gives the artifacts to PyTorch, once in a process."""
         with self._lock:
             if self._is_handed:
                 return
@@ -65,7 +67,7 @@ class Carrier:
             counts.handed += len(self._known)
 
     def keep(self) -> None:
-        """What this process compiled or hit, with what was there, where any of it is new."""
+        """Stores the artifacts that this process compiled or hit, together with the stored ones, if any is new."""
         with self._lock:
             saved = _all_artifacts(lambda: self._cache.torch_artifacts(self._facts), self._known)
             if saved is None:
@@ -81,8 +83,8 @@ def _names_of(info: Any) -> set[tuple[str, str]]:
 
 
 def _all_artifacts(kept: Callable[[], bytes | None], known: set[tuple[str, str]]) -> tuple[bytes, set[tuple[str, str]]] | None:
-    """(bytes, names); None where nothing is new. Bytes of a second save in one process hold each kind twice, of which PyTorch reads the
-    last alone (2.11): so all is written anew, each kind once. Other versions, of which that is not known, are asked for what they give."""
+    """(bytes, names); None when nothing is new. A second save in one process contains each kind twice, and PyTorch reads only the
+    last (2.11); so all artifacts are written again, each kind once. Other versions without this interface save normally."""
     from torch.compiler import _cache
 
     manager: Any = getattr(_cache, "CacheArtifactManager", None)
@@ -95,7 +97,7 @@ def _all_artifacts(kept: Callable[[], bytes | None], known: set[tuple[str, str]]
         return None
     try:
         before = kept()
-    except errors.Error:  # damaged, or another's: it is replaced
+    except errors.Error:  # damaged, or signed by another key: it is replaced
         before = None
     there = (manager.deserialize(before) if before is not None else None) or {}
     every = {(one.type(), one.key): one for group in there.values() for one in group} | mine
@@ -107,7 +109,7 @@ def _all_artifacts(kept: Callable[[], bytes | None], known: set[tuple[str, str]]
 
 
 def facts_of(model: str, device: torch.device) -> dict[str, str]:
-    """By what artifacts are found. PyTorch asks for more itself, and misses where that differs."""
+    """The facts by which artifacts are found. PyTorch checks more itself, and misses when it differs."""
     on_gpu = device.type == "cuda"
     return {"model": model, "torch": str(torch.__version__), "torch.git": str(torch.version.git_version), "cuda": str(torch.version.cuda),
             "triton": _installed_code.version_of("triton"), "python": _installed_code.python_version(), "machine": platform.machine(),
@@ -117,7 +119,7 @@ def facts_of(model: str, device: torch.device) -> dict[str, str]:
 
 @contextlib.contextmanager
 def around(wrapped: CachedFunction, device: torch.device, policy: str) -> Iterator[None]:
-    """A miss that is compiled."""
+    """Surrounds a miss that compiles."""
     if not wrapped.options.config.mega_cache or policy in ("off", "no_compile", "require_hit"):
         yield
         return
@@ -142,14 +144,14 @@ def _carrier_of(wrapped: CachedFunction, device: torch.device) -> Carrier:
 
 
 def _signs(wrapped: CachedFunction) -> bool:
-    """Who accepts keys alone only reads."""
+    """Without a signing key the artifacts are only read."""
     return bool(wrapped.options.config.sign_with_file) or any(os.environ.get(name) for name in _SIGNS)
 
 
 def _tried(doing: str, do: Callable[[], Any]) -> Any:
     try:
         return do()
-    except Exception as error:  # the call goes on without
+    except Exception as error:  # the call goes on without it
         counts.failures += 1
         counts.last_failure = f"{doing}: {error}"
         _log.warning("%s", counts.last_failure)
@@ -158,7 +160,7 @@ def _tried(doing: str, do: Callable[[], Any]) -> Any:
 
 
 def summary() -> str:
-    """One line; "" where nothing happened."""
+    """One line; "" when nothing happened."""
     if counts == Counts():
         return ""
     failures = f", {counts.failures} failures, the last: {counts.last_failure}" if counts.failures else ""

@@ -1,4 +1,4 @@
-"""The operators that a thread reaches, each shown before it runs: what it asks for, what it writes, and in which stream it lies."""
+"""Shows the operators that a thread calls to observers, each before it runs: for what it requests, what it writes, and its stream."""
 from __future__ import annotations
 
 import ctypes
@@ -15,25 +15,27 @@ from warmgraph.torch.read import _libraries, _tensors
 CURE = "a replay would lack that work. Enqueue it in the current stream, or in one that waits for it (wait_stream) and is joined again"
 # (operator, arguments by position, arguments by name)
 Show = Callable[[Any, Sequence[Any], "dict[str, Any]"], None]
-Run = Callable[[Any, Sequence[Any], "dict[str, Any]"], Any]  # the same; gives the operator's result
-# Beside modes of an older PyTorch compiled code runs uncompiled.
+Run = Callable[[Any, Sequence[Any], "dict[str, Any]"], Any]  # the same arguments; returns the operator's result
+# With an older PyTorch's modes, compiled code would run uncompiled.
 LEAVES_COMPILED_CODE = hasattr(TorchDispatchMode, "ignore_compile_internals")
-_MOST_ASKED = 200_000  # operators whose texts are kept
+_MOST_ASKED = 200_000  # the most operators whose texts are kept
 PLAIN = (bool, int, float, complex, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
-_ITSELF = torch.Tensor.__torch_dispatch__  # of who leaves operators to PyTorch
+_ITSELF = torch.Tensor.__torch_dispatch__  # of subclasses that leave operators to PyTorch
 _IS_CAPTURING = 1  # CU_STREAM_CAPTURE_STATUS_ACTIVE
 
 
 class Shown(TorchDispatchMode):
-    """Shows each operator to some that look at it, before it runs. What they raise is raised instead. One of higher order (flex_attention, torch.cond)
-    is shown as a whole, and runs as without."""
+    """Shows each operator to observers before it runs. An observer's exception replaces the operator. A higher-order operator (flex_attention,
+    torch.cond)
+    is shown as a whole, and runs normally."""
 
-    supports_higher_order_operators = True  # else PyTorch raises where one is called
+    supports_higher_order_operators = True  # without this, PyTorch raises when such an operator is called
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
-        """PyTorch's own switch: what the function calls of compiled code is compiled and runs as without. Else it would run uncompiled, here and, what is
-        met here first, ever after."""
+        """PyTorch's own switch: compiled code that the function calls stays compiled. Without it, the code would run uncompiled here and, if this is
+        its
+        first call, always."""
         return True
 
     def __init__(self, shows: Sequence[Show], run: Run) -> None:
@@ -42,11 +44,11 @@ class Shown(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """PyTorch's own switch: else the first operator imports Dynamo, which takes seconds."""
+        """PyTorch's own switch: without it the first operator imports Dynamo, which takes seconds."""
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if any(one.__torch_dispatch__ is not _ITSELF for one in types):  # such a subclass does it by operators of its own, which are shown then
+        if any(one.__torch_dispatch__ is not _ITSELF for one in types):  # such a subclass calls its own operators, which are shown
             return NotImplemented
         named = kwargs or {}
         for show in self._shows:
@@ -55,27 +57,29 @@ class Shown(TorchDispatchMode):
 
 
 class _ShownBesideDynamo(Shown):
-    """Where Dynamo is imported: a layer that it was to compile and left alone runs with its frame evaluation, which must not meet ours."""
+    """For processes that have imported Dynamo: a layer that Dynamo decided not to compile runs with its frame evaluation, which must not compile this
+    mode."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         return True
 
-    __torch_dispatch__ = Shown.__torch_dispatch__  # PyTorch looks for it in the class itself
+    __torch_dispatch__ = Shown.__torch_dispatch__  # PyTorch looks it up in the class itself
 
 
 def as_it_is(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """The Run of who only looks."""
+    """The Run for contexts that only observe."""
     return func(*args, **kwargs)
 
 
 def shown_to(*shows: Show, run: Run = as_it_is) -> Any:
-    """A context in which they see each operator of this thread, which `run` runs. Compiled functions guard on such modes, and would be compiled again."""
+    """A context in which the observers see each operator of this thread, and `run` runs it. Compiled functions guard on such modes, and would be
+    compiled again."""
     return (_ShownBesideDynamo if "torch._dynamo" in sys.modules else Shown)(shows, run)
 
 
 def compiled_graphs() -> int:
-    """How many graphs Dynamo compiled so far in this process."""
+    """The number of graphs that Dynamo has compiled in this process."""
     dynamo = sys.modules.get("torch._dynamo.utils")
     return int(dynamo.counters["stats"]["unique_graphs"]) if dynamo is not None else 0
 
@@ -88,23 +92,23 @@ def tensors_in(values: Iterator[Any] | Sequence[Any]) -> Iterator[torch.Tensor]:
             yield from tensors_in(one)
 
 
-# --- what is asked for
+# --- Requested operators
 
 
 class Asked:
-    """Texts of the operators with their attributes: two runs with the same list asked for the same kernels."""
+    """The operators' texts with their attributes: two runs with the same list requested the same kernels."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.is_whole = True
 
     def __call__(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        self.is_whole = self.is_whole and len(self.texts) < _MOST_ASKED and hasattr(func, "_schema")  # none of higher order has one
+        self.is_whole = self.is_whole and len(self.texts) < _MOST_ASKED and hasattr(func, "_schema")  # a higher-order operator has no schema
         if len(self.texts) < _MOST_ASKED:
             self.texts.append(text_of(func, args, kwargs))
 
     def difference(self, other: Asked) -> str:
-        """The first operator that `other` has otherwise, in words; "" where they ask for the same."""
+        """Describes the first operator that differs in `other`; "" when none does."""
         for number, (was, now) in enumerate(zip(self.texts, other.texts)):
             if was != now:
                 return f"operator {number} was {was}, and is {now}"
@@ -128,38 +132,39 @@ def _attribute(value: Any) -> str:
     return type(value).__name__
 
 
-# --- what is written
+# --- Written tensors
 
 
 @functools.lru_cache(maxsize=None)
 def _written_by(func: Any) -> tuple[tuple[int, str], ...]:
-    """(position, name) of the arguments that an operator writes. The running statistics of normalisations are written, and their schemas do not say
+    """(position, name) of the arguments that an operator writes. Normalisations write their running statistics, although their schemas do not say
     so."""
-    if not hasattr(func, "_schema"):  # of higher order: what it writes shows in versions of tensors
+    if not hasattr(func, "_schema"):  # higher-order: its writes appear in the tensors' versions
         return ()
     return tuple((i, one.name) for i, one in enumerate(func._schema.arguments)
                  if one.alias_info is not None and one.alias_info.is_write or one.name.startswith("running_"))
 
 
 def written(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Iterator[torch.Tensor]:
-    """What the operator writes into."""
+    """The tensors that the operator writes."""
     for position, name in _written_by(func):
         yield from tensors_in([args[position] if position < len(args) else kwargs.get(name)])
 
 
-# --- what must not run in a capture
+# --- Operators that must not run in a capture
 
 
-# In a capture they fail, and an eigenvalue decomposition leaves the handle of its library unusable: every later call fails too (cuSOLVER of CUDA 13.0).
+# They fail in a capture, and an eigenvalue decomposition then leaves its library's handle unusable, so that later calls fail, too (cuSOLVER of CUDA
+# 13.0).
 _NOT_CAPTURABLE = {"aten::_linalg_eigh", "aten::_linalg_svd", "aten::linalg_eig", "aten::linalg_lstsq", "aten::linalg_ldl_factor_ex"}
-# Errors that say nothing of a library: CUDA's about captures, and those of memory.
+# Texts of errors that are not a library's: CUDA's errors about captures and memory.
 _OF_CAPTURES = ("captur", "out of memory")
 _MOST_FAILED = 1024
-_failed: set[str] = set()  # operators with their attributes, during which a library failed in a capture of this process
+_failed: set[str] = set()  # operators with their attributes in which a library failed in a capture of this process
 
 
 def expect_capturable(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    """For shown_to, within a capture: refuses by name what may leave a library broken."""
+    """For shown_to, within a capture: refuses operators, by name, that may leave a library unusable."""
     name = func._schema.name if hasattr(func, "_schema") else ""
     if name in _NOT_CAPTURABLE or _failed and _text_with_devices(func, args, kwargs) in _failed:
         raise errors.NotRecordable(f"it calls {func}, which {'failed in a capture before' if name not in _NOT_CAPTURABLE else 'no capture can have'} and may leave "
@@ -167,7 +172,7 @@ def expect_capturable(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
 
 
 def note_failed(func: Any, args: Sequence[Any], kwargs: dict[str, Any], error: Exception) -> None:
-    """An operator raised this in a capture."""
+    """Notes an operator that raised this error in a capture."""
     if len(_failed) < _MOST_FAILED and not any(one in str(error) for one in _OF_CAPTURES):
         _failed.add(_text_with_devices(func, args, kwargs))
 
@@ -176,11 +181,12 @@ def _text_with_devices(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
     return f"{text_of(func, args, kwargs)} {[str(one.device) for one in tensors_in([*args, *kwargs.values()])]}"
 
 
-# --- where it lies
+# --- The stream of an operator
 
 
 class InCapture:
-    """Refuses work in a stream that does not capture with the one that is current when this is made: it would run at once, and in no replay."""
+    """Refuses work in a stream that is not part of the capture that is current at construction: such work would run at once, and be missing in
+    replays."""
 
     def __init__(self, device: torch.device) -> None:
         self._driver = _libraries.driver()
@@ -195,14 +201,14 @@ class InCapture:
             raise errors.NotRecordable(f"it enqueues {func} in {_stream_text(stream)} of cuda:{index}, which is not captured with it: {CURE}")
 
     def _capture_of(self, stream: int) -> int | None:
-        """The number of the capture that the stream is a part of. The legacy stream is a part of none."""
+        """The number of the capture that the stream is part of. The legacy stream is never part of a capture."""
         status, number = ctypes.c_int(), ctypes.c_uint64()
         failed = self._driver.cuStreamGetCaptureInfo_v2(ctypes.c_void_p(stream), ctypes.byref(status), ctypes.byref(number), None, None, None) if stream else 1
         return number.value if failed == 0 and status.value == _IS_CAPTURING else None
 
 
 def _device_of(args: Sequence[Any], kwargs: dict[str, Any]) -> int | None:
-    """The device in whose current stream it enqueues; None: it lies on the host."""
+    """The device in whose current stream it enqueues; None: it runs on the host."""
     for one in tensors_in([*args, *kwargs.values()]):
         if one.device.type == _tensors.DEVICE_TYPE:
             return one.device.index or 0
@@ -215,7 +221,7 @@ def _device_of(args: Sequence[Any], kwargs: dict[str, Any]) -> int | None:
 
 @functools.lru_cache(maxsize=None)
 def _only_looks(func: Any) -> bool:
-    """It gives another view of a tensor, and enqueues nothing."""
+    """Whether it only makes another view of a tensor, and enqueues nothing."""
     return bool(getattr(func, "is_view", False))
 
 

@@ -22,12 +22,12 @@ from warmgraph.torch.replay._torch_call import TorchCall
 _log = logging.getLogger("warmgraph")
 _MOST_TRIES = 3
 _T = TypeVar("_T")
-lock = threading.RLock()  # one recording at a time: captures, generators, swapped tensors
+lock = threading.RLock()  # one recording at a time, because of captures, generators, swapped tensors
 
 
 class Written(Exception):
-    """No other process's capture was there: this one's lies in the folder now, for the next. `graph`: what was captured, which its
-    replays write to `result`; None where PyTorch must capture it with the caller's random numbers."""
+    """No capture of another process was found: this one's capture was written for the next process. `graph`: the capture, whose
+    replays write `result`; None when PyTorch must capture again with the caller's random numbers."""
 
     def __init__(self, folder: str, graph: _capture.Capture | None, result: Any) -> None:
         super().__init__(f"its capture was written to {folder}; the next process proves it by its own")
@@ -35,11 +35,11 @@ class Written(Exception):
 
 
 class NextTime(Exception):
-    """The next call is recorded: this one's answer made something that is there then, or showed what must be looked at before it."""
+    """Record the next call instead: this answer made an object that exists from now on, or showed memory that must be copied before the call."""
 
 
 class Chance(enum.Enum):
-    """Why captures that are taken anew may be accepted."""
+    """Coincidences after which new captures may be accepted."""
 
     neighbours = "two ranges moved together"
     number = "a stale or small number looks like an address of live memory"
@@ -69,7 +69,7 @@ class Recorded(Protocol):
 
 
 class Recording:
-    """One call that is answered and recorded."""
+    """Answers and records one call."""
 
     def __init__(self, function: Recorded, wrapped: CachedFunction, call: TorchCall) -> None:
         self._function, self._wrapped, self._call = function, wrapped, call
@@ -79,18 +79,19 @@ class Recording:
         self._before = [(version_of(place.tensor), storage_key(place.tensor)) for place in call.places]
         self._seed, self._offset = self._generator.initial_seed(), self._generator.get_offset()
         self._start = _answers.Start(call.regions)
-        self._is_shown = False  # the operators of the answer were
-        self._as_answered = "no"  # "yes": captures hear what the answer heard (_capture.asked)
-        self._has_asked = False  # a capture did
+        self._is_shown = False  # whether the answer's operators were shown
+        self._as_answered = "no"  # "yes": captures get the answer's result of _capture.asked
+        self._has_asked = False  # whether a capture asked
 
     def answer(self) -> Any:
-        """The call's own result, on the caller's memory. Nothing of ours may fail in between."""
+        """The call's own result, on the caller's memory. Internal errors must not occur in it."""
         with torch.no_grad():
             self._result = self._answered()
         return self._result
 
     def _answered(self) -> Any:
-        """The function's result. What it writes is kept before: by operators where they are shown, else what may be small and what an earlier answer
+        """The function's result. Copies the memory that it writes first: by operators if they are shown, else small regions and those that an earlier
+        answer
         wrote."""
         self._is_shown = self._function.may_be_shown(self._call)
         self._start.keep_some(self._call.regions, self._function.writes, also_small=not self._is_shown)
@@ -98,14 +99,14 @@ class Recording:
             return self._function.run(self._wrapped, self._call.owner, self._call.arguments)
 
     def expect_same_written(self, versions: Sequence[int | None]) -> None:
-        """Since tensors had these versions, a capture wrote nothing that the answer left alone."""
+        """Raises Differs if a capture wrote tensors since these versions that the answer did not write."""
         left_alone = {int(one.storage.data_ptr()) for one in self._call.regions if not one.is_written}
         for place, before in zip(self._call.places, versions):
             if before != version_of(place.tensor) and storage_key(place.tensor) in left_alone:
                 raise _answers.Differs(f"the function behaves differently under capture: it writes {place.path}, which its answer did not")
 
     def _notice(self) -> None:
-        """What the answer wrote and drew."""
+        """Notes the answer's writes and random draws."""
         call = self._call
         self._draws = self._generator.get_offset() - self._offset
         if self._draws < 0 or self._generator.initial_seed() != self._seed:
@@ -121,7 +122,7 @@ class Recording:
         self._expect_kept(call.regions)
 
     def _expect_kept(self, regions: Sequence[Region]) -> None:
-        """It is known what all that the answer wrote held before."""
+        """Raises if the earlier contents of written memory are not known."""
         if self._start.problem:
             raise errors.NotRecordable(self._start.problem)
         counted = {id(place.tensor) for place, (before, _) in zip(self._call.places, self._before) if before is not None}
@@ -132,8 +133,8 @@ class Recording:
         self._start.end()
 
     def adopted(self, given: _entry.Declaration) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
-        """(entry, metadata, the generator's words). Raises what stands in the way; the caller's objects are as they were. Under
-        the lock: no tensor is elsewhere for another recording."""
+        """(entry, metadata, the generator's words). Raises the reason why it cannot; the caller's objects are restored. Requires
+        the lock: no tensor is moved away for another recording."""
         call = self._call
         self._notice()
         described = _outputs.described(self._result, call.objects(), call.regions, takes_parts=True)
@@ -143,12 +144,12 @@ class Recording:
         if why:
             raise errors.NotRecordable(why)
         torch.cuda.synchronize(call.device)
-        with self._start.there():  # for the library, which runs the captured graph and the restored one from there
+        with self._start.there():  # the library runs the captured graph and the restored one from there
             return self.as_answered_too(lambda: self._adopted_within(given, described, metadata, text))
 
     def as_answered_too(self, adopt: Callable[[], _T]) -> _T:
-        """A function that asks whether its stream captures, and does something else then, is captured once more, and hears what it heard in its answer:
-        what it enqueues then is held to the answer as before."""
+        """Handles a function that behaves differently when its stream captures: captures it again, and returns the answer's result to its question.
+        The new capture is compared with the answer as before."""
         try:
             return adopt()
         except _answers.Differs as differs:
@@ -190,12 +191,12 @@ class Recording:
         raise AssertionError("unreachable")
 
     def _judge(self, first: FirstCapture) -> _answers.Judged | None:
-        """Of what was captured: it gives what the function gave, from what that started from."""
+        """The judge of the capture: it must give the answer's results from the answer's start."""
         results = [_answers.Given(one.name, answer, found) for one, answer, found in zip(first.described.outputs, first.described.fresh, first.outputs)]
         return self.judge_of(results, (lambda: self._difference(first)) if self._is_shown else None)
 
     def judge_of(self, results: Sequence[_answers.Given], difference: Callable[[], str] | None) -> _answers.Judged:
-        """`results`: besides what the answer wrote in place."""
+        """`results`: without the memory that the answer wrote in place."""
         given = [*results, *(_answers.Given(path, was, now) for path, was, now in self._start.left())]
         return _answers.Judged([one for one in given if one.answer.numel()], difference)
 
@@ -204,7 +205,7 @@ class Recording:
 
     def _paired(self, folder: str, given: _entry.Declaration, metadata: _outputs.Metadata, text: str,
                 first: FirstCapture) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None] | None:
-        """With another process's capture. None: it proves nothing, and this process has to capture it elsewhere itself."""
+        """Adopts with another process's capture. None: it proves nothing, and this process must capture on other memory itself."""
         try:
             return self._adopt(given, metadata, text, first, folder)
         except errors.NotFound as nothing:
@@ -212,7 +213,7 @@ class Recording:
         except (errors.NotRecordable, errors.VerificationFailed, errors.PermissionDenied, errors.IoFailed) as error:
             _log.info("'%s' is captured once more, elsewhere: %s", given.name, error)
             return None
-        # No run of it is held to the answer: that is for who knows that it touches declared memory alone.
+        # No run is compared with the answer here; only the adoption may run it, because it checks that the graph touches only declared memory.
         difference = "" if self._function.is_compiled else self._difference(first) if self._is_shown else "its operators are not known"
         if difference:
             _log.info("the capture of '%s' is not left for other processes: it may be of another work than its answer (%s)", given.name, difference)
@@ -238,7 +239,7 @@ class Recording:
 
     def _adopt(self, given: _entry.Declaration, metadata: _outputs.Metadata, text: str, first: FirstCapture,
                second: SecondCapture | str) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
-        """`second`: a folder of other processes' captures, or this process's."""
+        """`second`: a folder with other processes' captures, or this process's second capture."""
         full = _declarations.completed(given, metadata, first.capture.words, text, first.outputs)
         names, sizes = _names_and_sizes(full)
         captures = (_described_capture(first, names, sizes),
@@ -251,11 +252,11 @@ class Recording:
         entry = pool.made(given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
         return entry, metadata, _bound_call.words_of_generator(self._call.device) if metadata.draws else None
 
-    # --- what is captured
+    # --- Capturing
 
     def capture(self, owner: Any, arguments: dict[str, Any], described: _outputs.Described, outputs: Sequence[torch.Tensor],
                 objects: dict[str, Any], regions: Sequence[Region], asked: _operators.Asked | None = None) -> _capture.Capture:
-        """The function, and copies of its results to where the outputs are. asked: takes what its operators ask for."""
+        """Captures the function, and copies of its results to the outputs. asked: receives the requested operators."""
         def work() -> None:
             with torch.no_grad():
                 with self.over(*([asked] if asked is not None else [])):
@@ -270,7 +271,7 @@ class Recording:
         return self.captured(work, self._draws != 0)
 
     def over(self, *shows: _operators.Show) -> Any:
-        """A context for work that is captured, within the capture."""
+        """A context for captured work, inside the capture."""
         if not self._is_shown and (self._function.is_compiled or _operators.compiled_graphs()):
             return contextlib.nullcontext()
         device = self._call.device
@@ -282,7 +283,7 @@ class Recording:
             work()
 
     def captured(self, work: Callable[[], None], draws: bool) -> _capture.Capture:
-        """NotRecordable where the host did more for it than to enqueue."""
+        """Captures `work`. Raises NotRecordable when the host did more than enqueue."""
         compiled_before = _operators.compiled_graphs()
         elsewhere = contextlib.closing(_capture.Addresses(self._call.device.index or 0)) if self._function.captures is not None else contextlib.nullcontext()
         # Compiled code guards on that function.
@@ -322,7 +323,7 @@ class FirstCapture:
             raise
         self.pointers = [one.pointer for one in call.inputs] + [one.data_ptr() for one in self.outputs if one.numel()]
         self.pointers += [one.pointer for one in call.states] + self.capture.words
-        self.is_given_away = False  # somebody replays it
+        self.is_given_away = False  # another object replays it
 
     def close(self) -> None:
         if not self.is_given_away:
@@ -330,7 +331,7 @@ class FirstCapture:
 
 
 class SecondCapture:
-    """The capture with everything elsewhere: a copy of module and arguments, each storage on a shadow."""
+    """The capture on other memory: a copy of module and arguments, each storage on a shadow."""
 
     def __init__(self, recording: Recording, described: _outputs.Described, outputs: Sequence[torch.Tensor]) -> None:
         call = recording._call
@@ -386,5 +387,5 @@ def _extent(output: _outputs.Output) -> int:
 
 
 def version_of(tensor: torch.Tensor) -> int | None:
-    """How often it was written; None where nobody counts."""
+    """How often it was written; None when writes are not counted."""
     return None if tensor.is_inference() else tensor._version

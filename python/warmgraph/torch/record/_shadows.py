@@ -1,6 +1,6 @@
-"""Addresses for a second capture that cost no memory: ranges over one small piece of memory, mapped again and again.
+"""Addresses for a second capture that need no memory: ranges that map one small piece of memory many times.
 
-A capture reads nothing, so that everything may lie on everything else. Nothing must run on such memory.
+A capture reads nothing, so ranges may share memory. Nothing may run on such memory.
 """
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from warmgraph.torch.read import _libraries
 
 _PINNED, _ON_DEVICE, _READ_WRITE, _MINIMUM = 1, 1, 3, 0
 _LEAST_CHUNK, _LARGEST_CHUNK = 2 << 20, 256 << 20  # bytes
-_MAPPINGS = 64  # of one shadow, about: each takes 25 us
-_HIGH = 1 << 44  # below 2^46 the processor's addresses are rarely taken (backends/cuda/NOTES.md)
-_WISHES = 32  # a driver 580 follows one in four
-_LOW = 512  # an address keeps what is below this, and so its alignment
+_MAPPINGS = 64  # approximate number of mappings of one shadow; each takes 25 us
+_HIGH = 1 << 44  # addresses of the processor below 2^46 are rarely used (backends/cuda/NOTES.md)
+_WISHES = 32  # attempts; driver 580 grants one in four
+_LOW = 512  # an address keeps its value modulo this, and so its alignment
 
 
 class _Location(ctypes.Structure):
@@ -47,15 +47,15 @@ def _call(name: str, *arguments: Any) -> None:
 
 
 class _Range:
-    """For torch.as_tensor."""
+    """A range for torch.as_tensor."""
 
     def __init__(self, pointer: int, nbytes: int) -> None:
         self.__cuda_array_interface__ = {"shape": (nbytes,), "typestr": "|u1", "data": (pointer, False), "version": 3}
 
 
 class Shadows:
-    """Of ranges (pointer, bytes): `storages`, one for each, at addresses of their own. No two are as far from their originals.
-    Needs CUDA's context of `device` to be current, which a tensor there has made."""
+    """`storages`: one for each range (pointer, bytes), at its own address. The distances to the originals all differ.
+    Requires a current CUDA context of `device`; a tensor on the device makes one."""
 
     def __init__(self, device: torch.device, ranges: Sequence[tuple[int, int]]) -> None:
         self._device = device.index or 0
@@ -89,7 +89,7 @@ class Shadows:
             at += size + self._unit * (1 + count % 7)
 
     def _reserve(self) -> int:
-        """High: where the driver itself begins (0x302000000), two small numbers side by side look like an address."""
+        """Reserves high addresses: near the driver's own first addresses (0x302000000), two small neighbouring numbers look like an address."""
         random = secrets.SystemRandom()
         for _ in range(_WISHES):
             wish = random.randrange(_HIGH, 4 * _HIGH - self._size, self._unit)
@@ -117,7 +117,7 @@ class Shadows:
         return max(unit.value, 4096)
 
     def _chunk(self, wanted: int) -> tuple[int, ctypes.c_uint64]:
-        """(bytes, handle) of a piece of memory that may be as large as this."""
+        """(bytes, handle) of a piece of memory, at most this large."""
         size = self._rounded(min(max(1 << max(wanted // _MAPPINGS, 1).bit_length() - 1, _LEAST_CHUNK), _LARGEST_CHUNK))
         while size not in self._chunks:
             handle, properties = ctypes.c_uint64(), self._properties()
@@ -143,7 +143,7 @@ class Shadows:
         _call("cuMemSetAccess", ctypes.c_uint64(start), ctypes.c_size_t(size), ctypes.byref(access), ctypes.c_size_t(1))
 
     def close(self) -> None:
-        """Nothing may use the addresses any more."""
+        """Frees the addresses, which must no longer be used."""
         self.storages.clear()
         cuda = _libraries.driver()
         for start, size in self._mapped:

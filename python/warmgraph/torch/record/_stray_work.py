@@ -1,4 +1,4 @@
-"""Work that a capture's thread enqueues in a stream that does not capture: it runs at once, and is missing in the graph."""
+"""Detects work that a capture's thread enqueues in a stream that does not capture: it runs at once, and is missing in the graph."""
 from __future__ import annotations
 
 import contextlib
@@ -14,8 +14,9 @@ from warmgraph.torch.replay import _launching
 
 @contextlib.contextmanager
 def refused(device: torch.device) -> Iterator[None]:
-    """Within a capture, whoever enqueues: kernels of compiled code, of Triton and of libraries. They have run by then, unlike PyTorch's operators, which
-    are looked at before (_operators.py)."""
+    """Refuses such work of any kind within a capture: kernels of compiled code, of Triton and of libraries. These have already run when it is detected;
+    PyTorch's operators
+    are checked before they run (_operators.py)."""
     index, lib = device.index or 0, library()
     watch = lib.made("wg_stream_watch", _launching.stream_of(_launching.device_of(index), index))
     try:

@@ -1,5 +1,5 @@
-"""Results that are lent (`borrow=True`): memory that belongs to an entry and is written by each of its calls. What a call gave is stale as soon
-as the next one has overwritten it, and says so when it is used."""
+"""Borrowed results (`borrow=True`): memory that belongs to an entry, which each call writes. A call's results become stale
+when the next call overwrites them; using them then raises an error."""
 from __future__ import annotations
 
 import contextlib
@@ -15,27 +15,27 @@ _NEEDED = ("_construct_storage_from_data_pointer", "_set_storage_data_ptr_access
 
 
 def is_possible() -> bool:
-    """This PyTorch can say of a storage that its memory is gone."""
+    """Whether this PyTorch can mark a storage's memory as gone."""
     return all(hasattr(torch._C, name) for name in _NEEDED)
 
 
 class Loan:
-    """The memory of one entry's results, from PyTorch's allocator, at the same addresses for all calls. Each call has tensors of its own over
-    it, in storages of their own that own nothing: the storage, and with it all views, says that it is stale. Take `lock` around a launch
-    and what it lends, or two threads' results are taken for each other's."""
+    """The memory of one entry's results, from PyTorch's allocator, at the same addresses for all calls. Each call gets new tensors over
+    it, in storages that own nothing; marking such a storage as stale marks all its views. Take `lock` around a launch
+    and lend(), so that two threads' results are not mixed up."""
 
     def __init__(self, name: str, outputs: Sequence[_outputs.Output], device: torch.device) -> None:
         self.lock = threading.Lock()
         self._name, self._declared, self._device = name, outputs, device
         self._memory: list[torch.Tensor] | None = None
         self._making = threading.Lock()
-        self._places: list[tuple[int, int] | None] = []  # (pointer, bytes); None without elements
+        self._places: list[tuple[int, int] | None] = []  # (pointer, bytes); None for an empty result
         self._calls = 0
         self._lent: list[Any] = []  # storages of the last call
         self._streams: set[int] = set()
 
     def memory(self) -> list[torch.Tensor]:
-        """Where a launch writes: the same for all threads."""
+        """The memory that a launch writes; the same for all threads."""
         with self._making:
             if self._memory is None:
                 made = [one.made(self._device) for one in self._declared]
@@ -44,16 +44,16 @@ class Loan:
             return self._memory
 
     def ranges(self) -> list[tuple[int, int]]:
-        """(start, end) of each."""
+        """(start, end) of each result."""
         return [(one.data_ptr(), one.data_ptr() + _tensors.extent(one)) for one in self.memory() if one.numel()]
 
     def overlaps(self, ranges: Iterable[tuple[int, int]]) -> bool:
-        """A call that reads or writes there gets other memory: a graph must not write what it reads."""
+        """Whether a call's ranges overlap the memory. Such a call gets other memory, because a graph must not write its inputs."""
         own = self.ranges()
         return any(start < end and first < end and start < last for start, end in ranges for first, last in own)
 
     def lend(self) -> list[torch.Tensor]:
-        """Tensors of the call that was launched; those of the call before are stale."""
+        """The tensors of the launched call. The previous call's tensors become stale."""
         self._calls += 1
         self._end(f"whose memory call {self._calls} has overwritten")
         self._use_on_this_stream()
@@ -69,13 +69,14 @@ class Loan:
     def _end(self, why: str) -> None:
         lent, self._lent = self._lent, []
         for storage in lent:
-            if torch._C._storage_Use_Count(storage._cdata) > 1:  # somebody besides this list has it
+            if torch._C._storage_Use_Count(storage._cdata) > 1:  # used outside this list
                 torch._C._set_storage_data_ptr_access_error_msg(
                     storage._cdata, f"this is a borrowed result of an earlier call of '{self._name}', {why}: clone() what is needed for longer, or "
                     "leave out borrow=True")
 
     def _use_on_this_stream(self) -> None:
-        """PyTorch's allocator gives memory that is freed to the next one of the stream where it was made: work in others must have ended."""
+        """Tells PyTorch's allocator about this stream: it reuses freed memory in the stream that allocated it, so work in other streams must have
+        ended."""
         if self._device.type != "cuda":
             return
         raw = torch._C._cuda_getCurrentRawStream(self._device.index or 0)
@@ -85,5 +86,5 @@ class Loan:
                 one.record_stream(torch.cuda.current_stream(self._device))
 
     def __del__(self) -> None:
-        with contextlib.suppress(Exception):  # at the end of the process
+        with contextlib.suppress(Exception):  # may fail at the end of the process
             self._end("which was dropped (reset(), or more variants than max_variants)")

@@ -1,4 +1,4 @@
-"""An entry that is loaded, on the memory of a call."""
+"""A loaded entry, bound to a call's memory."""
 from __future__ import annotations
 
 import contextlib
@@ -15,19 +15,19 @@ from warmgraph.torch.replay._torch_call import TorchCall
 
 @dataclasses.dataclass
 class TorchVariant:
-    """An entry that is loaded, and what its result looks like. `function` is what explain() and report() ask."""
+    """A loaded entry and the form of its result. explain() and report() use `function`."""
 
     function: _entry.Entry
     metadata: _outputs.Metadata
-    words: torch.Tensor | None  # the generator's seed and offset, where it draws
-    loan: _borrowed_results.Loan | None = None  # its results, where they are borrowed
+    words: torch.Tensor | None  # the generator's seed and offset, if it draws
+    loan: _borrowed_results.Loan | None = None  # its results, if they are borrowed
 
 
 class BoundCall:
-    """A variant on the memory of one call, with outputs of its own or borrowed ones: launched once, or again and again."""
+    """A variant bound to one call's memory, with its own or borrowed outputs. It may be launched several times."""
 
     def __init__(self, call: TorchCall, variant: TorchVariant, states: list[int] | None = None) -> None:
-        """states: where those of the call are, of who just looked."""
+        """states: the addresses of the call's states, if the caller has just read them."""
         self._call: TorchCall | None = call
         self.variant, self.device = variant, call.device
         self.loan = variant.loan
@@ -35,17 +35,17 @@ class BoundCall:
             self.loan = None
         self.outputs = self._memory()
         self._results = self.outputs
-        self._staged: list[tuple[torch.Tensor, torch.Tensor]] = []  # (copy, what it is of)
+        self._staged: list[tuple[torch.Tensor, torch.Tensor]] = []  # (copy, original)
         self.pointers = [self._pointer(region) for region in call.inputs]
         self.pointers += [one.data_ptr() for one in self.outputs if one.numel()]
         self.states = (states or [region.pointer for region in call.states]) + word_pointers(variant.words)
 
     def _memory(self) -> list[torch.Tensor]:
-        """Where it writes its outputs."""
+        """The memory of its outputs."""
         return self.loan.memory() if self.loan is not None else [one.made(self.device) for one in self.variant.metadata.outputs]
 
     def launch(self) -> None:
-        """In the current stream."""
+        """Launches in the current stream."""
         device, variant = self.device, self.variant
         for copy, of in self._staged:
             with torch.no_grad():
@@ -60,7 +60,7 @@ class BoundCall:
         return _outputs.rebuilt(self.variant.metadata.tree, self._results, self.call.object)
 
     def last_result(self) -> Any:
-        """result(), after which the call is let go."""
+        """result(); then releases the call."""
         try:
             return self.result()
         finally:
@@ -72,7 +72,7 @@ class BoundCall:
         return self._call
 
     def _pointer(self, region: Region) -> int:
-        """Of an input; of a copy, where it is only read and the kernels were chosen for a better alignment than it has (a row of a
+        """The address of an input; of a copy, if it is only read and has a smaller alignment than the kernels were chosen for (e.g. a row of a
         batch)."""
         pointer = region.pointer
         if pointer % self.variant.metadata.aligned.get(region.name, 1) == 0:
@@ -89,5 +89,5 @@ def word_pointers(words: torch.Tensor | None) -> list[int]:
 
 
 def words_of_generator(device: torch.device) -> torch.Tensor:
-    """Two states of their own, each aligned as the recording's were, which a replay asks for."""
+    """Two states for a replay, each aligned like the recording's."""
     return torch.zeros((2, _outputs.ALIGNMENT // 8), dtype=torch.int64, device=device)

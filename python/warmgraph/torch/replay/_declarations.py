@@ -1,4 +1,4 @@
-"""What the library is told of a call."""
+"""Declares a call to the library."""
 from __future__ import annotations
 
 import dataclasses
@@ -14,7 +14,7 @@ from warmgraph.torch.replay._regions import Region
 
 def completed(given: _entry.Declaration, metadata: _outputs.Metadata, words: Sequence[int], text: str = "",
               outputs: Sequence[torch.Tensor] = ()) -> _entry.Declaration:
-    """The declaration with what only the metadata tells. `outputs`: where they are, for an adoption."""
+    """Adds the parts of the declaration that only the metadata has. `outputs`: the output tensors, for an adoption."""
     declared = [one for one in metadata.outputs if has_elements(one)]
     pointers = [one.data_ptr() for one in outputs if one.numel()] or [0] * len(declared)
     decls = [output_decl(one, pointer) for one, pointer in zip(declared, pointers)]

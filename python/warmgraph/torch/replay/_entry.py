@@ -1,4 +1,4 @@
-"""A function of the library for one variant of a call: found, loaded or adopted through the C interface, and launched."""
+"""The library's function for one variant of a call: found, loaded or adopted through the C interface, and launched."""
 from __future__ import annotations
 
 import array
@@ -18,7 +18,7 @@ from warmgraph.core.cache._cache import OUTCOMES, Cache, Report, found_metadata,
 from warmgraph.reading import _native_snapshots
 
 FLAT = 256  # the base of CUDA's addresses
-# Structures of the C interface, as struct.pack has their members: texts and numbers by their addresses.
+# Formats of struct.pack for structures of the C interface; texts and numbers by address.
 _TENSOR, _LAYOUT, _STATE, _ARG = "PiIP", "PiIPP", "PQQQi", "PiiQQQPPQQ"
 _ADDRESS = _c.wg_arg.memory.offset + _c.wg_memory.address.offset + _c.wg_address.offset.offset
 _WORD = 8  # bytes of an address
@@ -26,8 +26,8 @@ _WORD = 8  # bytes of an address
 
 @dataclasses.dataclass
 class Decl:
-    """An input, output or state. `strides`: None where it is contiguous. Nothing of it changes: what the C interface is told of it is made once,
-    and lives as long as it, since the graphs of a table have the states of one model."""
+    """An input, output or state. `strides`: None when it is contiguous. Never modified: its C structures are made once
+    and kept, because a table's graphs share one model's states."""
 
     name: str
     dtype: str
@@ -50,7 +50,7 @@ class Decl:
 
 @dataclasses.dataclass(frozen=True)
 class Declaration:
-    """What the library is told of a variant."""
+    """A variant's declaration to the library."""
 
     name: str
     inputs: Sequence[Decl]
@@ -61,9 +61,9 @@ class Declaration:
     version: str
     metadata: str = ""
     strict: bool = False
-    keeps_undeclared: bool = True  # of libraries: as constants (docs/adoption.md)
-    part: tuple[int, int] | None = None  # of a pair that is adopted: (its recording id, 0 forward or 1 backward)
-    raw_facts: list[Any] = dataclasses.field(default_factory=list, compare=False, repr=False)  # made once: a model has hundreds
+    keeps_undeclared: bool = True  # libraries' memory is stored as constants (docs/adoption.md)
+    part: tuple[int, int] | None = None  # for adopting a pair's half: (its recording id, 0 forward or 1 backward)
+    raw_facts: list[Any] = dataclasses.field(default_factory=list, compare=False, repr=False)  # made once: a model has hundreds of facts
 
 
 def memory(pointer: int, nbytes: int) -> Any:
@@ -75,18 +75,18 @@ def _address_of(data: bytes) -> int:
 
 
 def _texts(values: list[str]) -> tuple[Any, list[int]]:
-    """(what holds their memory, the address of each)."""
+    """(the object that holds the memory, the address of each text)."""
     if _native_snapshots.is_possible():
         return values, _native_snapshots.text_addresses(values)
     text = "\0".join(values)
-    memory_of_all = text.encode()  # which has a zero behind it
+    memory_of_all = text.encode()  # has a zero at its end
     lengths = map(len, values) if text.isascii() else (len(one.encode()) for one in values)
     ends = itertools.accumulate(lengths, initial=_address_of(memory_of_all))
-    return memory_of_all, list(map(operator.add, ends, range(len(values))))  # with a zero behind each
+    return memory_of_all, list(map(operator.add, ends, range(len(values))))  # each text is followed by a zero
 
 
 def _rows(kind: Any, members: str, rows: Sequence[Sequence[int]]) -> tuple[Any, bytes]:
-    """(an array of a C structure, what it lies in). A model has hundreds of rows: an object for each field of each would take as long as a
+    """(an array of a C structure, its memory). A model has hundreds of rows: a Python object for each field would take as long as a
     look-up, and a type for each length a fifth of that."""
     data = struct.pack(f"@{members * len(rows)}0P", *itertools.chain.from_iterable(rows))
     return ctypes.cast(ctypes.c_char_p(data), ctypes.POINTER(kind)) if rows else None, data
@@ -112,13 +112,13 @@ def _layouts(decls: Sequence[Decl]) -> list[_Layout]:
 def _raw_facts(given: Declaration) -> Any:
     if not given.raw_facts:
         kept, addresses = _texts(list(itertools.chain.from_iterable(given.facts.items())))
-        rows = array.array("Q", addresses)  # as a row has two texts and nothing else
+        rows = array.array("Q", addresses)  # a row has only two texts
         given.raw_facts.extend((ctypes.cast(rows.buffer_info()[0], ctypes.POINTER(_c.wg_key_value)), rows, kept))
     return given.raw_facts[0]
 
 
 def raw_spec(given: Declaration) -> tuple[Any, list[Any]]:
-    """A wg_function_spec, and what must live until the call that takes it ends."""
+    """A wg_function_spec, and the objects that must live until the call that takes it ends."""
     raw = _c.wg_function_spec(size=ctypes.sizeof(_c.wg_function_spec), name=given.name.encode(), version=given.version.encode(),
                               strict=int(given.strict), undeclared_constants=int(given.keeps_undeclared),
                               metadata=given.metadata.encode() if given.metadata else None)
@@ -145,7 +145,7 @@ def raw_spec(given: Declaration) -> tuple[Any, list[Any]]:
 
 
 def found(cache: Cache, device: Device, given: Declaration) -> str | None:
-    """The metadata of the entry for these inputs, states and facts; None: there is none."""
+    """The metadata of the entry for these inputs, states and facts; None: not found."""
     raw, keep = raw_spec(given)
     text = found_metadata(cache, device, raw)
     del keep
@@ -154,7 +154,7 @@ def found(cache: Cache, device: Device, given: Declaration) -> str | None:
 
 @dataclasses.dataclass(frozen=True)
 class Captured:
-    """A graph and where everything was: (name, pointer, bytes)."""
+    """A graph and the memory of its capture: (name, pointer, bytes)."""
 
     native: int
     regions: Sequence[tuple[str, int, int]]
@@ -177,19 +177,19 @@ def _raw_capture(one: Captured) -> tuple[Any, Any]:
 
 
 class Judge(Protocol):
-    """Holds the graph that is adopted to what its function gave, as wg_adoption.answer says. What either raises refuses it."""
+    """Compares the adopted graph with the function's results (see wg_adoption.answer). An exception refuses the graph."""
 
     def after_run(self) -> None: ...
 
     def agreement(self) -> str: ...
 
 
-# wg_adoption.answer, with the text as an address: ctypes makes a copy of a char* for a callback.
+# wg_adoption.answer with the text as an address, because ctypes copies a char* for a callback.
 _ANSWER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p, ctypes.c_uint64)
 
 
 class _Asked:
-    """wg_adoption.answer for a judge. `raised`: what it raised."""
+    """wg_adoption.answer for a judge. `raised`: the judge's exception."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
@@ -204,10 +204,10 @@ class _Asked:
                 said = self._judge.agreement()
             else:
                 self._judge.after_run()
-        except BaseException as error:  # nothing may leave into C: the adoption raises it
+        except BaseException as error:  # no exception may pass through C: the adoption raises it
             self.raised, said, status = error, str(error), 1
         data = said.encode("utf-8", "replace")[:size]
-        ctypes.memmove(text, data, len(data))  # the rest are zeros
+        ctypes.memmove(text, data, len(data))  # the rest is zero
         return status
 
 
@@ -226,19 +226,19 @@ def _raw_adoption(first: Captured, second: Captured | str, asked: _Asked | None 
 
 
 def write_capture(cache: Cache, device: Device, given: Declaration, captured: Captured, folder: str) -> None:
-    """For an adoption in another process. REQUIRES: the cache has no function of this name."""
+    """Writes a capture for an adoption in another process. REQUIRES: the cache has no function of this name."""
     (raw, keep), (adoption, kept) = raw_spec(given), _raw_adoption(captured, folder)
     library().wg_capture_write(cache.pointer, device.pointer, ctypes.byref(raw), ctypes.byref(adoption))
     del keep, kept
 
 
 def address_place(args: Any, index: int) -> int:
-    """Where the address of an argument goes, less FLAT."""
+    """The place of an argument's address minus FLAT."""
     return ctypes.addressof(args) + index * ctypes.sizeof(_c.wg_arg) + _ADDRESS
 
 
 def _filled_args(decls: Sequence[Decl]) -> tuple[Any, memoryview]:
-    """(arguments for the memory that was declared, the numbers in them). Their names live as long as `decls`."""
+    """(arguments for the declared memory, their numbers). The names live as long as `decls`."""
     rows = [(layout[0], _c.wg_arg_memory, 0, FLAT, _less_flat(one.pointer or FLAT), one.nbytes, 0, 0, 0, 0)
             for (layout, _), one in zip(_layouts(decls), decls)]
     held = bytearray(struct.pack(f"@{_ARG * len(rows)}", *itertools.chain.from_iterable(rows)))
@@ -246,7 +246,7 @@ def _filled_args(decls: Sequence[Decl]) -> tuple[Any, memoryview]:
 
 
 def _less_flat(pointer: int) -> int:
-    return (pointer - FLAT) % (1 << 8 * _WORD)  # as C counts: a tensor without memory has none
+    return (pointer - FLAT) % (1 << 8 * _WORD)  # wraps like C: a tensor without memory has address 0
 
 
 class Entry(Handle):
@@ -256,8 +256,9 @@ class Entry(Handle):
 
     def __init__(self, cache: Cache, device: Device, given: Declaration, captures: tuple[Captured, Captured | str] | None,
                  destroyed: Callable[[], Any], judge: Judge | None = None) -> None:
-        """captures: None: it is loaded. Else it is adopted; where the second one is a folder, another process wrote it there. judge: holds it to what the
-        function gave; None: nobody does."""
+        """captures: None: load it. Else adopt it; if the second is a folder, another process wrote the second capture there. judge: compares it with
+        the
+        function's results; None: no comparison."""
         self.cache, self.device, self.name = cache, device, given.name
         lib, (raw, keep) = library(), raw_spec(given)
         if captures is None:
@@ -287,8 +288,8 @@ class Entry(Handle):
         self._decls, self._states = (*given.inputs, *given.outputs), given.states
         self._args, self._numbers = _filled_args(self._decls)
         self._places = range(_ADDRESS // _WORD, len(self._numbers), ctypes.sizeof(_c.wg_arg) // _WORD)
-        self.bound_states = [decl.pointer for decl in given.states]  # another list, once they were bound elsewhere
-        self.lock = threading.Lock()  # of arguments and states until they are launched
+        self.bound_states = [decl.pointer for decl in given.states]  # replaced by another list when the states are bound to other memory
+        self.lock = threading.Lock()  # held from setting arguments and states until the launch
         self._outcome = ctypes.c_int32()
         self.enqueue, self.expect_ok = lib.unchecked("wg_call"), lib.expect_ok
         self.is_capturing, self.enqueue_uncaptured = lib.unchecked("wg_stream_is_capturing"), lib.unchecked("wg_call_uncaptured")
@@ -296,7 +297,7 @@ class Entry(Handle):
         self._raw_outcome = ctypes.byref(self._outcome)
 
     def __call__(self, stream: int, pointers: Sequence[int], states: Sequence[int]) -> str:
-        """Enqueues it behind what is in the stream: inputs, then outputs, and the states where they are now."""
+        """Enqueues it in the stream: inputs, then outputs, and the states at their current addresses."""
         lib = library()
         with self.lock:
             if states != self.bound_states:
@@ -310,11 +311,11 @@ class Entry(Handle):
             return OUTCOMES.get(self._outcome.value, "unknown")
 
     def own_args(self) -> Any:
-        """Arguments for `launch` that another call does not write. Where they lie goes to address_place()."""
+        """A copy of the arguments for `launch` that no other call writes. address_place() gives the places of its addresses."""
         return type(self._args).from_buffer_copy(self._args)
 
     def launch(self, stream: int, args: Any = None) -> None:
-        """With these arguments, or those that were placed last, under the lock."""
+        """Launches with these arguments, or the last ones that were set; under the lock."""
         self.expect_open()
         given = self._args if args is None else args
         self.expect_ok(self.enqueue(self.handle, ctypes.c_void_p(stream), ctypes.byref(given), self._count, self._raw_outcome))

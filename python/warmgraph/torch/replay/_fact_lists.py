@@ -1,5 +1,5 @@
-"""Facts in lists: what a walk finds of a model are hundreds, and the library passes on, compares and hashes one text sooner than a string for
-each. It reads a list as the facts that it holds (cachefmt/fact_lists.hpp)."""
+"""Packs facts into lists: a walk finds hundreds of facts in a model, and the library handles one text faster than a string for
+each. It reads a list as its facts (cachefmt/fact_lists.hpp)."""
 from __future__ import annotations
 
 from typing import Collection, Mapping
@@ -14,7 +14,7 @@ _REST = f"values{_SUFFIX}"
 
 
 def listed(facts: dict[str, str], walker: Walker) -> dict[str, str]:
-    """The same facts: those of each part that other walks found in a list, the others that were walked in one more. Too many are folded, in one
+    """The same facts: one list for the facts of each part from other walks, and one for the rest of this walk. Too many facts are folded into one
     list."""
     if _long_facts.is_too_much(facts):
         apart = {path for path in facts if path not in walker.found.facts and not path.startswith(_regions.MEMORY)}
@@ -32,13 +32,13 @@ def listed(facts: dict[str, str], walker: Walker) -> dict[str, str]:
 
 
 def _with_list(facts: dict[str, str], known: Collection[str]) -> dict[str, str]:
-    """With those that are known, and what is said of memory, in a list."""
+    """Puts the known facts, and the facts about memory, into a list."""
     text, apart = (_native_snapshots.listed_facts if _native_snapshots.is_possible() else _listed)(facts, known, _regions.MEMORY)
     return {**apart, _REST: text} if text and _REST not in facts else facts
 
 
 def _of_part(part: ModulePart) -> tuple[dict[str, str], list[str], str]:
-    """(what the part and its regions say, the texts of that, as a list). Made once for a table, while its memory stays where it is."""
+    """(the facts of the part and its regions, their texts, the list). Made once for a table, while its memory keeps its address."""
     if part.listed is None:
         held = {**part.facts, **_regions.facts_of(part.regions[1] if part.regions is not None else ())}
         part.listed = held, list(held.values()), _text(held)
@@ -46,13 +46,13 @@ def _of_part(part: ModulePart) -> tuple[dict[str, str], list[str], str]:
 
 
 def _listed(facts: Mapping[str, str], known: Collection[str], beginning: str) -> tuple[str, dict[str, str]]:
-    """As the library lists them (wg_list_facts in python.h)."""
+    """The same as wg_list_facts in python.h."""
     apart = {path: value for path, value in facts.items() if path not in known and not path.startswith(beginning)}
     return _text({path: facts[path] for path in facts.keys() - apart.keys()}), apart
 
 
 def _text(facts: Mapping[str, str]) -> str:
-    """"" where it would not be read as these facts: a value has a line's end, or a name that or a tab."""
+    """The facts as a list; "" if it would be read differently: a value with a line end, or a name with a line end or a tab."""
     text = "\n".join([f"{path}\t{facts[path]}" for path in sorted(facts)])
     paths = "".join(facts)
     is_so = "\t" not in paths and "\n" not in paths and text.count("\n") == len(facts) - 1

@@ -1,5 +1,5 @@
-"""Python's garbage collection, put off. Reading a model makes thousands of small objects, none of them garbage, and each starts a collection
-of all that PyTorch and its models are: more than a tenth of a second where transformers is imported, in a first call of as much."""
+"""Delays Python's garbage collection. Reading a model makes thousands of small objects that are not garbage, and they start collections
+of all objects of PyTorch and its models. With transformers imported, this takes more than a tenth of a second, as long as the rest of a first call."""
 from __future__ import annotations
 
 import gc
@@ -8,7 +8,7 @@ import threading
 
 
 class _Later:
-    """`with later:`, and within it `with later.not_now:` for what is the caller's. A program that has none keeps none."""
+    """Use `with later:`, and inside it `with later.not_now:` for the caller's code. If the program has disabled collection, it stays disabled."""
 
     def __init__(self) -> None:
         self._lock, self._depth, self._was_enabled = threading.Lock(), 0, False
@@ -28,7 +28,7 @@ class _Later:
                 gc.enable()
 
     def after_fork(self) -> None:
-        """In the child, where the threads that put it off are not."""
+        """Called in a forked child, where the delaying threads do not exist."""
         if self._depth > 0 and self._was_enabled:
             gc.enable()
         self._lock, self._depth = threading.Lock(), 0

@@ -1,4 +1,4 @@
-"""What PyTorch's current stream and generator give a replay."""
+"""PyTorch's current stream and generator for a replay."""
 from __future__ import annotations
 
 import threading
@@ -10,7 +10,7 @@ from warmgraph import errors
 from warmgraph.arrays._device import Device, stream_view
 from warmgraph.torch.replay import _pausing
 
-# After these nothing was enqueued: the function itself can still run. A forked child is no place for it, and says so.
+# After these errors nothing was enqueued, so the function itself can still run. (A forked child raises another error.)
 NOT_LAUNCHED = (errors.InvalidArgument, errors.NotRecordable, errors.CompileFailed, errors.Corrupt, errors.Stale, errors.NotFound,
                 errors.IoFailed, errors.NoSpace, errors.PermissionDenied, errors.DriverFailed, errors.OutOfMemory, errors.Internal,
                 errors.Untrusted)
@@ -31,11 +31,11 @@ def current_device() -> Device:
     return device_of(torch.cuda.current_device())
 
 
-native_stream: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", lambda index: 0)  # PyTorch's current one
+native_stream: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", lambda index: 0)  # PyTorch's current stream
 
 
 def view_of(device: Device, native: int) -> int:
-    """The library's handle for a stream of PyTorch's."""
+    """The library's handle for a PyTorch stream."""
     return stream_view(device, native)
 
 
@@ -45,8 +45,8 @@ def stream_of(device: Device, index: int) -> int:
 
 
 def launched(entry: Any, device: torch.device, words: torch.Tensor | None, draws: int, launch: Callable[[int], Any]) -> None:
-    """`launch` enqueues in the current stream. `words`: seed and offset of a function that draws, whose generator is then as the function
-    would leave it, and as it was where nothing was launched."""
+    """Calls `launch` with the current stream. `words`: seed and offset of a function that draws; the generator then advances as in the function,
+    or is restored if nothing was launched."""
     stream = stream_of(entry.device, device.index or 0)
     _pausing.replayed()
     if words is None:

@@ -1,4 +1,4 @@
-"""Facts of large models: an entry's header has at most 1 MiB, and a layer of a language model has 13 KB of facts."""
+"""Folds the facts of large models: an entry's header has at most 1 MiB, and a layer of a language model has 13 KB of facts."""
 from __future__ import annotations
 
 import hashlib
@@ -17,15 +17,15 @@ def is_too_much(facts: Mapping[str, str]) -> bool:
 
 
 def folded(facts: Mapping[str, str]) -> dict[str, str]:
-    """The same facts where they are few. Else those below one path are one digest, for paths as long as there is room for: a mismatch
-    names the layer then, and not the value."""
+    """The same facts if they are few. Else all facts below a path become one digest, with the longest paths that fit. A mismatch
+    then names the layer instead of the value."""
     if not is_too_much(facts):
         return dict(facts)
     return _native_snapshots.folded_facts(dict(facts), _MOST, _DEEPEST) if _native_snapshots.is_possible() else _folded(facts)
 
 
 def _folded(facts: Mapping[str, str]) -> dict[str, str]:
-    """As the library folds them (wg_fold_facts in python.h)."""
+    """The same as wg_fold_facts in python.h."""
     found: dict[str, str] = {}
     for depth in range(_DEEPEST, 0, -1):
         found = _at(facts, depth)

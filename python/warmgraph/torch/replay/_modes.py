@@ -1,4 +1,4 @@
-"""What of PyTorch's own state decides which kernels a function launches."""
+"""PyTorch's own state that decides which kernels a function launches."""
 from __future__ import annotations
 
 import ctypes
@@ -17,7 +17,7 @@ from warmgraph.torch.read import _installed_code, _libraries
 def _ask(question: Callable[[], Any]) -> Any:
     try:
         return question()
-    except (AttributeError, RuntimeError):  # another version, or old and new settings of precision mixed
+    except (AttributeError, RuntimeError):  # another version, or old and new precision settings were mixed
         return "unknown"
 
 
@@ -57,7 +57,7 @@ _QUESTIONS: dict[str, Callable[[], Any]] = {
     "transformer fast path": torch.backends.mha.get_fastpath_enabled,
     "default device": lambda: torch._C._len_torch_function_stack() and torch.get_default_device(),
 }
-# Of PyTorch 2.12 to 2.15: facts of versions that have none stay as they are.
+# In PyTorch 2.12 to 2.15. Separate, so that the facts of older versions do not change.
 _LATER = {
     "flash attention 4": "_get_fa4_sdp_enabled",
     "matmul grouped": "_get_cublaslt_prefer_grouped_gemm",
@@ -69,49 +69,50 @@ _LATER = {
 _QUESTIONS.update({name: getattr(torch._C, function) for name, function in _LATER.items() if hasattr(torch._C, function)})
 _FLASH = "flash attention's implementation"
 _registry = sys.modules.get("torch.nn.attention._registry")  # since 2.11
-if hasattr(_registry, "_FLASH_ATTENTION_ACTIVE"):  # kernels that are registered for PyTorch's operators
+if hasattr(_registry, "_FLASH_ATTENTION_ACTIVE"):  # kernels registered for PyTorch's operators
     _QUESTIONS[_FLASH] = lambda: getattr(_registry, "_FLASH_ATTENTION_ACTIVE") and getattr(_registry, "_FLASH_ATTENTION_ACTIVE")[0]
 _PRECISIONS = (("generic", "all"), ("cuda", "all"), ("cuda", "matmul"), ("cuda", "conv"), ("cuda", "rnn"))
 _ENVIRONMENT = ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
 
 
 _CALLS = tuple(_QUESTIONS.values())
-# By (name, answer): what gives that answer where the question does, and only there, and is asked sooner, with its argument.
+# By (name, answer): a faster question with the same answer, and its argument.
 _QUICKER: dict[tuple[str, Any], tuple[Any, ...]] = {
-    ("autocast", False): (torch.is_autocast_enabled,),  # of "cuda", where no other is named
+    ("autocast", False): (torch.is_autocast_enabled,),  # for "cuda", the default
     ("default device", 0): (torch._C._len_torch_function_stack,),
 }
 
 
 @functools.cache
 def settle(index: int) -> None:
-    """PyTorch orders its attention kernels for the device when the first of them is chosen: the order would be another one in a process that
-    calls a function before, and in one that calls it after. Nothing is launched, and no memory is taken. Before the first modes() of a process."""
+    """Initialises PyTorch's order of attention kernels for the device. PyTorch does this when it first chooses one; without this call, the order would
+    differ between a process that
+    calls a function before and one that calls it after. Launches nothing and takes no memory. Call it before a process's first modes()."""
     try:
         one = torch.empty(1, 1, 0, 64, dtype=torch.float16, device=f"cuda:{index}")
         torch._fused_sdp_choice(one, one, one)
-    except Exception:  # another version's
+    except Exception:  # another version
         pass
 
 
 def changed(before: tuple[Any, ...]) -> str:
-    """Which of them are others now, in words; "" where none is."""
+    """Describes the modes that have changed; "" when none has."""
     names = [*_QUESTIONS, "precisions"]
     return ", ".join(f"{name} was {was!r} and is {now!r}" for name, was, now in zip(names, before, modes()) if was != now)
 
 
 def modes() -> tuple[Any, ...]:
-    """On every call."""
+    """The current modes. Runs on every call."""
     try:
         return (*[question() for question in _CALLS], None)
     except (AttributeError, RuntimeError):
         found = [_ask(question) for question in _CALLS]
-    # The questions of precision fail where a program uses the newer settings.
+    # The precision questions fail when a program uses the newer settings.
     return (*found, _ask(_precisions))
 
 
 def expect(tests: Tests, before: tuple[Any, ...]) -> list[tuple[Any, str]]:
-    """modes() gives `before`: each later call asks. Gives (object, name) of attributes that must stay."""
+    """Tests that modes() is still `before`, at each later call. Returns (object, name) of attributes that must not change."""
     if len(before) != len(_CALLS) + 1 or before[-1] is not None:
         tests.same(tests.answer(lambda: modes() == before), True)
         return []
@@ -137,8 +138,8 @@ def expect(tests: Tests, before: tuple[Any, ...]) -> list[tuple[Any, str]]:
     return attributes
 
 
-# PyTorch's own functions behind questions (of torch 2.11), which answer in a hundredth of the time that Python takes to ask, or in a thousandth where
-# the answer is an enumerator. None of them throws. Methods of at::Context say what Python says, as a number.
+# The C++ functions behind the questions (of torch 2.11). They take a hundredth of the time of asking in Python, or a thousandth if
+# the answer is an enumerator. None of them throws. Methods of at::Context give Python's answer as a number.
 _CODE = {
     "cudnn": "userEnabledCuDNN", "cudnn benchmark": "benchmarkCuDNN", "cudnn deterministic": "deterministicCuDNN", "deterministic": "deterministicAlgorithms",
     "deterministic warns": "deterministicAlgorithmsWarnOnly", "deterministic fill": "deterministicFillUninitializedMemory",
@@ -150,8 +151,9 @@ _CODE = {
 
 
 class NativeFunction(NamedTuple):
-    """Of PyTorch's, whose answer now is expected later. `says`: "same": what Python says, as a number; "more": an enumerator that tells as much as
-    Python's answer or more. at: which byte of it."""
+    """A PyTorch function whose current answer must stay the same. `says`: "same": Python's answer as a number; "more": an enumerator with at least as
+    much information
+    as Python's answer. at: the byte of the answer."""
 
     library: str
     symbol: str
@@ -170,11 +172,12 @@ _FUNCTIONS = {
     "matmul tf32": NativeFunction("libtorch_cpu.so", "_ZNK2at7Context15allowTF32CuBLASEv", None),
     "matmul fp16 reduction": NativeFunction("libtorch_cpu.so", "_ZNK2at7Context24allowFP16ReductionCuBLASEv", None, "more"),
     "matmul bf16 reduction": NativeFunction("libtorch_cpu.so", "_ZNK2at7Context24allowBF16ReductionCuBLASEv", None, "more"),
-    "cudnn tf32": NativeFunction("libtorch_cpu.so", "_ZNK2at7Context14allowTF32CuDNNESt8optionalINS_9Float32OpEE", None),  # of no operator
-    "dispatch modes": NativeFunction("libc10.so", "_ZN3c104impl20TorchDispatchModeTLS13any_modes_setEb"),  # PyTorch's own among them
+    "cudnn tf32": NativeFunction("libtorch_cpu.so", "_ZNK2at7Context14allowTF32CuDNNESt8optionalINS_9Float32OpEE", None),  # no operator given
+    "dispatch modes": NativeFunction("libc10.so", "_ZN3c104impl20TorchDispatchModeTLS13any_modes_setEb"),  # includes PyTorch's own modes
     "function modes": NativeFunction("libtorch_cpu.so", "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv"),
     "many function modes": NativeFunction("libtorch_cpu.so", "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv", at=1),
-    "sm carveout": NativeFunction("libtorch_cpu.so", "_ZNK2at7Context24_SMCarveout_EXPERIMENTALEv", None, at=4),  # std::optional<int>: whether there is one
+    # std::optional<int>: whether it has a value.
+    "sm carveout": NativeFunction("libtorch_cpu.so", "_ZNK2at7Context24_SMCarveout_EXPERIMENTALEv", None, at=4),
     "device": NativeFunction("libc10_cuda.so", "_ZN3c104cuda14current_deviceEv"),
 }
 _TRACING = "libtorch_cpu.so", "_ZN5torch3jit6tracer15getTracingStateEv"  # a std::shared_ptr
@@ -183,7 +186,7 @@ _INTERPRETERS = "libtorch_cpu.so", "_ZN2at9functorch20getDynamicLayerStackEv"  #
 
 @functools.cache
 def _context() -> tuple[ctypes.CDLL, int]:
-    """(the library of PyTorch's settings, where they are: at::globalContext())."""
+    """(the library of PyTorch's settings, their address: at::globalContext())."""
     library = _libraries.library("libtorch_cpu.so")
     get = library["_ZN2at13globalContextEv"]
     get.restype = ctypes.c_void_p
@@ -192,8 +195,8 @@ def _context() -> tuple[ctypes.CDLL, int]:
 
 @functools.cache
 def _code_behind(name: str) -> tuple[int, int] | None:
-    """(a function of a pointer, the pointer) that gives the number of the answer, as a byte. None where this PyTorch has none that answers as it
-    is answered in Python."""
+    """(a function of a pointer, the pointer) that gives the answer as a number in a byte. None when this PyTorch has no such function with Python's
+    answer."""
     try:
         library, at = _context()
         method = f"2at7Context{len(_CODE[name])}{_CODE[name]}Ev"
@@ -206,7 +209,8 @@ def _code_behind(name: str) -> tuple[int, int] | None:
 
 
 def expect_code(tests: Tests, name: str, answer: Any) -> bool:
-    """That PyTorch's function behind the question says what it says now. False where there is none, or where it says less than Python's answer."""
+    """Tests that PyTorch's function behind the question gives its current answer. Returns False when there is none, or when it gives less information
+    than Python's answer."""
     one = _FUNCTIONS.get(name)
     function = _function(one.library, one.symbol) if one is not None else None
     if one is None or function is None or name == "autocast" and answer or name == "sm carveout" and answer is not None:
@@ -222,15 +226,16 @@ def expect_code(tests: Tests, name: str, answer: Any) -> bool:
     return True
 
 
-_NO_NUMBER = 0xDEADBEEF  # is none of an enumerator
+_NO_NUMBER = 0xDEADBEEF  # not a value of an enumerator
 _ORDER = "_ZN2at7Context16sDPPriorityOrderEv"  # a std::array of enumerators
-_MOST_NUMBERS, _ROOM = 8, 1024  # that a test compares; for a function that takes what it fills for PyTorch's settings, in a PyTorch of another kind
+# The most numbers that a test compares; bytes for a function that, in another PyTorch, mistakes the buffer for PyTorch's settings.
+_MOST_NUMBERS, _ROOM = 8, 1024
 
 
 def _expect_order(tests: Tests, order: Sequence[int]) -> bool:
-    """That PyTorch's function behind `_attention_order` gives these numbers. False where it does not now, in this PyTorch."""
+    """Tests that PyTorch's function behind `_attention_order` gives these numbers. Returns False when it does not in this PyTorch."""
     function = _function("libtorch_cpu.so", _ORDER)
-    if platform.machine() != "x86_64":  # elsewhere the place of a large result is no argument
+    if platform.machine() != "x86_64":  # on other machines the address of a large result is not an argument
         return False
     if function is None or len(order) > _MOST_NUMBERS or not all(0 <= one < 256 for one in order):
         return False
@@ -248,7 +253,7 @@ def _expect_order(tests: Tests, order: Sequence[int]) -> bool:
 
 @functools.cache
 def _function(library: str, symbol: str) -> Any:
-    """None where this PyTorch has none of this name."""
+    """None when this PyTorch has no such function."""
     try:
         found = _libraries.library(library)[symbol]
     except (AttributeError, OSError):
@@ -258,7 +263,7 @@ def _function(library: str, symbol: str) -> Any:
 
 
 def _address(where: tuple[str, str]) -> int:
-    """0 where this PyTorch has none."""
+    """0 when this PyTorch has no such function."""
     function = _function(*where)
     return (ctypes.cast(function, ctypes.c_void_p).value or 0) if function is not None else 0
 
@@ -267,7 +272,7 @@ def _expect(tests: Tests, register: int, answer: Any) -> None:
     if answer is None or isinstance(answer, (bool, torch.dtype)):
         tests.same(register, answer)
     elif type(answer).__module__ == "torch._C" and hasattr(type(answer), "__members__"):
-        tests.number(register, int(answer))  # enumerators of PyTorch's C++ are new objects each time, and quicker as numbers
+        tests.number(register, int(answer))  # C++ enumerators are new objects each time, and faster as numbers
     else:
         tests.equal(register, answer)
 
@@ -282,7 +287,7 @@ _is_tracing, _interpreters = torch._C._is_tracing, torch._C._functorch.peek_inte
 
 
 def is_inside() -> bool:
-    """The caller's own modes, tracers and global hooks see each operator: a replay would have none."""
+    """Whether the caller's own modes, tracers or global hooks are active: they see each operator, but a replay would show them none."""
     return bool(_dispatch_modes() or _hooks._global_forward_hooks or _hooks._global_forward_pre_hooks or _is_tracing()
                 or _interpreters() is not None  # vmap, grad
                 or _forward_ad._current_level >= 0  # tensors may have tangents
@@ -290,7 +295,7 @@ def is_inside() -> bool:
 
 
 def expect_outside(tests: Tests) -> list[tuple[Any, str]]:
-    """not is_inside(). Gives (object, name) of attributes that must stay."""
+    """Tests `not is_inside()`. Returns (object, name) of attributes that must not change."""
     if not expect_code(tests, "dispatch modes", False):
         tests.number(tests.answer(_dispatch_modes), 0)
     tests.empty(_hooks._global_forward_hooks)
@@ -304,13 +309,13 @@ def expect_outside(tests: Tests) -> list[tuple[Any, str]]:
         tests.code_is_empty(interpreters)
     else:
         tests.same(tests.answer(_interpreters), None)
-    if _function_modes():  # whose number is a mode
+    if _function_modes():  # a function mode is active
         tests.same(tests.answer(_has_own_function_mode), False)
     return [(_hooks, "_global_forward_hooks"), (_hooks, "_global_forward_pre_hooks"), (_forward_ad, "_current_level")]
 
 
 def _expect_no_function_modes(tests: Tests) -> bool:
-    """There are fewer than 65,536 of them in any case."""
+    """Tests two bytes: there are always fewer than 65,536 modes."""
     return expect_code(tests, "function modes", 0) and expect_code(tests, "many function modes", 0)
 
 
@@ -325,7 +330,7 @@ def _cudnn_version() -> str:
 
 
 def facts(now: tuple[Any, ...], packages: Any, how: str) -> dict[str, str]:
-    """Guards. `now`: what modes() gave. `how` it is compiled, "" where it is not."""
+    """The modes as guards. `now`: the result of modes(). `how` it is compiled, "" when it is not."""
     found = {f"torch.{name}": str(value) for name, value in zip((*_QUESTIONS, "precisions"), now)}
     found["torch.version"] = torch.__version__
     found["torch.git"] = str(torch.version.git_version)

@@ -1,4 +1,4 @@
-"""Tensors that stay where they are while a call reads them or runs, and are elsewhere while another thread's second capture has moved them."""
+"""Keeps tensors in place while a call reads them or runs; another thread's second capture moves them in between."""
 from __future__ import annotations
 
 import contextlib
@@ -11,11 +11,11 @@ from warmgraph import errors
 _LONGEST_S = 10.0
 _condition = threading.Condition(threading.Lock())
 _readers: dict[int, int] = {}  # how often each thread is inside of using()
-_movers: list[int] = []  # the threads that have moved tensors, or wait to: a call announces itself before it looks here, they the other way
+_movers: list[int] = []  # threads that have moved tensors, or wait to. A call adds itself to `_readers` before it looks here; a mover does the reverse
 
 
 class _Using:
-    """Calls of other threads run beside it. In the thread that has moved tensors it does nothing."""
+    """Calls of several threads may run at the same time. Does nothing in the thread that has moved tensors."""
 
     def __enter__(self) -> None:
         enter(threading.get_ident())
@@ -25,7 +25,7 @@ class _Using:
 
 
 def enter(me: int) -> None:
-    """What `using` does, for who calls leave() in any case."""
+    """The same as entering `using`, for callers that always call leave()."""
     _readers[me] = _readers.get(me, 0) + 1
     if _movers:
         _wait(me)
@@ -42,7 +42,7 @@ def leave(me: int) -> None:
 
 
 def _wait(me: int) -> None:
-    """While tensors are elsewhere. A thread that only waits to move them lets new calls go first."""
+    """Waits while tensors are moved away. While a thread only waits to move them, new calls go first."""
     with _condition:
         if _moved and _moved[0] != me:
             depth = _readers.pop(me)
@@ -51,8 +51,8 @@ def _wait(me: int) -> None:
             _readers[me] = depth
 
 
-_moved: list[int] = []  # the thread whose tensors are elsewhere now
-moves = ctypes.c_uint64()  # odd meanwhile: who finds it even and the same behind all that he read is not inside of using()
+_moved: list[int] = []  # the thread whose tensors are moved away now
+moves = ctypes.c_uint64()  # odd while tensors are moved away; code that reads the same even number before and after its reads does not need using()
 
 
 def _set_moved(*threads: int) -> None:
@@ -65,7 +65,7 @@ using = _Using()
 
 @contextlib.contextmanager
 def paused() -> Iterator[None]:
-    """Within using(): others may move tensors meanwhile."""
+    """Permits other threads to move tensors inside the block; use it within using()."""
     me = threading.get_ident()
     with _condition:
         depth = _readers.pop(me, 0)
@@ -81,8 +81,8 @@ def paused() -> Iterator[None]:
 
 @contextlib.contextmanager
 def moving() -> Iterator[None]:
-    """Waits for the calls of other threads, and keeps new ones waiting. NotRecordable where they do not end: each may wait for another
-    one, so that new ones go first."""
+    """Waits for other threads' calls, and keeps new ones waiting. Raises NotRecordable when they do not end: each may wait for another
+    one, so new ones go first."""
     me = threading.get_ident()
     with _condition:
         _movers.append(me)
@@ -100,7 +100,7 @@ def moving() -> Iterator[None]:
 
 
 def _claim(me: int) -> bool:
-    """Says first that tensors move, and looks then who runs."""
+    """First announces the move, then checks for running calls."""
     _set_moved(me)
     if all(one == me for one in list(_readers)):
         return True

@@ -1,5 +1,5 @@
-"""What a function gave back, as an entry can say it: tensors that a replay writes, views of what it was given, the very objects of the
-call, and plain values."""
+"""A function's result in the form that an entry can store: tensors that a replay writes, views of the call's tensors, the call's own
+objects, and plain values."""
 from __future__ import annotations
 
 import dataclasses
@@ -16,7 +16,7 @@ from warmgraph.torch.read import _tensors
 from warmgraph.torch.replay import _state_contents
 from warmgraph.torch.replay._regions import Region, storage_key
 
-ALIGNMENT = 256  # bytes, of what cudaMalloc gives at least (CUDA C Programming Guide, Device Memory Accesses); guards count no more
+ALIGNMENT = 256  # bytes; the least alignment of cudaMalloc (CUDA C Programming Guide, Device Memory Accesses); guards use no larger one
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -35,7 +35,7 @@ class Output:
 
 @dataclasses.dataclass
 class Described:
-    """The structure of a result. `fresh`: its tensors for which there are `outputs`, in their order."""
+    """The structure of a result. `fresh`: its tensors that have `outputs`, in the same order."""
 
     tree: Any
     outputs: list[Output]
@@ -88,7 +88,7 @@ class _Describer:
         self._places.append((path, tensor))
 
     def _whole_of(self, tensor: torch.Tensor) -> torch.Tensor | None:
-        """A result before it that holds all of it, and lies in a replay's memory as it lies here."""
+        """An earlier result that contains this tensor, with the same layout in a replay's memory."""
         for _, other in self._places:
             if storage_key(tensor) == storage_key(other):
                 start = _tensors.start_in_storage(tensor) - _tensors.start_in_storage(other)
@@ -109,14 +109,14 @@ class _Describer:
         if id(tensor) in self._seen:
             return {"output": self._seen[id(tensor)]}
         region = self._regions.get(storage_key(tensor)) if tensor.numel() else None
-        if region is not None:  # a view of what it was given
+        if region is not None:  # a view of the call's tensors
             first = region.places[0]
             return {"view": first.path, **_seen_from(first.tensor, tensor)}
         whole = self._whole_of(tensor) if self._takes_parts and tensor.numel() else None
         if whole is not None:
             return {"part": self._seen[id(whole)], **_seen_from(whole, tensor)}
         self._expect_apart(path, tensor)
-        like = torch.empty_like(tensor, device="meta")  # dense, in the same order of dimensions
+        like = torch.empty_like(tensor, device="meta")  # dense, with the same order of dimensions
         self._seen[id(tensor)] = len(self.outputs)
         self.outputs.append(Output(f"result{len(self.outputs)}", _tensors.text_of(tensor.dtype), tuple(tensor.size()), tuple(like.stride())))
         self.fresh.append(tensor)
@@ -134,7 +134,7 @@ def _seen(tree: Any, base: torch.Tensor) -> torch.Tensor:
 
 
 def _is_dense(tensor: torch.Tensor) -> bool:
-    """A tensor that is made like it has the same strides, and no byte between its elements."""
+    """Whether torch.empty_like gives the same strides, without gaps between elements."""
     like = torch.empty_like(tensor, device="meta")
     return like.stride() == tensor.stride() and _tensors.extent(tensor) == tensor.numel() * tensor.element_size()
 
@@ -148,18 +148,19 @@ def _class_name(path: str, value: Any) -> str:
 
 
 def described(value: Any, objects: dict[str, Any], regions: Sequence[Region], takes_parts: bool = False) -> Described:
-    """NotRecordable names what a replay cannot give. takes_parts: a result may be a view of one before it, which has no output of its own."""
+    """Raises NotRecordable, and names it, for a value that a replay cannot give. takes_parts: a result may be a view of an earlier one, without its own
+    output."""
     describer = _Describer(objects, regions, takes_parts)
     tree = describer.tree("result", value)
     return Described(tree, describer.outputs, describer.fresh)
 
 
-# --- metadata
+# --- Metadata
 
 
 def to_text(described: Described, regions: Sequence[Region], draws: int, objects: Mapping[str, Any]) -> str:
-    """What an entry carries. `objects`: what the paths name that surround the call. Aliases and contents are for processes
-    without PyTorch (core/serving/_entry_metadata.py). Older entries lack these, or have "met", which nothing reads."""
+    """The metadata in an entry. `objects`: the surrounding objects at the paths. Aliases and contents are for processes
+    without PyTorch (core/serving/_entry_metadata.py). Older entries lack these, or have an unused member "met"."""
     return json.dumps({
         "warmgraph.torch": VERSION, "result": described.tree, "draws": draws,
         "outputs": [[one.name, one.dtype, list(one.sizes), list(one.strides)] for one in described.outputs],
@@ -178,13 +179,13 @@ class Metadata:
     tree: Any
     outputs: tuple[Output, ...]
     written: frozenset[str]  # states
-    draws: int  # by how much the generator's offset grows
-    aligned: Mapping[str, int]  # bytes, of the inputs that are not written: what the recording's were aligned to
-    pair: Any = None  # of a forward half: what _pair_metadata reads
+    draws: int  # a call's advance of the generator's offset
+    aligned: Mapping[str, int]  # bytes; alignment in the recording of inputs that are not written
+    pair: Any = None  # of a forward half, for _pair_metadata
 
 
 def from_text(text: str) -> Metadata:
-    """Corrupt for anything that to_text does not write."""
+    """Raises Corrupt for text that to_text does not write."""
     try:
         found = json.loads(text)
         if found["warmgraph.torch"] != VERSION:
@@ -197,11 +198,11 @@ def from_text(text: str) -> Metadata:
         raise errors.Corrupt(f"the entry's metadata cannot be read: {error}") from None
 
 
-# --- back
+# --- Making the result again
 
 
 def rebuilt(tree: Any, outputs: Sequence[torch.Tensor], objects: Callable[[str], Any]) -> Any:
-    """The result of a replay. `objects(path)`: what the call has there."""
+    """The result of a replay. `objects(path)`: the call's object there."""
     if "plain" in tree:
         return float(tree["plain"]) if tree.get("type") == "float" else tree["plain"]
     if "same" in tree:
@@ -232,7 +233,7 @@ def _data(kind: Any, fields: dict[str, Any]) -> Any:
 
 
 def _class(name: str) -> Any:
-    """Never imported: a module that nobody loaded is NotFound."""
+    """Never imports: a class in a module that is not loaded raises NotFound."""
     module, _, path = name.partition(":")
     found: Any = sys.modules.get(module)
     for part in path.split("."):
@@ -243,7 +244,7 @@ def _class(name: str) -> Any:
 
 
 def paths_in(tree: Any, kinds: Sequence[str] = ("same", "view")) -> Iterator[str]:
-    """What `rebuilt` will ask for, for these kinds of results."""
+    """The paths that `rebuilt` will use, for these kinds of results."""
     if isinstance(tree, dict):
         yield from (tree[kind] for kind in kinds if isinstance(tree.get(kind), str))
         for one in tree.values():
@@ -254,7 +255,7 @@ def paths_in(tree: Any, kinds: Sequence[str] = ("same", "view")) -> Iterator[str
 
 
 def why_not_rebuilt(metadata: Metadata, objects: Callable[[str], Any]) -> str:
-    """Why `rebuilt` would fail, which must not be found out after a launch, or ""."""
+    """Why `rebuilt` would fail, or "". Called before a launch, because then it is too late."""
     try:
         rebuilt(metadata.tree, [one.made(torch.device("meta")) for one in metadata.outputs], objects)
     except Exception as error:

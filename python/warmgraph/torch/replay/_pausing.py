@@ -1,6 +1,6 @@
-"""When device code is not kept any more: what keeps it (CUPTI) makes each launch dearer, also of others' graphs.
+"""Stops keeping device code when it is no longer useful: keeping it (by CUPTI) makes each launch of any graph slower.
 
-After many replays in a row it is ended, and the next miss begins it anew (docs/cuda.md, "What keeping device code costs").
+It stops after many replays in a row, and the next miss starts it again (docs/cuda.md, "What keeping device code costs").
 """
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ import torch
 from warmgraph import errors
 
 _log = logging.getLogger("warmgraph")
-OFTEN = 256  # replays; some seconds of a service's decode steps
+OFTEN = 256  # replays; a service's decode steps of some seconds
 _lock = threading.Lock()
-_AFTER_A_MISS_S = 60  # more may be recorded until then
+_AFTER_A_MISS_S = 60  # seconds; more may be recorded until then
 _not_before = 0.0
-replays = ctypes.c_uint64()  # since the last miss; a lost increment of another thread costs nothing
-_misses = 0  # that are being answered and recorded
+replays = ctypes.c_uint64()  # since the last miss; another thread's lost increment does not matter
+_misses = 0  # misses that are being answered and recorded
 _is_paused = False
 
 
@@ -32,7 +32,7 @@ def replayed() -> None:
 
 
 def replayed_often() -> None:
-    """Each OFTEN `replays`."""
+    """Called after each OFTEN `replays`."""
     if not _is_paused and time.monotonic() >= _not_before:
         try:
             why = pause()
@@ -44,7 +44,7 @@ def replayed_often() -> None:
 
 @contextlib.contextmanager
 def recording() -> Iterator[None]:
-    """From before a miss is answered to the end of its recording: what is loaded meanwhile is kept."""
+    """Keeps device code from before a miss's answer to the end of its recording."""
     global _misses, _is_paused, _not_before
     with _lock:
         _misses += 1
@@ -55,7 +55,7 @@ def recording() -> Iterator[None]:
 
             try:
                 library().wg_prepare_recording_early()
-            except errors.Error as error:  # the recording will say it
+            except errors.Error as error:  # the recording will report it
                 _log.debug("device code is not kept: %s", error)
     try:
         yield
@@ -66,7 +66,7 @@ def recording() -> Iterator[None]:
 
 
 def pause() -> str:
-    """Why not, or nothing."""
+    """Returns why it cannot, or ""."""
     global _is_paused
     from warmgraph.core.cache._cache import paused_recording
     from warmgraph.core.cache._pools import every_cache

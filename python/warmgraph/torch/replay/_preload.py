@@ -1,7 +1,7 @@
 """Restores the graphs of PyTorch functions as soon as CUDA runs: while the program still reads its weights, and before the first call.
 
-Wrapping itself opens nothing. A thread waits until some device has a context, which PyTorch makes; it makes none itself, since a process
-that is to use another device would have two. A failure costs no more than the gain: the first call restores what the thread did not.
+Wrapping itself opens nothing. A thread waits until PyTorch has made some device's context. The thread makes none itself, because a process
+that will use another device would then have two. A failure costs only the gain: the first call restores the rest.
 """
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _log = logging.getLogger("warmgraph")
 
 @dataclasses.dataclass(eq=False)
 class Request:
-    """A wrapped function whose graphs are wanted once a device has a context."""
+    """A wrapped function whose graphs are restored once a device has a context."""
 
     wrapped: weakref.ref[Any]
-    name: str  # as begin() takes it
-    earliest: float  # time.monotonic() before which nothing begins
-    device: int | None = None  # where it began
+    name: str  # the argument of begin()
+    earliest: float  # time.monotonic() of the earliest start
+    device: int | None = None  # the device where it began
 
 
 _lock = threading.Lock()
 _waiting: list[Request] = []
 _thread: threading.Thread | None = None
-_made_in = 0  # the process that has the thread
-_PERIOD = 0.005  # seconds between two polls: a context takes a hundred times as long
-_LONGEST = 300.0  # seconds without a context, after which the thread ends
+_made_in = 0  # the process of the thread
+_PERIOD = 0.005  # seconds between two polls; making a context takes a hundred times as long
+_LONGEST = 300.0  # seconds without a context until the thread ends
 
 
 def request(wrapped: CachedFunction, name: str = "", patience: float = 0.0) -> Request | None:
-    """Has the thread begin() for the first device that gets a context, after `patience` seconds at the earliest. None where PyTorch is not
+    """Has the thread call begin() for the first device that gets a context, after at least `patience` seconds. None when PyTorch is not
     imported yet, or `Config.preload` is off."""
     global _thread, _made_in
     if "torch" not in sys.modules or not wrapped.options.config.preload:
@@ -58,7 +58,7 @@ def request(wrapped: CachedFunction, name: str = "", patience: float = 0.0) -> R
 
 
 def forget(wrapped: CachedFunction) -> None:
-    """Takes its request back, which its first call needs no more; or it is a method, of which each object has entries of its own."""
+    """Withdraws the request: the first call no longer needs it, or the function is a method, whose objects have their own entries."""
     with _lock:
         _waiting[:] = [one for one in _waiting if one.wrapped() is not wrapped]
 
@@ -80,7 +80,7 @@ def _wait() -> None:
 
 
 def _taken(now: float, index: int | None) -> list[Request]:
-    """Takes the requests that begin on this device now. Without a device: all of them, which end unanswered."""
+    """Takes the requests that begin on this device now. Without a device: takes all of them, and they end unanswered."""
     with _lock:
         taken = [one for one in _waiting if index is None or one.earliest <= now]
         for one in taken:
@@ -105,13 +105,13 @@ def _device_in_use() -> int | None:
         if not torch.cuda.is_initialized():
             return None
         return next((one for one in range(torch.cuda.device_count()) if torch._C._cuda_hasPrimaryContext(one)), None)
-    except Exception:  # a PyTorch without CUDA, or half imported
+    except Exception:  # PyTorch without CUDA, or half imported
         return None
 
 
 def begin(wrapped: CachedFunction, index: int, name: str = "") -> None:
-    """Begins to restore its graphs, in the background, on this CUDA device. name: restores those of another function of its cache; "graphs-*":
-    of all functions whose names begin so."""
+    """Starts restoring its graphs on this CUDA device, in the background. name: restores another function of its cache instead; "graphs-*":
+    all functions with this beginning."""
     try:
         from warmgraph.core.cache._pools import pool_of
         from warmgraph.torch.replay._launching import device_of
@@ -121,7 +121,7 @@ def begin(wrapped: CachedFunction, index: int, name: str = "") -> None:
             cache.preload([name] if name else wrapped._names(), device_of(index))
         if not name:
             wrapped._shared.preloaded_on = index
-    except Exception:  # the first call says it
+    except Exception:  # the first call reports it
         _log.debug("nothing of '%s' is preloaded", name or wrapped._name(), exc_info=True)
 
 

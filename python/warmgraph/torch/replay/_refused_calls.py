@@ -1,5 +1,5 @@
-"""Calls of a function that is refused each time: they run as they are, and are not read. What is asked of each is what may change the answer: types, dtypes
-and devices of arguments, and the code. The whole question is asked again at the 2nd, 4th, 8th ... call."""
+"""Calls of a function that is always refused: they run uncached, and are not read. Each call only checks what may end the refusal: types, dtypes
+and devices of arguments, and the code. The full check runs at the 2nd, 4th, 8th ... call."""
 from __future__ import annotations
 
 import threading
@@ -10,34 +10,34 @@ import torch
 from warmgraph.calls._steady_calls import OTHERWISE
 from warmgraph.torch.replay import _surrounding_work
 
-FROM = 4  # refusals in a row
+FROM = 4  # consecutive refusals before a function is given up
 _MOST_KINDS, _MOST_SHAPES = 64, 1024
-_MOST_ITEMS = 32  # of a container that are looked at
-_VALUES = (bool, str, type(None))  # which choose between ways through a function. A number counts calls as often as not
+_MOST_ITEMS = 32  # the most items of a container that are checked
+_VALUES = (bool, str, type(None))  # these choose between ways through a function; a number is as often only a counter
 
 
 class GivenUp:
-    """Of one object of a function. Threads may call it at once."""
+    """The state of one object of a function. Threads may call it at once."""
 
     def __init__(self, run: Callable[..., Any], code: Callable[[], Any], noted: Callable[[], None], keeps_grad: bool) -> None:
-        """run: the function itself. code: what it is made of. noted: counts a refusal."""
+        """run: the function itself. code: returns its code. noted: counts a refusal."""
         self._run, self._code, self._was, self._noted, self._keeps_grad = run, code, code(), noted, keeps_grad
-        self._kinds: set[Any] = set()  # that were refused
-        self._shapes: set[Any] = set()  # of calls that were not
+        self._kinds: set[Any] = set()  # kinds that were refused
+        self._shapes: set[Any] = set()  # shapes of calls that were not refused
         self._lock = threading.Lock()
         self._calls, self._due = 0, 2
 
     def add(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """A call like these was refused."""
+        """Notes that a call like these was refused."""
         if len(self._kinds) < _MOST_KINDS:
             self._kinds.add(_kinds(args, kwargs))
 
     def spare(self, shapes: set[Any]) -> None:
-        """Calls with these shapes are asked about each time."""
+        """Calls with these shapes always get the full check."""
         self._shapes = shapes
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Its result; OTHERWISE: it has to be asked whether it is refused."""
+        """Runs the call and returns its result; OTHERWISE: it needs the full check."""
         if _surrounding_work.is_inside() or self._code() is not self._was or self._is_due():
             return OTHERWISE
         if _kinds(args, kwargs) not in self._kinds or self._shapes and shapes(args, kwargs) in self._shapes:
@@ -80,6 +80,6 @@ def shapes(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
 
 
 def note_shapes(known: set[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Of a call that is recorded or replayed."""
+    """Notes the shapes of a call that is recorded or replayed."""
     if len(known) < _MOST_SHAPES:
         known.add(shapes(args, kwargs))

@@ -1,4 +1,5 @@
-"""Ranges of memory that a call touches: one for each argument that lies alone, one for arguments that share a storage, one for each storage
+"""The memory ranges that a call touches: one for each argument with its own memory, one for all arguments that share a storage, and one for each
+storage
 of a state."""
 from __future__ import annotations
 
@@ -14,18 +15,19 @@ from warmgraph.torch.read._shared_modules import ModulePart
 from warmgraph.torch.read._tensor_readers import Place
 from warmgraph.torch.replay import _entry
 
-MEMORY = "memory."  # how the names of facts begin that regions make
+MEMORY = "memory."  # the beginning of the names of regions' facts
 _LONGEST_NAME = 100
-_PLAIN_NAME = re.compile(rf"(?!result|generator|pair)(?=.{{1,{_LONGEST_NAME}}}$)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")  # which _name leaves as they are
+# Names that _name does not change.
+_PLAIN_NAME = re.compile(rf"(?!result|generator|pair)(?=.{{1,{_LONGEST_NAME}}}$)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _NOT_OF_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
-# Names of outputs, of a generator's words, and of what the halves of a pair have between them.
+# Names of outputs, of a generator's words, and of tensors between the halves of a pair.
 _OURS = re.compile(r"result\d+|generator\.(seed|offset)|pair\.(saved|grad|gradient)\d+")
 
 
 @dataclasses.dataclass(slots=True)
 class Region:
-    """A range as the library declares it. `sizes` and `strides` in elements; `start` in bytes from the start of the storage. `made_at`: where
-    it was then."""
+    """A range in the library's declaration. `sizes` and `strides` in elements; `start` in bytes from the start of the storage. `made_at`: its
+    address at construction."""
 
     name: str
     is_state: bool
@@ -38,13 +40,13 @@ class Region:
     places: list[Place]
     made_at: int
     is_written: bool = True
-    is_storage: bool = False  # it has one tensor, and is all of its storage
-    _decl: _entry.Decl | None = dataclasses.field(default=None, init=False, repr=False, compare=False)  # made once, as are its facts
+    is_storage: bool = False  # its only tensor covers its whole storage
+    _decl: _entry.Decl | None = dataclasses.field(default=None, init=False, repr=False, compare=False)  # made once, like its facts
     _facts: dict[str, str] | None = dataclasses.field(default=None, init=False, repr=False, compare=False)
 
     @property
     def storage(self) -> Any:
-        """Where the tensors are now: nothing here keeps memory alive that they left."""
+        """The tensors' current storage. A region does not keep old memory alive."""
         return self.places[0].tensor.untyped_storage()
 
     @property
@@ -52,13 +54,13 @@ class Region:
         return int(self.storage.data_ptr()) + self.start
 
     def decl(self) -> _entry.Decl:
-        """Where it was made: for who made it now."""
+        """The declaration with the address at construction; use it right after that."""
         if self._decl is None:
             self._decl = _entry.Decl(self.name, self.dtype, self.sizes, self.strides, self.made_at, self.nbytes, self.is_written)
         return self._decl.with_access(self.is_written)
 
     def facts(self) -> dict[str, str]:
-        """Where each tensor lies in it: who shares memory with whom, and how. Guards."""
+        """Guards: the position of each tensor in it, which shows shared memory."""
         if self._facts is None:
             self._facts = self._made_facts()
         return self._facts
@@ -75,7 +77,7 @@ def storage_key(tensor: torch.Tensor) -> int:
 
 
 def regions_of(places: Sequence[Place]) -> list[Region]:
-    """Inputs first, then states, each in the order of the places. Tensors without elements have none."""
+    """Inputs first, then states, each in the order of the places. Empty tensors have no region."""
     groups: _Groups = {}
     _group(groups, places)
     names: set[str] = set()
@@ -83,12 +85,12 @@ def regions_of(places: Sequence[Place]) -> list[Region]:
 
 
 def regions_of_walk(walker: Walker) -> list[Region]:
-    """regions_of(walker.places). Those of the parts that other walks found are made once: the graphs of a table have one model."""
+    """regions_of(walker.places). The regions of parts from other walks are made once, because a table's graphs have one model."""
     if not walker.taken:
         return regions_of(walker.places)
     groups: _Groups = {}
     storages: list[int] = []  # of the parts
-    in_order: list[list[Region] | list[int]] = []  # regions of a part, or storages of what lies around it
+    in_order: list[list[Region] | list[int]] = []  # regions of a part, or storages of tensors around it
     at = 0
     for first, part in walker.taken:
         in_order.append(_group(groups, walker.places[at:first]))
@@ -100,15 +102,15 @@ def regions_of_walk(walker: Walker) -> list[Region]:
     names: set[str] = set()
     found = [_region(names, one, *groups[one]) if isinstance(one, int) else one for some in in_order for one in some]
     if len({*storages, *groups}) < len(storages) + len(groups) or len({one.name for one in found}) < len(found):
-        return regions_of(walker.places)  # they share memory, or a name
+        return regions_of(walker.places)  # they share memory or a name
     return _inputs_first(found)
 
 
-_Groups = dict[int, tuple[Any, list[Place]]]  # (a storage, what lies in it), by where it is
+_Groups = dict[int, tuple[Any, list[Place]]]  # by address: (a storage, the places in it)
 
 
 def _group(groups: _Groups, places: Sequence[Place]) -> list[int]:
-    """Adds them by storage. Those that are new."""
+    """Adds the places by storage. Returns the new storages."""
     new = []
     for place in places:
         tensor = place.tensor
@@ -157,7 +159,7 @@ def _region(names: set[str], base: int, storage: Any, group: list[Place]) -> Reg
 def _of_storage(name: str, group: list[Place], tensor: torch.Tensor, nbytes: int, base: int) -> Region:
     own = _tensors.own_type(tensor.dtype)
     if len(group) == 1 and own and tensor.nbytes == nbytes and tensor.is_contiguous() and tensor.dim() <= _tensors.MOST_DIMENSIONS:
-        return Region(name, True, nbytes, 0, nbytes, own, tuple(tensor.size()), None, group, base, is_storage=True)  # as most are
+        return Region(name, True, nbytes, 0, nbytes, own, tuple(tensor.size()), None, group, base, is_storage=True)  # the usual case
     short, count = _flat(group, nbytes)
     return Region(name, True, nbytes, 0, nbytes, short, (count,), None, group, base)
 
@@ -168,11 +170,11 @@ def _flat(group: list[Place], nbytes: int) -> tuple[str, int]:
 
 
 def _name(names: set[str], path: str) -> str:
-    """As a binding's name may be; a state's is what state_dict() calls it."""
+    """A valid binding name; for a state, its name in state_dict()."""
     text = path.removeprefix("self.")
-    if "[" in text and not ("[[" in text or "]]" in text or "[]" in text):  # what _NOT_OF_A_NAME would do, in a third of the time
+    if "[" in text and not ("[[" in text or "]]" in text or "[]" in text):  # the same as _NOT_OF_A_NAME, in a third of the time
         text = text.replace("][", "_").replace("[", "_").replace("]", "_").strip("._-")
-    if text not in names and _PLAIN_NAME.fullmatch(text):  # as most are
+    if text not in names and _PLAIN_NAME.fullmatch(text):  # the usual case
         names.add(text)
         return text
     text = _NOT_OF_A_NAME.sub("_", path.removeprefix("self.")).strip("._-") or "tensor"
@@ -189,7 +191,7 @@ def _name(names: set[str], path: str) -> str:
 
 
 def facts_of(regions: Sequence[Region], parts: Sequence[ModulePart] = ()) -> dict[str, str]:
-    """parts: whose regions, where they are among these, say what they said."""
+    """parts: if their regions are all included, their cached facts are used."""
     found: dict[str, str] = {}
     ids: set[int] = set(map(id, regions)) if parts else set()
     known: set[int] = set()

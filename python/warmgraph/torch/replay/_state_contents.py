@@ -1,5 +1,5 @@
-"""What an entry tells a process without PyTorch of its states: the tensors in each storage by the names that state_dict() has, and contents
-that no file of weights has."""
+"""The data about states for a process without PyTorch: the tensors in each storage by their names in state_dict(), and contents
+that no weights file has."""
 from __future__ import annotations
 
 import base64
@@ -11,14 +11,14 @@ from warmgraph.arrays._shapes import contiguous_strides
 from warmgraph.torch.read import _tensors
 from warmgraph.torch.replay._regions import Region, storage_key
 
-# Bytes of one state, and of all of an entry. A header has 1 MiB at most (docs/format.md), and holds the facts of the call as well.
+# The most bytes of one state, and of all states of an entry. A header has 1 MiB at most (docs/format.md), and also holds the call's facts.
 MOST_OF_ONE = 64 << 10
 MOST_OF_ALL = 256 << 10
 
 
 def aliases(regions: Sequence[Region], objects: Mapping[str, Any]) -> dict[str, list[list[Any]]]:
-    """{state: [[name, bytes from its start, type, sizes, strides], ...]}, where it is not one tensor of the state's own name. `objects`: what
-    the paths name that surround the call."""
+    """{state: [[name, bytes from its start, type, sizes, strides], ...]} for states that are not a single tensor of their own name. `objects`: the
+    surrounding objects at the paths."""
     states: dict[int, Region] = {int(region.storage.data_ptr()): region for region in regions if region.is_state}
     found: dict[str, list[list[Any]]] = {region.name: [] for region in states.values()}
     for path, value in objects.items():
@@ -31,8 +31,8 @@ def aliases(regions: Sequence[Region], objects: Mapping[str, Any]) -> dict[str, 
 
 
 def contents(regions: Sequence[Region], objects: Mapping[str, Any]) -> dict[str, str]:
-    """{state: base64} of those that are only read, and that no file of weights has: buffers that are not persistent, and what closures,
-    globals and plain attributes hold. What is too large is left out."""
+    """{state: base64} for states that are only read and that no weights file has: buffers that are not persistent, and tensors in closures,
+    globals and plain attributes. Leaves out contents that are too large."""
     saved = {storage_key(tensor) for tensor in _in_state_dicts(objects.values()) if tensor.numel()}
     found, left = {}, MOST_OF_ALL
     for region in regions:
@@ -51,7 +51,7 @@ def _in_state_dicts(objects: Iterable[Any]) -> Iterable[torch.Tensor]:
 
 
 def _layout(tensor: torch.Tensor) -> list[Any] | None:
-    """Type, sizes and strides; of complex numbers as their parts, of what the library has no type for as bytes; None where it cannot say."""
+    """Type, sizes and strides: complex numbers as their parts, types that the library lacks as bytes; None when there is no such layout."""
     sizes, strides = list(tensor.size()), list(tensor.stride())
     if _tensors.own_type(tensor.dtype):
         return [_tensors.own_type(tensor.dtype), sizes, strides]

@@ -1,4 +1,4 @@
-"""Whether a call is a part of what somebody else runs, captures, compiles or watches."""
+"""Whether a call is inside a foreign run, capture, compilation or mode."""
 from __future__ import annotations
 
 import contextlib
@@ -20,7 +20,7 @@ _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED (cuda.h)
 
 
 class _Running(threading.local):
-    """Of functions that run in this thread."""
+    """Counts the functions that run in this thread."""
 
     depth = 0
 
@@ -38,14 +38,15 @@ _is_stream_capturing: Callable[[], bool] = getattr(torch._C, "_cuda_isCurrentStr
 
 
 def is_inside() -> bool:
-    """A part of what somebody else runs, captures, compiles or watches."""
+    """Whether the call is inside a foreign run, capture, compilation or mode."""
     return running.depth > 0 or torch.compiler.is_compiling() or is_captured() or _modes.is_inside()
 
 
 def expect_outside(tests: Tests, asks_stream: bool) -> list[tuple[Any, str]]:
-    """not is_inside(), but for the modes. Gives (object, name) of attributes that must stay. asks_stream: the launch asks its stream itself whether it
+    """Tests `not is_inside()`, without the modes. Returns (object, name) of attributes that must not change. asks_stream: the launch itself asks its
+    stream whether it
     captures, in a third of the time."""
-    if _current_run.threads:  # others': they may run on for long
+    if _current_run.threads:  # other threads' runs may last long
         tests.number(tests.answer(operator.attrgetter("depth"), running), 0)
         tests.items(tests.answer(operator.attrgetter("runs"), _current_run.state), 0)
     else:
@@ -63,8 +64,9 @@ def is_captured() -> bool:
 
 
 def first_run_allowed() -> contextlib.AbstractContextManager[None]:
-    """For a call in the caller's own capture. His calls before may all have been replays, so that this is the function's first run in the process:
-    it may allocate, load code and make a library's handle, and what is not compiled yet runs uncompiled, for Dynamo cannot compile in a capture."""
+    """For a call in the caller's own capture. If all calls before were replays, this is the function's first run in the process:
+    it may allocate, load code and make a library's handle, and code that is not compiled yet runs uncompiled, because Dynamo cannot compile in a
+    capture."""
     return _first_run() if running.depth == 0 and is_captured() else contextlib.nullcontext()
 
 
@@ -74,7 +76,7 @@ def _first_run() -> Iterator[None]:
     exchange = _libraries.driver().cuThreadExchangeStreamCaptureMode
     exchange(ctypes.byref(mode))
     try:
-        # Before Dynamo was imported nothing is compiled, and to import it takes seconds.
+        # Without Dynamo nothing is compiled, and importing it takes seconds.
         with torch.compiler.set_stance("eager_on_recompile") if "torch._dynamo" in sys.modules else contextlib.nullcontext():
             yield
     finally:

@@ -1,4 +1,4 @@
-"""One call of a function of PyTorch's tensors, as it was read, and what is around it."""
+"""One call of a function of PyTorch's tensors, as it was read, and its surroundings."""
 from __future__ import annotations
 
 import ctypes
@@ -22,14 +22,14 @@ _serials = itertools.count()
 
 
 class NotSteady(Exception):
-    """Such calls are read each time."""
+    """Such calls must be read each time."""
 
 
 class Surroundings:
-    """What one object, the closures and the globals hold: read once, and looked at again before each use."""
+    """The contents of one object, the closures and the globals: read once, and checked before each use."""
 
     def __init__(self, walker: Walker, reached: _installed_code.TorchReached, regions: Sequence[Region]) -> None:
-        """`regions`: of all that was walked."""
+        """`regions`: of the whole walk."""
         self.serial, self.reached = next(_serials), reached
         self._kept: list[Any] = []  # storages, once the weights are frozen
         self._is_frozen = ctypes.c_int32()
@@ -38,7 +38,7 @@ class Surroundings:
         self._remember(walker, regions)
 
     def _remember(self, walker: Walker, regions: Sequence[Region]) -> None:
-        """For who looks again."""
+        """Prepares later checks."""
         self.ids = {id(value) for value in self.objects.values()}
         self._held = _identity_checks.Held(walker.watched, self.reached)
         self._looks = TensorChecks(one.tensor for one in self.places)
@@ -47,7 +47,7 @@ class Surroundings:
         self.regions = _regions.regions_of(self.places) if shared else states
 
     def stands_for(self, other: Surroundings) -> bool:
-        """The same, read again: what is known of calls stays so."""
+        """Whether they are equal after another read: then the known calls stay valid."""
         return self.reached is other.reached and self.is_same() and self.objects.keys() == other.objects.keys() and self.ids == other.ids \
             and [(one.path, id(one.tensor)) for one in self.places] == [(one.path, id(one.tensor)) for one in other.places]
 
@@ -55,8 +55,8 @@ class Surroundings:
         return self._kept != [] or self._held.is_same() and self._looks.are_same()
 
     def looks(self, always: _native_snapshots.Snapshot, addresses: Mapping[int, int]) -> _steady_calls.Looks:
-        """For a later call: the same, and where tensors are. `always`: what is looked at also when it is frozen. `addresses`: where the call had
-        them, by id."""
+        """The checks for a later call, including tensors' addresses. `always`: checks that remain when frozen. `addresses`: the call's addresses
+        by id."""
         if self._kept:
             return _steady_calls.Looks(always, self._is_frozen, _native_snapshots.Snapshot(), [], [])
         found = self._held.looks()
@@ -67,7 +67,7 @@ class Surroundings:
         return _steady_calls.Looks(always, self._is_frozen, *found, weights)
 
     def freeze(self) -> None:
-        """From now on everything is taken to be as it is."""
+        """From now on nothing is expected to change."""
         self._kept = [self, *(one.storage for one in self.regions)]
         self._is_frozen.value = 1
 
@@ -75,14 +75,14 @@ class Surroundings:
         return [one.places[0].tensor.untyped_storage().data_ptr() for one in self.regions]
 
     def are_storages_apart(self) -> bool:
-        """Each region is still the only one in its storage, and the storage as large."""
+        """Whether each region is still alone in its storage, and the storage has the same size."""
         return all(len(one.places) == 1 or len({_regions.storage_key(place.tensor) for place in one.places}) == 1 for one in self.regions) \
             and all(one.storage.nbytes() == one.whole for one in self.regions)
 
 
 @dataclasses.dataclass
 class TorchCall:
-    """One call, as it was read. `walker` read all of it, or the arguments alone where nothing else changed since."""
+    """One call, as it was read. `walker` read all of it, or only the arguments if nothing else changed since then."""
 
     arguments: dict[str, Any]
     owner: Any
@@ -91,7 +91,7 @@ class TorchCall:
     regions: list[Region]
     device: torch.device
     modes: tuple[Any, ...]
-    of_arguments: FactsOfArguments | Walker  # what was found of the arguments alone
+    of_arguments: FactsOfArguments | Walker  # the findings for the arguments alone
 
     @property
     def places(self) -> list[Place]:
