@@ -1,16 +1,16 @@
-"""What a later call of a function of PyTorch's costs the host, on a GPU: the time to enqueue it, in microseconds.
+"""Measures the host's cost of a later call of a PyTorch function on a GPU: the time to enqueue it, in microseconds.
 
 usage: torch_calls.py LIBWARMGRAPH [--json FILE] [--recording] [--only NAME]...
 
 For functions of 8 tensors (eight), of many small layers (layers), and for a decode step of a Hugging Face Llama with a static cache (llama): PyTorch
-eager, a replay of PyTorch's own graph, a call through the cache, and one with frozen weights. `added` is what the call takes above PyTorch's own
-graph. The device is idle before each batch of calls, and the batch is small, so that nothing waits for it.
+eager, a replay of PyTorch's own graph, a call through the cache, and one with frozen weights. `added` is the call's time minus that of PyTorch's
+graph. The device is idle before each batch of calls, and the batch is small, so that no call waits for it.
 
-All of them are measured by turns, each round on the quickest core of the moment, beside a loop that always does the same. Cores that others share work
-at half their speed, for seconds at a time: the table has the medians of the rounds in which the core was quick (their share is said, and what the loop
-took on the quickest), and beneath them those of all rounds.
+All are measured in turns, each round on the fastest core at that time, together with a fixed loop. Cores with other load work
+at half their speed, for seconds at a time. So the table has the medians of the rounds on a fast core (with the share of these rounds, and the loop's
+time on the fastest core), and below them the medians of all rounds.
 
-Another process records; --recording measures in the one that records, where what keeps device code (CUPTI) makes each launch dearer, also of
+Another process records. --recording measures in the recording process, where CUPTI keeps device code and makes each launch slower, also of
 PyTorch's own graphs.
 """
 import argparse

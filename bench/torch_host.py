@@ -1,4 +1,4 @@
-"""What the package's Python costs a function of PyTorch's tensors, without a GPU: tensors of the host stand for those of a device, and nothing
+"""Measures the cost of the package's Python code for functions of PyTorch's tensors, without a GPU: host tensors stand for device tensors, and nothing
 is captured or launched (python/tests/torch_on_the_host.py).
 
 usage: torch_host.py LIBWARMGRAPH [--json FILE]

@@ -1,15 +1,15 @@
-"""PyTorch's own ways to start beside warmgraph's: from a fresh process to the first result, then replays.
+"""Compares PyTorch's own ways to start with warmgraph's: from a new process to the first result, then replays.
 
 usage: torch_peers.py LIBWARMGRAPH [--subject step,table,huggingface] [--only PATTERN]... [--runs 3] [--limit 290] [--json FILE]
                       [--folder DIR] [--list]
 
-LIBWARMGRAPH is a libwarmgraph.so with the CUDA backend; PyTorch is this Python's. Each way starts in processes of its own, one after the
-other, with caches of its own. "start": since the process was started; "ready": since CUDA runs and the model is on the device; "graph": a
-table's first one is there, and its work done; "result": the next tokens on the host. "step" is one of up to 200 in a row, "enqueuing" the
-host's part of one that finds the device idle. A process takes itself to the quickest core of the moment, when it starts and before it is
-ready: others may use the machine. warmgraph's package is compiled to bytecode first, as pip does with what it installs. Quick ways run
---runs times, by turns, where --limit (seconds, of all) has room: then the table has medians. A way that fails has its reason beneath.
---only takes a shell pattern of ways' names (--list has them), and adds what they need; it may be given again. --folder is kept.
+LIBWARMGRAPH is a libwarmgraph.so with the CUDA backend; PyTorch is this Python's. Each way starts in its own processes, one after the
+other, with its own caches. "start": since the process was started; "ready": since CUDA runs and the model is on the device; "graph": a
+table's first graph is ready, and its work done; "result": the next tokens are on the host. "step" is one of up to 200 in a row, "enqueuing" the
+host's part of a step on an idle device. A process moves to the fastest core when it starts and again before it is
+ready, because other processes may use the machine. warmgraph's package is compiled to bytecode first, like pip does. Fast ways run
+--runs times, in turns, if --limit (seconds for everything) permits it; then the table has medians. The reason of a failed way is below the table.
+--only takes a shell pattern of ways' names (--list shows them), and adds the ways that they need; it may be repeated. --folder is kept.
 Sizes: --layers, --dim, --heads, --hidden, --vocabulary, --batch, --context of the step; --table-layers, --sizes of the table; --hf-layers.
 Exit status: 0; 1 a way of warmgraph's failed, or tokens are wrong; 2 usage; 3 there is no PyTorch with CUDA.
 """

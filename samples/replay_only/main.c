@@ -1,6 +1,6 @@
-/* A service that only replays: what `warmgraph_hello` recorded, by libwarmgraph_replay alone.
+/* A service that only replays, with libwarmgraph_replay alone: it runs the function that `warmgraph_hello` recorded.
  *   warmgraph_replay_only [DEVICE [MODEL FUNCTION]]
- * Each region gets memory, those of type f32 the value 7, and each number is 6. It prints where the first output begins. */
+ * Each region gets memory (filled with 7 for type f32, else with 0), and each number is 6. It prints the begin of the first output. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@ static void check(wgr_status status, const char* doing)
     exit(1);
 }
 
-/* `bytes` bytes of the value 7, or zeros. */
+/* Memory for a region: filled with 7 for type f32, else with 0. */
 static wgr_tensor memory_for(wgr_device* device, const wgr_region* region)
 {
     wgr_tensor tensor = {0};
@@ -24,7 +24,7 @@ static wgr_tensor memory_for(wgr_device* device, const wgr_region* region)
     check(wgr_memory_create(device, region->bytes, &tensor.memory), "allocate");
     check(wgr_upload(device, tensor.memory, contents, region->bytes), "upload");
     free(contents);
-    return tensor; /* looks as recorded: no sizes are given */
+    return tensor; /* without sizes: the recorded layout */
 }
 
 int main(int argc, char** argv)

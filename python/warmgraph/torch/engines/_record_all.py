@@ -283,7 +283,7 @@ class _Seen:
         return any(start <= at < start + nbytes for _, start, nbytes in self.scratch)
 
     def proven(self, folder: str) -> SeenGraph:
-        """Proves it by another process's capture in the folder; if there is none, writes this one there."""
+        """Proves it by another process's capture in the folder; without one, writes this one there."""
         call = self.call
         results = {id(one) for one in self._made.values()}
         described = _outputs.described(self._made, {path: one for path, one in call.objects().items() if id(one) not in results}, call.regions)

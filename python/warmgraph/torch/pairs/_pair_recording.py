@@ -280,7 +280,7 @@ class PairRecording(Recording):
         return _pair_metadata.with_pair(base, pair), _outputs.to_text(made, inputs, 0, {})
 
     def _captured_and_adopted(self, given: _entry.Declaration) -> tuple[_entry.Entry, _outputs.Metadata]:
-        """Adopts backward before forward: then whoever finds forward finds backward, unless it was removed meanwhile."""
+        """Adopts backward before forward: then a process that finds forward also finds backward, unless it was removed meanwhile."""
         self._first = self._captured_here()
         try:
             texts = dict(zip(HALVES, self._texts()))

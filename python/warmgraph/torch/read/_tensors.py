@@ -126,7 +126,7 @@ def layout_of(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 
 def described(tensor: torch.Tensor) -> str:
-    """Type, sizes, strides and whether it requires grad: what a fact says besides where it lies."""
+    """The tensor's facts besides its address: type, sizes, strides and whether it requires grad."""
     return _described(tensor.dtype, tensor.size(), tensor.stride(), tensor.requires_grad)
 
 
@@ -136,6 +136,6 @@ def _described(dtype: torch.dtype, sizes: torch.Size, strides: tuple[int, ...], 
 
 
 def view_of(storage: Any, dtype: torch.dtype, offset_bytes: int, sizes: Any, strides: Any, device: Any) -> torch.Tensor:
-    """A tensor over memory that a storage holds."""
+    """A tensor over a storage's memory."""
     element = torch.empty(0, dtype=dtype, device=device)
     return element.set_(storage, offset_bytes // element.element_size(), tuple(sizes), tuple(strides))
