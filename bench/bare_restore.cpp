@@ -86,8 +86,7 @@ replay::Bindings allocate(backends::Device& device, const cachefmt::Graph& graph
     return bound;
 }
 
-/// The constructor does everything that needs no driver call: it prepares parameters and edges with this process's
-/// addresses.
+/// The constructor makes no driver call: it prepares parameters and edges with this process's addresses.
 class BareGraph {
 public:
     BareGraph(backends::Device& device, const Stored& stored, const replay::Bindings& bound)
@@ -202,8 +201,7 @@ private:
             throw std::runtime_error(fmt::format("the entry has a {} node, which is not measured", kind_of(work).name));
         }
     }
-    /// The driver may refuse to set an attribute that the kernel was compiled with (__cluster_dims__); the attribute is
-    /// in effect anyway.
+    /// The driver may refuse an attribute that the kernel was compiled with (__cluster_dims__); it is in effect anyway.
     static void set(CUgraphNode node, const backends::RawAttribute& attribute)
     {
         const auto id = static_cast<CUlaunchAttributeID>(attribute.id);

@@ -4,8 +4,7 @@ namespace warmgraph::bench {
 
 /// `cuda_replay` and `cuda_calls`: compare a restored graph with the driver's own graph.
 void register_cuda_replay();
-/// `cuda_restore`, `cuda_products` and `cuda_preload`: new processes, from the file to the first result. `cuda_miss`:
-/// the caller's cost of a miss.
+/// `cuda_restore`, `cuda_products` and `cuda_preload`: from the file to the first result. `cuda_miss`: cost of a miss.
 void register_cuda_restore();
 
 } // namespace warmgraph::bench

@@ -1,5 +1,4 @@
-// New processes: from the file to the first result, for graphs of several lengths, for a library's kernels and for many
-// graphs at once.
+// New processes: from the file to the first result, for several lengths, library kernels and many graphs at once.
 #include <filesystem>
 #include <map>
 #include <stdexcept>

@@ -1,5 +1,4 @@
-// The main job, cold and warm: samples/llm in its own processes. On CUDA the lower limit is the time of creating the
-// context.
+// The main job, cold and warm: samples/llm in its own processes. On CUDA, making the context is the lower limit.
 #include "first_call_bench.hpp"
 
 #include <map>

@@ -83,8 +83,7 @@ struct Cache {
     fs::path folder, bundle;
 };
 
-/// Caches from starts without a cache, so that their stored times equal those without a cache: one start tunes, the
-/// other does not.
+/// Caches from starts without a cache, so that the stored times are those without one: with tuning and without.
 struct Caches {
     explicit Caches(const fs::path& home)
         : plain{home / "cache", home / "cache.wgb"}, tuned{home / "tuned", home / "tuned.wgb"}

@@ -53,8 +53,7 @@ std::optional<Options> read(int argc, char** argv)
     return options;
 }
 
-/// Registers the benchmarks of one backend. Benchmarks of the library alone run with each backend, but the long ones
-/// only with the default.
+/// Registers the benchmarks of one backend. The long benchmarks of the library alone run only with the default.
 void choose(const std::string& backend)
 {
     bench::register_first_call(backend);

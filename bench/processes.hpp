@@ -9,8 +9,7 @@
 
 namespace warmgraph::bench {
 
-/// The path of a program of this build: beside this program if it is there (after copying both to another machine),
-/// else its build path.
+/// The path of a program of this build: beside this program if it is there (on another machine), else its build path.
 [[nodiscard]] std::filesystem::path program_of(const std::filesystem::path& built);
 
 /// Runs a program that writes its result to the file behind `--json`, with an empty kernel cache of PoCL and CUDA's JIT

@@ -1,5 +1,4 @@
-// The benchmarks' results, as a table for people and JSON for machines: figures with their targets, and ratios within
-// this run.
+// The benchmarks' results, as a table for people and JSON for machines: figures, targets, and ratios within this run.
 #pragma once
 
 #include <string>

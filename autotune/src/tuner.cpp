@@ -251,8 +251,7 @@ Tuner::Impl::Found Tuner::Impl::look_up_file(const TunedKernel& shared)
     return found;
 }
 
-/// The kernel's own file is the newest. If it cannot be used, the module's configuration is used and written to the
-/// kernel's file.
+/// The kernel's own file is the newest. If it cannot be used, the module's configuration is used and stored again.
 Tuner::Impl::Found Tuner::Impl::look_up(const TunedKernel& shared, const Ahead& ahead)
 {
     using Use = autotune::Judgement::Use;

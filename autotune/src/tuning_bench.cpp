@@ -75,8 +75,7 @@ std::optional<std::string> first_difference(DType dtype, ByteView expected, Byte
 
 namespace {
 
-/// Prepares for recording first: the kernels are recorded later, so the code that libraries load must be kept from now
-/// on.
+/// The kernels are recorded later, so the code that libraries load for them must be kept from now on.
 Device prepared(const Device& device)
 {
     try {

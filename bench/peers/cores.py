@@ -1,5 +1,4 @@
-"""Measures how fast this process's core is now, and moves to the fastest core. A core that other processes share works at half its speed, for seconds
-at a time."""
+"""Measures the speed of this process's core, and moves to the fastest core. A core with other load works at half its speed, for seconds at a time."""
 from __future__ import annotations
 
 import math

@@ -213,8 +213,7 @@ Result<FileHeader> parse_header(ByteView bytes, std::optional<std::uint64_t> fil
                     k_header_bytes);
     if (as_text(bytes.first(k_magic.size())) != k_magic)
         return fail(ErrorCode::corrupt, "it is no bundle: it does not start with a bundle's magic bytes");
-    // Every later version keeps these first bytes and their digest, so that a newer bundle is not taken for a damaged
-    // one.
+    // Every later version keeps these first bytes and their digest: so a newer bundle differs from a damaged one.
     FileHeader header;
     header.digest = load<Digest>(bytes, at::digest);
     if (header.digest != digest_of_header(bytes))

@@ -33,8 +33,7 @@ using FileHeaderBytes = std::array<std::byte, k_header_bytes>;
 
 /// Fills in the digests. Signs if there is a key.
 [[nodiscard]] Result<FileHeaderBytes> to_bytes(FileHeader header, const SigningKey* sign_with);
-/// Checks magic, digests, version, and the signature's form. Checks sizes against their caps and, if known, the file's
-/// size.
+/// Checks magic, digests, version, the signature's form, and sizes against their caps and the file's size, if known.
 [[nodiscard]] Result<FileHeader> parse_header(ByteView bytes, std::optional<std::uint64_t> file_size);
 /// Returns the id of the accepted key that signed the header; empty if none did. `untrusted`: the signature names an
 /// accepted key, but is not from this key.

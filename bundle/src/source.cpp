@@ -86,8 +86,7 @@ Result<void> check_ownership(const std::filesystem::path& path, const struct sta
     return {};
 }
 
-/// Waits until there are bytes to read, or the end. Without this wait, a pipe that was opened before its writer seems
-/// to be at its end.
+/// Waits for bytes or the end. Without this, a pipe that was opened before its writer seems to be at its end.
 Result<void> wait_for(int stream)
 {
     struct pollfd ready{stream, POLLIN, 0};

@@ -79,8 +79,7 @@ private:
         return m_bundle.content(member);
     }
 
-    /// Adds the counts of both profiles. A profile in the folder that cannot be read stays, because a user may have
-    /// edited it.
+    /// Adds the counts of both. A stored profile that cannot be read stays, because a user may have edited it.
     Result<void> join_profile(const Member& member)
     {
         const auto bytes = verified(member);

@@ -31,8 +31,7 @@ struct Packed {
     Codec codec = Codec::none;
 };
 
-/// Compresses the bytes if that makes them smaller. If they compress better than 64 to 1, padding is added, because
-/// readers refuse more.
+/// Compresses the bytes if that makes them smaller. Pads a result smaller than 1 / 64, because readers refuse it.
 Result<Packed> pack(ByteView raw, const WriteOptions& options)
 {
     if (raw.size() <= options.compress_above) return Packed{};

@@ -115,8 +115,7 @@ std::vector<std::int64_t> learn(const Histogram& sizes, const Wish& wish)
     if (count == 0 || wish.most == 0) return {};
     const std::size_t most = std::min<std::size_t>(std::min(wish.most, k_most_buckets), count);
     constexpr double k_never = std::numeric_limits<double>::infinity();
-    // best[k][n]: the elements added when the first n sizes have k buckets; first[k][n]: the first size in the last of
-    // these buckets.
+    // best[k][n]: elements added when the first n sizes have k buckets; first[k][n]: the first size in the last bucket.
     std::vector<std::vector<double>> best(most + 1, std::vector<double>(count + 1, k_never));
     std::vector<std::vector<std::size_t>> first(most + 1, std::vector<std::size_t>(count + 1, 0));
     best[0][0] = 0;

@@ -10,8 +10,7 @@ namespace {
 
 std::uint64_t capped(std::uint64_t calls) noexcept { return std::min(calls, k_most_calls); }
 
-/// Keeps the most frequent shapes; of equally frequent ones the first in sort order, so that every order of joins keeps
-/// the same.
+/// Keeps the most frequent shapes; of equally frequent ones the first in sort order, whatever the order of joins.
 void keep_most_frequent(Calls& calls)
 {
     if (calls.size() <= k_most_shapes) return;

@@ -8,11 +8,9 @@
 
 namespace llm {
 
-/// Sizes of the kernels' work-groups (kernels.cl, kernels.cu). The kernels are compiled for them; tuning finds better
-/// ones.
+/// Sizes of the kernels' work-groups (kernels.cl, kernels.cu), fixed at their compilation. Tuning finds better ones.
 struct Geometry {
-    /// matvec: items that share one dot product; OpenCL's matmul: also rows of a tile. 0, on CUDA only: cuBLASLt
-    /// computes the products
+    /// matvec: items that share a dot product; OpenCL's matmul: also rows of a tile. 0, on CUDA: use cuBLASLt
     std::uint32_t lanes = 8;
     std::uint32_t rows = 8;        ///< matrix rows in one group
     std::uint32_t norm_items = 32; ///< rmsnorm; a power of two

@@ -29,8 +29,7 @@ class Session {
 public:
     Session(const warmgraph::Device& device, const Model& model, warmgraph::Cache& cache);
 
-    /// Returns the logits after a prompt; starts a new sequence. Throws std::invalid_argument for a prompt that fits no
-    /// bucket.
+    /// Returns the logits after a prompt; starts a new sequence. Throws std::invalid_argument when no bucket fits.
     [[nodiscard]] std::vector<float> prompt(const std::vector<std::int32_t>& tokens);
     /// Returns the logits after one more token at `position`.
     [[nodiscard]] std::vector<float> decode(std::int32_t token, std::int32_t position);

@@ -36,7 +36,7 @@ Model::Model(const wg::Device& device, const samples::Safetensors& weights)
         load(device, weights, prefix + "feed_forward.w3.weight", hidden, dim);
     }
     load(device, weights, "norm.weight", 0, dim);
-    // New device memory holds arbitrary values. Padding rows never reach the logits, but a NaN could reach the scratch
+    // New device memory holds arbitrary values. Padding never reaches the logits, but a NaN could reach the scratch
     // memory.
     m_kv.write(std::vector<float>(m_kv.size() / sizeof(float), 0.0f));
 }

@@ -35,8 +35,7 @@ public:
     [[nodiscard]] warmgraph::Spec prompt_spec() const;
     void prompt(warmgraph::Recorder& recorder) const;
 
-    /// token i32[1], position i32 -> logits f32[vocab]. Fills this position of the KV cache and reads the positions
-    /// before it.
+    /// token i32[1], position i32 -> logits f32[vocab]. Fills this position of the KV cache and reads the earlier ones.
     [[nodiscard]] warmgraph::Spec decode_spec() const;
     void decode(warmgraph::Recorder& recorder) const;
 

@@ -84,8 +84,7 @@ public:
     [[nodiscard]] virtual std::unique_ptr<Pass> prompt_pass(warmgraph::Recorder& recorder, const Rows& rows) = 0;
     [[nodiscard]] virtual std::unique_ptr<Pass> decode_pass(warmgraph::Recorder& recorder, const Rows& rows) = 0;
 
-    /// Gets the best geometries from the tuner, and makes the programs again. REQUIRES: no pass refers to this object;
-    /// functions are wrapped afterwards.
+    /// Gets the best geometries from the tuner, and makes the programs again. REQUIRES: no pass or function uses it.
     virtual std::vector<warmgraph::TuningReport> tune(warmgraph::Tuner& tuner) = 0;
 };
 

@@ -16,8 +16,7 @@ struct Command {
     std::filesystem::path errors;                   ///< standard error goes to this file; empty: shared
 };
 
-/// Returns the exit code; 128 + n for a program that signal n ended. Throws std::system_error when it cannot be
-/// started.
+/// Returns the exit code; 128 + n for a program that signal n ended. Throws std::system_error if it cannot start it.
 [[nodiscard]] int run(const Command& command);
 
 } // namespace llm

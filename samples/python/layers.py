@@ -22,8 +22,7 @@ WIDTH = 64
 
 
 class Layers:
-    """The weights are on the device, in attributes. The cache finds them, and their addresses may differ in each
-    process."""
+    """The weights are on the device, in attributes. The cache finds them; their addresses may differ in each process."""
 
     def __init__(self, device: warmgraph.Device) -> None:
         random = numpy.random.default_rng(7)

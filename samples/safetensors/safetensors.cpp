@@ -59,8 +59,7 @@ std::optional<std::uint64_t> bytes_of(const std::vector<std::int64_t>& shape, st
     return bytes;
 }
 
-/// Parses the header's JSON. nlohmann keeps the last of two equal names, and another reader may keep the first. So
-/// repeated names are an error.
+/// Parses the header's JSON. Repeated names are an error, because readers may differ in which of them they keep.
 Json parse_header(std::string_view text)
 {
     std::set<std::string> names;

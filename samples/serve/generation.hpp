@@ -27,8 +27,7 @@ struct Golden {
 /// A recorded function on this device, with memory for its inputs and its output, which are i64.
 class NextToken {
 public:
-    /// Finds the most recently used entry of the function that takes inputs of these sizes. Throws std::runtime_error
-    /// when there is no such entry.
+    /// Finds the last used entry of the function with inputs of these sizes. Throws std::runtime_error if it has none.
     NextToken(warmgraph::Cache& cache, const warmgraph::Device& device, const std::string& name,
               const std::map<std::string, std::vector<std::int64_t>>& sizes, States& states);
 

@@ -47,8 +47,7 @@ class Generator(LlamaForCausalLM):
         return self.following(token, position)
 
     def following(self, tokens, positions):
-        # An own mask: transformers would read the cache's length on the host to decide whether a mask is needed, and a
-        # graph cannot do that.
+        # An own mask: transformers would read the cache's length on the host to decide about a mask, and a graph cannot do that.
         seen = torch.arange(self.config.max_position_embeddings, device=tokens.device) <= positions[:, None]
         given = self(input_ids=tokens, attention_mask=seen[None, None], position_ids=positions[None], past_key_values=self.kv,
                      use_cache=True, logits_to_keep=1)

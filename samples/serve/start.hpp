@@ -3,8 +3,7 @@
 
 namespace serve {
 
-/// Milliseconds since the process was started, in steps of the kernel's 10 ms. Throws std::runtime_error when
-/// /proc/self/stat cannot be read.
+/// Milliseconds since the process was started, to 10 ms. Throws std::runtime_error if /proc/self/stat is unreadable.
 [[nodiscard]] double since_start_ms();
 
 } // namespace serve

@@ -1,5 +1,5 @@
-// The kernels of the training step, one source for OpenCL C and CUDA C++. Each item sums in a fixed order, so every run
-// gives the same bits.
+// The kernels of the training step, one source for OpenCL C and CUDA C++. Each item sums in a fixed order, so that all
+// runs give the same bits.
 #pragma once
 
 #include <string>

@@ -15,8 +15,7 @@ struct Batch {
     std::vector<std::int32_t> label; ///< [rows]
 };
 
-/// Numbers between -1 and 1 from a seed. Does not use the standard library's distributions, because their
-/// implementations differ.
+/// Numbers between -1 and 1 from a seed. The standard library's distributions differ by implementation.
 class Noise {
 public:
     explicit Noise(std::uint32_t seed) : m_state(seed) {}

@@ -23,8 +23,7 @@ public:
 
     /// Forward, backward and SGD with momentum. Blocks until the loss is on the host.
     [[nodiscard]] Step step(const Batch& batch, float rate);
-    /// The largest difference between backward's gradients and finite differences of forward's loss, relative to the
-    /// largest gradient.
+    /// The largest difference between backward's gradients and finite differences, relative to the largest gradient.
     [[nodiscard]] float gradient_error(const Batch& batch);
 
 private:

@@ -80,8 +80,7 @@ Result<void> check_writable(FileSystem& folder, const Path& root, Modes modes)
     return {};
 }
 
-/// Writes nothing, not even a probe, before it is clear that the folder is empty or the library's, and belongs to the
-/// user.
+/// Writes nothing, not even a probe, before it is clear that the folder is empty or the library's, and the user's.
 Result<void> prepare_writing(FileSystem& folder, const Path& root, const StoreOptions& options,
                              const FolderTrust& trust)
 {

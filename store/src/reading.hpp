@@ -33,8 +33,7 @@ struct FoundHeader {
     EntryKey key;
     Result<Judged<Header>> header; ///< an Error: the tier failed
 };
-/// The headers of all entries of a function, sorted, read as Asked::by_name. Headers that `memo` has are not read
-/// again.
+/// The headers of a function's entries, sorted, read as Asked::by_name. Headers in `memo` are not read again.
 [[nodiscard]] Result<std::vector<FoundHeader>> read_headers(Tier& tier, const FunctionKey& function, const Caps& caps,
                                                             HeaderMemo& memo);
 /// Like read_header with Asked::by_key, but takes the header from `memo` if it is there.

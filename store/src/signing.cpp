@@ -154,8 +154,7 @@ void SigningSource::forget() noexcept
 Result<std::vector<SigningKey>> read_key_file(const std::string& path)
 {
     constexpr off_t k_most = 64 << 10;
-    // Open first, then check: so the checked file is the file that is read, even if the name changes. O_NONBLOCK: a
-    // pipe must not block the process.
+    // The checked file is the open file, even if the name changes. O_NONBLOCK: a pipe must not block the process.
     const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
     struct stat status{};
     if (file.number < 0 || ::fstat(file.number, &status) != 0)

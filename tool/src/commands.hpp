@@ -42,12 +42,10 @@ struct CheckOptions {
 enum class StatsForm : std::uint8_t { as_context, prometheus }; ///< as_context: text or JSON
 [[nodiscard]] Result<int> stats(const Context& context, const std::optional<std::string>& name, StatsForm form);
 
-/// `name`: a model or model/function; nullopt: all. Reports profiles that cannot be read, and returns exit status 1 for
-/// them.
+/// `name`: a model or model/function; nullopt: all. Reports profiles that cannot be read, with exit status 1.
 [[nodiscard]] Result<int> profile(const Context& context, const std::optional<std::string>& name);
 
-/// Writes the page to `file`. Without `file`: to warmgraph-report.html in the working directory, or nowhere with
-/// --json.
+/// Writes the page to `file`. Without it: to warmgraph-report.html in the working directory (nowhere with --json).
 [[nodiscard]] Result<int> report(const Context& context, const std::optional<std::string>& file);
 
 enum class Asking : std::uint8_t {
@@ -71,8 +69,7 @@ struct PruneOptions {
 };
 [[nodiscard]] Result<int> prune(const Context& context, const PruneOptions& options);
 
-/// Signs every entry, compiled program and PyTorch artifact. When signatures are required, only objects with an
-/// accepted signature.
+/// Signs entries, compiled programs and PyTorch artifacts. If signatures are required: only those with an accepted one.
 [[nodiscard]] Result<int> sign(const Context& context, const SigningFiles& files);
 
 struct NewKey {
@@ -104,8 +101,7 @@ struct PrecompileOptions {
 
 [[nodiscard]] Result<int> doctor(const Context& context);
 
-/// Prints the names that other subcommands accept, one a line, sorted: models and model/function, for shell
-/// completions. Never fails.
+/// Prints names for shell completions, one a line, sorted: models and model/function. Never fails.
 [[nodiscard]] Result<int> names(const Context& context);
 
 } // namespace warmgraph::tool

@@ -45,8 +45,7 @@ struct SigningFiles {
 /// Reads $WARMGRAPH_TRUSTED_OWNERS.
 [[nodiscard]] Result<std::vector<std::uint32_t>> trusted_owners();
 
-/// Whether the folder was made with CacheOptions::share_with_group: its group may write it. If all users may write it,
-/// the set-group-id bit decides.
+/// Whether CacheOptions::share_with_group made the folder: group-writable; if all may write, with the set-group-id bit.
 [[nodiscard]] bool is_shared(const FileInfo& folder) noexcept;
 
 /// Returns nullptr when the folder does not exist or is empty. A subcommand never makes or marks a folder.

@@ -21,8 +21,7 @@ struct Style {
     [[nodiscard]] std::string paint(Colour colour, std::string_view text) const;
 };
 
-/// `wish` is "always", "never" or "auto": colours if standard output takes escapes and NO_COLOR is empty or not set
-/// (no-color.org).
+/// `wish`: "always", "never" or "auto" (if standard output takes escapes and NO_COLOR is empty, no-color.org).
 [[nodiscard]] Style style_of(std::string_view wish);
 
 /// Whether it is a terminal that knows escape sequences (from TERM).

@@ -113,8 +113,7 @@ def _needed(what: str) -> Run:
 
 
 def empty(shape: Sequence[int] | int, dtype: Any) -> Array:
-    """Scratch memory of a running function. The entry owns it. It is zero at first, then has the contents from the previous call; results must not
-    depend on them."""
+    """Scratch memory of a running function, owned by the entry. It is zero at first, then keeps the previous call's contents; do not depend on them."""
     return _needed("empty").empty(shape, dtype)
 
 

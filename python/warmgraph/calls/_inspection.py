@@ -60,9 +60,8 @@ def explain(function: CachedFunction) -> str:
 
 
 def clear(function: CachedFunction | None = None, *, kind: str = "entries") -> list[Cleared]:
-    """Removes this rank's entries of one function, or of every open cache; the next calls record again. Artifacts that the model's other functions
-    also use are kept. kind: another kind, from every open folder: "compiled", "tuned", "profiles" or "torch", which belong to no
-    function; or "all"."""
+    """Removes this rank's entries of one function, or of every open cache; the next calls record again. Artifacts that the model's other functions also
+    use are kept. kind: another kind, from every open folder, of no function: "compiled", "tuned", "profiles" or "torch"; or "all"."""
     if function is not None and kind != "entries":
         raise errors.InvalidArgument(f"kind is {kind!r}, expected 'entries' with a function: what is of another kind belongs to no function")
     if function is not None:

@@ -1,5 +1,4 @@
-"""Calls that run uncached because they cannot be recorded: counted by reason, stored beside the function's misses, and logged again when the
-process ends."""
+"""Calls that run uncached because they cannot be recorded: counted by reason, stored beside the function's misses, and logged at the process's end."""
 from __future__ import annotations
 
 import atexit
@@ -83,8 +82,7 @@ class Refused:
 
 
 def note(wrapped: RefusedFunction, why: str, device: Callable[[], Device], name: str | None = None, is_counted: bool = False) -> None:
-    """Notes that a call ran uncached. device: returns the library's device, called when something is written. is_counted: the library counted the
-    call, but not its text."""
+    """Notes that a call ran uncached. device: returns the library's device for writing. is_counted: the library counted the call, but not its text."""
     shared = wrapped._shared
     refused = shared.runs_as_it_is.get(why)
     if refused is None:

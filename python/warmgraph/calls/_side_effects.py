@@ -1,5 +1,5 @@
-"""Compares the facts of a call before and after it: plain values by path (reading/_walker.py, torch/read/_call_reader.py). A replay would not change
-them."""
+"""Compares a call's facts before and after it (plain values by path): a replay would not change them. See reading/_walker.py,
+torch/read/_call_reader.py."""
 from __future__ import annotations
 
 import dataclasses

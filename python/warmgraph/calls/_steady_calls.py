@@ -13,8 +13,7 @@ OTHERWISE = object()  # the result for a call that is not like the earlier one
 
 
 class Tests:
-    """The tests that a later call must pass, one for each value, in order. Each test reads a register: 0 holds the arguments, 1 the arguments by
-    name."""
+    """The tests that a later call must pass, one for each value, in order. Each reads a register: 0 holds the arguments, 1 the arguments by name."""
 
     def __init__(self) -> None:
         self.count, self._rows, self._keep = 2, [], []  # type: ignore[var-annotated]

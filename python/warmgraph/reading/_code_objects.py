@@ -1,5 +1,4 @@
-"""Reads a code object: the names of globals and attributes that it and its nested code objects use, and a digest without line
-numbers and paths."""
+"""Reads a code object: the globals and attributes that it and its nested code objects name, and a digest without line numbers and paths."""
 from __future__ import annotations
 
 import dis
@@ -34,8 +33,7 @@ def globals_in(code: types.CodeType) -> set[str]:
 
 
 def _names_of_globals(code: types.CodeType) -> Iterator[str]:
-    """The same as _slowly_named_globals, without dis. dis makes an object of each instruction, which took most of the time of a model's first
-    reading."""
+    """The same as _slowly_named_globals without dis, which makes an object of each instruction: most of the time of a model's first reading."""
     names, raw, more = code.co_names, code.co_code, 0
     for operation, argument in zip(raw[::2], raw[1::2]):
         if operation == dis.EXTENDED_ARG:

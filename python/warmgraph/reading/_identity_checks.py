@@ -27,9 +27,8 @@ class Code(Protocol):
 
 
 class Watched:
-    """The objects in a container, to compare later. `look` returns a tuple. `dict`, `items` and `object` (with its class): the same data for a native
-    check,
-    if they are all of it."""
+    """The objects in a container, to compare later. `look` returns a tuple. `dict`, `items` and `object` (with its class): for a native check of
+    all."""
 
     is_owned = False  # whether the dictionary holds the object's own attributes
     more: Sequence[dict[Any, Any]] = ()  # further dictionaries that are part of it

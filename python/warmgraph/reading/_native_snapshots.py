@@ -52,8 +52,7 @@ def _native() -> Any:
 
 
 def _counted(name: str, *arguments: Any) -> Callable[[], int]:
-    """A call of a native function with constant arguments. They are ctypes objects, because converting them each time would take as long as
-    the call."""
+    """A call of a native function with constant arguments, as ctypes objects: converting them each time would take as long as the call."""
     return functools.partial(getattr(_native(), name), *arguments)
 
 
@@ -76,8 +75,7 @@ class _Watcher:
 
 @functools.cache
 def watcher() -> _Watcher | None:
-    """Only for Python 3.12, if a watcher is free: 3.11 has no watchers, and 3.13 gives no notice when an attribute is written past an object's
-    dictionary (seen in 3.13.0)."""
+    """Only for Python 3.12, if a watcher is free. 3.11 has no watchers; 3.13.0 misses attributes that are written past an object's dictionary."""
     if sys.version_info[:2] != (3, 12) or not is_possible():
         return None
     try:
@@ -223,8 +221,7 @@ class Tensors:
 
 
 def listed_facts(facts: dict[str, str], known: Collection[str], beginning: str) -> tuple[str, dict[str, str]]:
-    """(a list, in wg_list_facts's format, of the facts in `known` and the facts that begin with `beginning`; the other facts). REQUIRES:
-    is_possible()."""
+    """(a list, in wg_list_facts's format, of the facts in `known` or beginning with `beginning`; the other facts). REQUIRES: is_possible()."""
     apart: dict[str, str] = {}
     found: str = _native().wg_list_facts(ctypes.c_void_p(id(facts)), ctypes.c_void_p(id(known)), beginning.encode(), ctypes.c_void_p(id(apart)))
     return found, apart

@@ -33,8 +33,8 @@ _SINGLE_DISPATCH = functools.singledispatch
 
 
 def function_of(callable_: Any) -> types.FunctionType | None:
-    """The Python function below a method, a partial, or a wrapper of functools or this package. A function that wraps another one is returned itself:
-    its closure has the other one."""
+    """The Python function below a method, a partial, or a wrapper of functools or this package. A function that wraps another one is returned
+    itself."""
     for _ in range(100):
         if isinstance(callable_, types.FunctionType):
             compiled = compiled_from(callable_)
@@ -129,8 +129,7 @@ class Reached:
         return found
 
     def around(self) -> Around | None:
-        """The code that another function with the same code object reaches, too. None: this function adds code by its closure or
-        its attributes."""
+        """The code that another function with this code object reaches, too. None: this function adds code by its closure or attributes."""
         root = self._root
         if root is None or not self._of_root or self._brings_code(root) or id(root) in self.wrappers:
             return None
@@ -372,8 +371,7 @@ def _of_closure(function: types.FunctionType) -> list[tuple[Callable[[], Any], A
 
 
 def name_of_class(kind: type) -> str:
-    """The class's name. A class that cannot be found by its name (a function made it) also gets a digest of its methods, because other classes may have
-    the same name."""
+    """The class's name. A class that cannot be found by its name (a function made it) also gets a digest of its methods."""
     name = f"{kind.__module__}.{kind.__qualname__}"
     found: Any = sys.modules.get(kind.__module__)
     for part in kind.__qualname__.split("."):

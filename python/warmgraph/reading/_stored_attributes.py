@@ -53,8 +53,7 @@ def of_classes(kind: type, stored_by: Callable[[type], Stored]) -> Iterator[tupl
 
 
 def stored_by(kind: type) -> Stored:
-    """The attributes of one class, cached while its contents are the same: a library's base class has a hundred methods, and is a base of each of a
-    model's classes."""
+    """The attributes of one class, cached while they are the same: a library's base class has a hundred methods and many subclasses in a model."""
     held, known = kind.__dict__, _known_stored.get(id(kind))  # by id, because a class may not be hashable
     if known is None or not known.is_of(held):
         known = Stored(kind, [*held], [*held.values()], [

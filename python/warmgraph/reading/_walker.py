@@ -75,8 +75,7 @@ class ReadersOfType(NamedTuple):
 
 @dataclasses.dataclass
 class Found:
-    """The result of a walk. `facts` are in the order of their paths. Each array occurs once, under its first path. `reached`: the code
-    that the call may run."""
+    """The result of a walk. `facts` are in the order of their paths. Each array occurs once, under its first path. `reached`: the code of the call."""
 
     reached: _reached_code.Reached
     arguments: list[tuple[str, ArrayArgument]] = dataclasses.field(default_factory=list)
@@ -141,8 +140,7 @@ class Walker:
                 self.value(name, value)
 
     def surroundings(self, owner: Any, named: Mapping[str, Any] = types.MappingProxyType({})) -> None:
-        """Reads a method's object, the functions' closures and defaults, and the globals that they name. `named`: objects to which the caller gives
-        a name."""
+        """Reads a method's object, the functions' closures and defaults, and the globals that they name. `named`: objects with the caller's names."""
         if self.readers.is_watching:
             self._end_arguments()
         self.is_around = True
@@ -247,8 +245,7 @@ class Walker:
             self.read[id(value)] = path, value
 
     def members(self, path: str, members: dict[str, Any], is_read: Callable[[str], bool] | None = None) -> None:
-        """Reads the members that code names, sorted by name except for fields. Leaves out a member that cannot be compared if no read code
-        names it."""
+        """Reads the members that code names, sorted by name except for fields. Skips one that cannot be compared if no read code names it."""
         for name, one in list(members.items()) if is_read else sorted(members.items()):
             if not (is_read(name) if is_read else name in self.names):
                 continue

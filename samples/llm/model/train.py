@@ -132,8 +132,7 @@ class TinyLlama(nn.Module):
         self.register_buffer("mask", mask, persistent=False)
         for name, parameter in self.named_parameters():
             if parameter.dim() == 2:
-                # Matrices that add to the residual stream start smaller, so that its variance does not
-                # grow with the depth.
+                # Matrices that add to the residual stream start smaller: else its variance would grow with the depth.
                 writes_residual = name.endswith(("wo.weight", "w2.weight"))
                 nn.init.normal_(parameter, std=0.05 / math.sqrt(2 * config.n_layers) if writes_residual else 0.05)
 

@@ -35,8 +35,7 @@ bool fits(const Inventory& inventory, const Budget& most)
                                [&](const auto& of) { return inventory.total(of.first).bytes <= of.second; });
 }
 
-/// The bytes that may be written before the next look. Other processes write as well, so a process that is alone looks
-/// more often than necessary.
+/// The bytes that may be written before the next look. Less than all room, because other processes write as well.
 std::uint64_t room(std::uint64_t used, std::uint64_t all) noexcept
 {
     constexpr std::uint64_t k_part = 16; // when all of it is in use, a look at each publish would free nothing

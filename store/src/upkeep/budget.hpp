@@ -22,13 +22,12 @@ public:
     ~BudgetKeeper() { end(); }
 
     /// Call this after something was published. Makes room if the folder is over its budget, and logs that. Blocks the
-    /// writer for at most a tenth of a second; longer work continues in a thread. Best effort: if the budget cannot be
-    /// kept, one warning says why.
+    /// writer for at most 0.1 s; longer work continues in a thread. Best effort: one warning says why the budget is not
+    /// kept.
     void keep(const OnEvicted& on_evicted) noexcept;
     /// Stops and ends that thread.
     void end() noexcept;
-    /// Called when the store closes: removes images of entries that this process replaced or evicted, if they are old
-    /// enough.
+    /// Called when the store closes: removes images of entries that this process replaced or evicted, if old enough.
     [[nodiscard]] Result<void> sweep_unused();
     /// See LocalStore.
     [[nodiscard]] Result<Pruned> prune(const PruneRequest& request, bool is_trial);

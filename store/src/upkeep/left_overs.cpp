@@ -61,8 +61,7 @@ private:
 std::uint64_t sweep_left_overs(const Disk& disk, std::chrono::nanoseconds limit)
 {
     Sweep sweep(disk, limit);
-    // Images are in 256 folders, and there may be thousands of functions. When the time ends the sweep, the next one
-    // begins elsewhere.
+    // 256 folders of images, and maybe thousands of functions: when the time ends, the next sweep begins elsewhere.
     sweep.sweep(Layout::quarantine());
     sweep.sweep_shards(Layout::images());
     for (const ArtifactKind kind : kinds_with_files()) sweep.sweep_shards(Layout::artifacts(kind));

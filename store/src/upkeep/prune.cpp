@@ -90,8 +90,7 @@ private:
             for (const StoredEntry* const entry : candidate.entries)
                 if (!drop(*entry)) return;
     }
-    /// Images that cannot be removed are subtracted from the goal: else all entries would be removed without reaching
-    /// it.
+    /// Images that must stay are subtracted from the goal: else all entries would be removed without reaching it.
     [[nodiscard]] Removal::Amount fixed() const noexcept
     {
         return m_inventory.knows_images ? Removal::Amount{} : m_images;
@@ -132,8 +131,7 @@ private:
         remove(ArtifactKind::entries, m_disk.layout.image(digest), image->second,
                m_result.removed.of(ArtifactKind::images));
     }
-    /// Removes entries with forward and backward in one graph, and pairs that lack a part, unless a writer may be about
-    /// to publish that part.
+    /// Removes entries with forward and backward in one graph, and older pairs that lack a part.
     void drop_unused_entries()
     {
         for (const StoredEntry& entry : m_inventory.entries)

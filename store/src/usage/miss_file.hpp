@@ -1,5 +1,4 @@
-// misses.jsonl: one line for the guards of the newest missed call, then one line for each miss, oldest first. Advisory,
-// like usage.json.
+// misses.jsonl: the guards of the newest missed call, then one line for each miss, oldest first. Advisory.
 #pragma once
 
 #include <optional>

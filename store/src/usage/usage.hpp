@@ -18,8 +18,8 @@ namespace warmgraph::store {
 /// Thread-safe. Best effort: a failure is swallowed here.
 class Usage {
 public:
-    /// `disk` must outlive this object. `look`: extra work for the thread; it returns true to be called again, and must
-    /// not throw.
+    /// `disk` must outlive this. `look`: extra work for the thread; returns true to be called again, and must not
+    /// throw.
     explicit Usage(const Disk& disk, std::function<bool()> look = {}) : m_disk(disk), m_look(std::move(look)) {}
     Usage(const Usage&) = delete;
     Usage& operator=(const Usage&) = delete;
@@ -38,8 +38,7 @@ public:
 private:
     /// Merges into `m_pending`. REQUIRES: m_mutex is held.
     void note(const Path& folder, const FunctionUsage& more);
-    /// Writes the pending counts. Returns the number of folders that another writer blocked. REQUIRES: neither mutex is
-    /// held.
+    /// Writes the pending counts. Returns how many folders another writer blocked. REQUIRES: neither mutex is held.
     std::size_t write_pending();
     /// Starts the thread once. REQUIRES: m_mutex is held.
     void start_writer();

@@ -1,5 +1,4 @@
-// The command line: subcommands, their options, their help. Completions and the manual page are made from the same
-// table.
+// The command line: subcommands, options, help. Completions and the manual page are made from the same table.
 #pragma once
 
 #include <functional>

@@ -30,8 +30,7 @@ struct Checked {
                    error.message});
         ++left;
     }
-    /// "cache.wgb: no damage found (3 members)". `before`: the damage count of earlier places; `among`: "" when not
-    /// known.
+    /// "cache.wgb: no damage found (3 members)". `before`: earlier places' damage count; `among`: "" when not known.
     void conclude(const std::string& place, std::size_t before, const char* noun, const std::string& among)
     {
         const std::size_t count = damage.size() - before;

@@ -8,8 +8,7 @@ namespace warmgraph::tool {
 
 namespace {
 
-/// Escapes backslash, quote and line end for a label's value. Names from a folder may not be UTF-8: characters that are
-/// not printable ASCII become '?'.
+/// Escapes backslash, quote and line end for a label's value. Characters that are not printable ASCII become '?'.
 std::string escaped(std::string_view text)
 {
     std::string out;

@@ -58,8 +58,7 @@ struct BestConfig {
 
 /// The same value gives the same bytes. Texts that are not UTF-8 or longer than 1 KiB are corrected.
 [[nodiscard]] std::string encode(const BestConfig& best);
-/// `corrupt`: not exactly encode()'s format, including its checksum, or larger than the cap. `stale`: another format
-/// version.
+/// `corrupt`: not exactly encode()'s format, a wrong checksum, or larger than the cap. `stale`: another format version.
 [[nodiscard]] Result<BestConfig> decode(ByteView bytes);
 
 } // namespace warmgraph::autotune

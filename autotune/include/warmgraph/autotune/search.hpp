@@ -21,8 +21,8 @@ public:
     virtual ~Workbench() = default;
     /// Builds the configuration, runs it once and waits. An error means that this configuration cannot win.
     [[nodiscard]] virtual Result<void> prepare(const Configuration& config) = 0;
-    /// Describes how its results differ from the default's beyond the tolerance; nullopt: they agree. REQUIRES: both
-    /// are prepared.
+    /// How its results differ from the default's beyond the tolerance; nullopt: they agree. REQUIRES: both are
+    /// prepared.
     [[nodiscard]] virtual Result<std::optional<std::string>> difference(const Configuration& config) = 0;
     /// Measures one run, in milliseconds. REQUIRES: it is prepared.
     [[nodiscard]] virtual Result<double> time(const Configuration& config) = 0;

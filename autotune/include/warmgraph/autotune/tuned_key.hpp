@@ -1,5 +1,4 @@
-// The key of a tuned configuration. It covers the inputs of the tuning, but nothing that changes when an installation
-// moves.
+// The key of a tuned configuration. It covers the tuning's inputs, but no path, so that an installation can move.
 #pragma once
 
 #include <string>

@@ -85,8 +85,7 @@ struct Tuner::Impl : std::enable_shared_from_this<Tuner::Impl> {
     void validate_late(TunedKernel& shared, const TuningReport& report);
 
 private:
-    /// Subtracts the time of using a stored winner from the saving. `saved_before`: the programs' saving before that
-    /// time.
+    /// Subtracts the time of using a stored winner from the saving. `saved_before`: the programs' saving before this.
     void take_off(double ms, double saved_before);
     /// The stored configuration of a kernel and the judgement on it.
     struct Found {

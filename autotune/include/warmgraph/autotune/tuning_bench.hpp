@@ -11,8 +11,7 @@
 
 namespace warmgraph {
 
-/// Describes the first difference from the default's results; nullopt: none. REQUIRES: both have type `dtype` and the
-/// same size.
+/// The first difference from the default's results; nullopt: none. REQUIRES: both have type `dtype` and equal sizes.
 [[nodiscard]] std::optional<std::string> first_difference(DType dtype, ByteView expected, ByteView actual,
                                                           double relative, double absolute);
 

@@ -26,12 +26,10 @@ using DeviceOf = std::function<backends::Device*(const std::string& backend)>;
 
 /// `here`: this machine's compiler and target for these options.
 [[nodiscard]] Fit judge_compiled(const precompile::Ingredients& program, const backends::CompilerIdentity& here);
-/// `here`: the device's facts. Another driver gives `fits_after`: only the tuner knows whether it accepts one
-/// (TuningDriver::any).
+/// `here`: the device's facts. Another driver gives `fits_after`: its tuner decides (TuningDriver::any).
 [[nodiscard]] Fit judge_tuned(const autotune::BestConfig& best, const Here& here);
 
-/// The architecture that a compiled program or a tuned configuration is for: "sm_90"; "" when it names none, e.g. a
-/// profile.
+/// The architecture that a compiled program or a tuned configuration is for: "sm_90"; "" without one (a profile).
 [[nodiscard]] Result<std::string> architecture_of(const Bundle& bundle, const Member& member);
 
 /// A line for people: "matmul for sm_90, by NVRTC 13.0". An Error when the member cannot be read.

@@ -31,9 +31,8 @@ struct Member {
     std::uint64_t size = 0;   ///< bytes after decompression
     Digest digest;            ///< digest of the stored bytes
     std::string_view name{};  ///< the tier's name for it: "images/<64 hex digits>"
-    /// The object's first bytes, which the index holds: an entry's envelope and header, or a compiled program's bytes
-    /// before its image. The member does not repeat them. So guards, facts and signature can be read from the index
-    /// alone.
+    /// The object's first bytes, which the index holds and the member does not repeat: an entry's envelope and header,
+    /// or a compiled program's bytes before its image. So the index alone has guards, facts and signature.
     ByteView head{};
 
     [[nodiscard]] std::uint64_t object_size() const noexcept { return head.size() + size; }
@@ -41,8 +40,8 @@ struct Member {
 
 class Bundle {
 public:
-    /// `corrupt`: damaged or hostile; `stale`: another format; `untrusted`: the signature names an accepted key, but is
-    /// not from this key.
+    /// `corrupt`: damaged or hostile; `stale`: another format; `untrusted`: a false signature in an accepted key's
+    /// name.
     [[nodiscard]] static Result<std::unique_ptr<Bundle>> open(std::unique_ptr<Source> source,
                                                               const cachefmt::Trust& trust = {});
     /// Opens a file whose contents will be used. If another user may have written it, every member needs an accepted
@@ -75,8 +74,8 @@ public:
     /// The bytes as stored, for copying into another bundle.
     [[nodiscard]] Result<Bytes> stored(const Member& member) const;
     /// Checks the index only. `unsupported`: this version cannot verify such a member; `untrusted`: a signature is
-    /// required, and neither the member nor the bundle has an accepted one. Graphs are checked by header(), and their
-    /// images by name.
+    /// required, and neither member nor bundle has an accepted one. header() checks graphs; images need only their
+    /// name.
     [[nodiscard]] Result<void> check_trust(const Member& member) const;
     /// Runs check_trust(), then reads the member and checks it as its kind requires.
     [[nodiscard]] Result<void> verify(const Member& member) const;

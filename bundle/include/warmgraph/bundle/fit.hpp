@@ -23,8 +23,7 @@ struct Fit {
     std::string after{};  ///< for fits_after: the option to accept, when it is not a newer `field`
 };
 
-/// This machine's facts. Recorded facts that are not in this list are not compared: only a call knows its inputs, and
-/// only the program its code.
+/// This machine's facts. Other recorded facts are not compared: only a call knows its inputs, and a program its code.
 using Here = std::vector<cachefmt::Fact>;
 
 /// `here` is canonical (guards::canonicalize).

@@ -1,6 +1,5 @@
-// Reads and verifies each kind of artifact, in a bundle and in a folder that is checked.
-// warmgraph/store/artifact_kind.hpp has the other properties of the kinds. docs/format.md, "The bundle", has the
-// numbers.
+// Reads and verifies each kind of artifact, in a bundle and in a folder that is checked. The kinds' other properties:
+// warmgraph/store/artifact_kind.hpp. Their numbers: docs/format.md, "The bundle".
 #pragma once
 
 #include <cstdint>
@@ -47,8 +46,7 @@ struct KindReader {
 /// The tier's name for a member of this kind. nullopt when the text is not a name that a tier makes (`..`, an absolute
 /// path and the like), or belongs to another kind.
 [[nodiscard]] std::optional<store::Name> tier_name(ArtifactKind kind, std::string_view name);
-/// Whether a member of any kind may have this name: parts of [A-Za-z0-9._-] that do not begin with '.' or '-',
-/// separated by slashes.
+/// Whether a member may have this name: parts of [A-Za-z0-9._-] that do not begin with '.' or '-', between slashes.
 [[nodiscard]] bool is_member_name(std::string_view name) noexcept;
 
 } // namespace warmgraph::bundle

@@ -38,14 +38,12 @@ enum class Streams : std::uint8_t {
 
 /// Reads with pread and not by mapping: if another process truncates a mapped file, a read kills this process. A link
 /// is followed, because the user named the path. Errors: not_found, io_failed (not a regular file), permission_denied
-/// with the cure. For a stream also: `corrupt` (it does not begin with a bundle's header), invalid_argument (it is a
-/// terminal), no_space.
+/// with the cure. For a stream also: `corrupt` (not a bundle's header), invalid_argument (a terminal), no_space.
 [[nodiscard]] Result<std::unique_ptr<Source>> open_file(const std::filesystem::path& path,
                                                         Ownership ownership = Ownership::anybody,
                                                         const std::vector<std::uint32_t>& owners = {},
                                                         Streams streams = Streams::refused);
-/// A file that was opened as Ownership::anybody, with the check of Ownership::trusted. For a stream, which can be
-/// opened only once.
+/// A file opened as Ownership::anybody, with the check of Ownership::trusted. A stream can be opened only once.
 struct OpenedFile {
     std::unique_ptr<Source> source;
     Result<void> trusted; ///< the result of the check for Ownership::trusted

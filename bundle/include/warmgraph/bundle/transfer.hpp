@@ -1,5 +1,4 @@
-// Moves objects between a cache folder and a bundle. Reports the objects that were moved and those that were left, with
-// reasons.
+// Moves objects between a cache folder and a bundle, and reports the moved and the remaining ones, with reasons.
 #pragma once
 
 #include <functional>
@@ -66,17 +65,14 @@ struct UnpackOptions {
 /// Puts every wanted entry into the folder, after the images that it needs, and every wanted artifact that can be
 /// verified. Existing objects are never replaced; profiles are joined. Objects that cannot be read or verified are
 /// skipped. An Error is the folder's. If the bundle's trust requires signatures, objects without their own signature
-/// are taken only from a signed bundle. Kinds that need a signed bundle are taken only from one with an accepted
-/// signature.
+/// are taken only from a signed bundle. Kinds that need a signed bundle require an accepted signature.
 [[nodiscard]] Result<Transfer> unpack(const Bundle& bundle, store::Tier& folder, const Wanted& wanted,
                                       const UnpackOptions& options = {});
 
 /// Whether the member may be taken out of this bundle. `unsupported`: this version cannot verify it; `untrusted`.
-/// unpack() and copy_members() both call this first: a key must not sign a new bundle with members that loading
-/// refuses.
+/// unpack() and copy_members() both call this first: a new bundle must not sign members that loading refuses.
 [[nodiscard]] Result<void> check_usable(const Bundle& bundle, const Member& member);
-/// The header of a graph that may be taken: it is not a tombstone, and its own signature is accepted if one is
-/// required.
+/// The header of a graph that may be taken: not a tombstone, and with an accepted signature if one is required.
 [[nodiscard]] Result<cachefmt::EntryHeader> usable_graph(const Bundle& bundle, const Member& graph);
 
 /// The names of the members that a graph needs. Reads the graph.

@@ -25,8 +25,7 @@ public:
     [[nodiscard]] virtual Result<void> finish(ByteView first) = 0;
 };
 
-/// Writes the file through warmgraph/base/output_file.hpp: whole or not at all, through links, into devices and pipes.
-/// Its mode is 0600.
+/// Writes through warmgraph/base/output_file.hpp: all or nothing, also to links, devices and pipes. Its mode is 0600.
 [[nodiscard]] Result<std::unique_ptr<Sink>> into_file(const std::filesystem::path& path);
 /// `bytes` must outlive it.
 [[nodiscard]] std::unique_ptr<Sink> into_bytes(Bytes& bytes);

@@ -60,8 +60,7 @@ struct CompiledProgram {
 /// long, so that decode() would refuse it; unsupported: larger than the cap.
 [[nodiscard]] Result<Bytes> encode(const CompiledProgram& program, const SigningKey* sign_with = nullptr);
 
-/// `corrupt`: not exactly encode()'s format. `stale`: another format version. `untrusted`: an accepted signature is
-/// required and missing.
+/// `corrupt`: not exactly encode()'s format. `stale`: another format. `untrusted`: a required signature is missing.
 [[nodiscard]] Result<CompiledProgram> decode(ByteView bytes, const cachefmt::Trust& trust = {});
 /// Decodes everything but the image from the file's first bytes; does not read the image. Errors as in decode().
 [[nodiscard]] Result<CompiledProgram> decode_facts(ByteView first, const cachefmt::Trust& trust = {});

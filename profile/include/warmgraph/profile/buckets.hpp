@@ -34,9 +34,8 @@ struct Padding {
 /// k_most_shapes sizes remain after rounding, they are rounded up further.
 [[nodiscard]] std::vector<std::int64_t> learn(const Histogram& sizes, const Wish& wish);
 
-/// Whether learnt buckets stay, so that a new process finds the entries that the last one recorded. They stay as long
-/// as they hold all sizes and add little more padding than the best ones: at most a fifth more, or two percent of the
-/// asked elements.
+/// Whether learnt buckets stay, so that a new process finds the last one's entries. They stay while they hold all sizes
+/// and add little more padding than the best ones: at most a fifth more, or two percent of the asked elements.
 [[nodiscard]] bool still_serve(std::span<const std::int64_t> learnt, std::span<const std::int64_t> best,
                                const Histogram& sizes, const Wish& wish);
 

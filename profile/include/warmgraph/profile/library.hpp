@@ -1,7 +1,6 @@
 // Shape profiles in tiers: finds them, and joins new counts with the stored ones.
 //
-// Thread-safe where the tiers are. A failure is an Error for the caller to count: it costs learnt sizes, never a
-// result.
+// Thread-safe where the tiers are. A failure is an Error for the caller to count: it costs learnt sizes, not results.
 #pragma once
 
 #include <functional>

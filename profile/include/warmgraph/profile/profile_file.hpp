@@ -14,8 +14,7 @@ inline constexpr std::uint64_t k_profile_format = 1;
 inline constexpr std::uint64_t k_profile_cap =
     store::row_of(store::ArtifactKind::profiles).most_bytes; ///< bytes; a larger file is not read
 
-/// Writes one line for each shape, the most frequent first. Leaves out the least frequent shapes that do not fit into
-/// the cap.
+/// Writes one line for each shape, the most frequent first. Leaves out the rarest shapes over the cap.
 [[nodiscard]] std::string encode(const Profile& profile);
 /// `corrupt` says why: not JSON; a missing or unknown member, or one of the wrong type; an impossible size or count;
 /// too many shapes, writers or arguments; or a key that does not fit the rest. `stale`: another format version. There

@@ -281,8 +281,8 @@ class Cache(Handle):
         return saved_artifacts([self], include_torch)
 
     def load_cache_artifacts(self, device: Device, artifacts: bytes) -> CacheInfo:
-        """Puts a bundle's bytes into the folder. Artifacts that do not fit the device, its driver and the environment are skipped and named. Existing
-        objects are not replaced."""
+        """Puts a bundle's bytes into the folder. Skips and names artifacts that do not fit the device, its driver and the environment. Replaces
+        nothing."""
         lib = library()
         handle = lib.made("wg_load_cache_artifacts", self.pointer, device.pointer, artifacts, len(artifacts))
         try:
@@ -309,8 +309,8 @@ class Cache(Handle):
             lib.wg_artifacts_destroy(handle)
 
     def check_bundle(self, device: Device, file: Any) -> dict[str, Any]:
-        """The entries of a bundle file that fit the device, from its header and index alone. wg_cache_check_bundle in warmgraph.h describes the
-        result."""
+        """The entries of a bundle file that fit the device, from its header and index alone. For the result see wg_cache_check_bundle in
+        warmgraph.h."""
         found: dict[str, Any] = json.loads(library().text("wg_cache_check_bundle", self.pointer, device.pointer, os.fspath(file).encode()))
         return found
 
@@ -366,9 +366,8 @@ class Function(Handle):
         super().__init__(pointer, device.later(destroy))
 
     def __call__(self, arguments: Mapping[str, Any], regions: Sequence[tuple[str, Array]] = (), stream: int | None = None) -> str:
-        """Enqueues the function in the device's default stream, or in `stream` (the library's handle). Returns the outcome. `regions`: arrays that the
-        body
-        may use, by name."""
+        """Enqueues the function in the device's default stream, or in `stream` (the library's handle). Returns the outcome. `regions`: the body's
+        arrays."""
         call = BodyCall(self.name, tuple(regions))
         args, keep = _raw_arguments(self.spec, arguments)
         outcome = ctypes.c_int32(-1)

@@ -40,7 +40,7 @@ def folder_of(cache_dir: Any) -> str:
 
 
 class Pool:
-    """Caches of one model. A cache has only one function of a name; a function with the same name and other facts (a text, a structure) uses the next
+    """Caches of one model. A cache has one function of a name; a function with the same name and other facts (a text, a structure) uses the next
     cache."""
 
     def __init__(self, where: Where) -> None:

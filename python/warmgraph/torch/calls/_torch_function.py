@@ -1,5 +1,4 @@
-"""cache_compile for functions of PyTorch's tensors. A hit binds addresses and launches. A miss answers the call first, then is captured twice and
-adopted."""
+"""cache_compile for functions of PyTorch's tensors. A hit binds addresses and launches. A miss answers the call, is captured twice, and adopted."""
 from __future__ import annotations
 
 import collections

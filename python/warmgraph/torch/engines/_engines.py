@@ -216,8 +216,7 @@ class EngineFunction(TorchFunction):
             self._states = {**self._states, f"{self._plain.__name__}.{name}": default}
 
     def obtained(self, wrapped: CachedFunction, inputs: dict[str, Any]) -> tuple[str, BoundCall]:
-        """(outcome, the variant bound to this memory). The work has run once. Raises _Own for forward_fn's exception, MissForbidden for the
-        policy's."""
+        """(outcome, the variant bound to this memory). The work has run once. Raises _Own for forward_fn's exception, or the policy's MissForbidden."""
         try:
             return self._found_or_recorded(wrapped, self._read_all(self._owner, inputs))
         except _recording.NextTime as change:  # the first answer made an object, which now exists

@@ -349,8 +349,7 @@ class _Proof(_recording.Recording):
 
 
 class _Hooks:
-    """Hooks in PyTorch's graph class. PyTorch 2.14's own hook (register_graph_instantiate_hook) gives only the graph, and does not report when its
-    capture begins."""
+    """Hooks in PyTorch's graph class. PyTorch 2.14's own hook (register_graph_instantiate_hook) does not report when a capture begins."""
 
     def __init__(self, recorder: Recorder) -> None:
         kind: Any = torch.cuda.CUDAGraph

@@ -303,8 +303,7 @@ class PairRecording(Recording):
         return _Captures(self, _Copy(self._function, self._call, storages, swaps=False), self._memory)
 
     def _judge_of_half(self, half: str) -> _entry.Judge:
-        """The judge of a half. Forward must give the answer's results, and save what the uncaptured function saves; backward must give the function's
-        gradients."""
+        """The judge of a half. Forward must give the answer's results, and save what the uncaptured function saves; backward its gradients."""
         memory = self._memory
         if half == "backward":
             declared = [one for one in self._gradients if one is not None]

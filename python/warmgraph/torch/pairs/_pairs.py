@@ -27,8 +27,7 @@ _HALF = "torch.half"  # a fact's name
 
 
 class Arena:
-    """The tensors that forward saves for backward, from PyTorch's allocator, at the same addresses for all calls. Take `lock` around a launch of
-    either half and its calls here."""
+    """The tensors that forward saves for backward, from PyTorch's allocator, at constant addresses. Take `lock` around a launch and its calls here."""
 
     def __init__(self, name: str, outputs: Sequence[Output], device: torch.device) -> None:
         self.lock = threading.RLock()
@@ -80,8 +79,7 @@ class PairVariant(TorchVariant):
 
 
 class BoundPair(BoundCall):
-    """A pair bound to one call's memory. Forward is launched once; backward as long as no other forward has run. It does not hold the results:
-    the results hold it."""
+    """A pair bound to one call's memory. Forward is launched once; backward until another forward has run. It holds no results; they hold it."""
 
     variant: PairVariant
 

@@ -1,5 +1,4 @@
-"""Writes tests that compare a call's arguments with those of a call that was read. Raises NoTests for values that tests cannot distinguish like the
-walk does."""
+"""Writes tests that compare a call's arguments with those of an earlier call. Raises NoTests for values that only a walk can compare."""
 from __future__ import annotations
 
 import dataclasses
@@ -136,8 +135,7 @@ class _Writer:
 
 
 def expect(tests: Tests, args: Sequence[Any], kwargs: Mapping[str, Any], reached: _installed_code.TorchReached) -> TestedArguments:
-    """Writes tests of the arguments. Returns each value and each class in the order of the values. Raises NoTests when the arguments must be read each
-    time."""
+    """Writes tests of the arguments. Returns the values and classes in the order of the values. Raises NoTests when each call must be read."""
     writer = _Writer(tests, reached)
     writer.arguments(args, kwargs)
     return writer.found

@@ -95,8 +95,8 @@ def _libraries_with(whole: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def _build_with(file: str, whole: str) -> str:
-    """The library's build id; "" when it has no such operator, or cannot be read. TORCH_LIBRARY(space, m) { m.def("name(Tensor x) -> Tensor"); } leaves
-    both texts in it."""
+    """The library's build id; "" without such an operator, or unreadable. TORCH_LIBRARY(space, m) { m.def("name(Tensor x) -> Tensor"); } leaves both
+    texts in it."""
     space, _, name = whole.encode().partition(b"::")
     try:
         with open(file, "rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as contents:

@@ -1,5 +1,4 @@
-"""The code of functions that use PyTorch. The user's own code is followed by name, an installed package counts by its version, and every class
-of a module by all its methods."""
+"""The code of functions that use PyTorch: the user's own code by name, an installed package by its version, a module's class by all its methods."""
 from __future__ import annotations
 
 import contextlib
@@ -58,8 +57,7 @@ def _is_always_library(package: str) -> bool:
 
 
 def package_of(module: str | None, file: str | None = None) -> str:
-    """The module's package. For installed code in a file: the package of the file, because a decorator's function claims the module of the function
-    that it wraps."""
+    """The module's package. For installed code in a file: the file's package, because a decorator's function claims the wrapped function's module."""
     folder = max((one for one in _reached_code._INSTALLED if file is not None and file.startswith(one)), key=len, default=None)
     if file is None or folder is None:
         return (module or "").split(".")[0]
@@ -77,8 +75,7 @@ def values_of(reached: _reached_code.Reached) -> Iterator[Any]:
 
 
 class TorchReached(_reached_code.Reached):
-    """Like Reached, but never follows installed code, even if the function itself is installed. For installed classes that a call finds,
-    all methods count."""
+    """Like Reached, but never follows installed code, even the function's own. For installed classes that a call finds, all methods count."""
 
     def __init__(self, function: Any, classes: Mapping[type, bool] = types.MappingProxyType({}),
                  functions: Iterable[types.FunctionType] = ()) -> None:

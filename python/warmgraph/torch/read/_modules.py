@@ -1,5 +1,4 @@
-"""Modules that are called themselves, `module(*args)`, and modules that PyTorch compiled by torch.compile(module), or in place by
-module.compile()."""
+"""Modules that are called themselves, `module(*args)`, and modules compiled by torch.compile(module), or in place by module.compile()."""
 from __future__ import annotations
 
 import functools
@@ -88,8 +87,7 @@ def attributes_of(module: torch.nn.Module, of_classes: dict[str, Any]) -> list[t
 
 @functools.lru_cache(maxsize=1024)
 def _names_of(names: tuple[str | None, ...]) -> list[tuple[str, bool]]:
-    """(name, whether it is the module's own), from the module's names and, behind None, its classes' names. Cached, because a model has many modules of
-    one kind."""
+    """(name, whether it is the module's own), from the module's names and, behind None, its classes' names. Cached for modules of one kind."""
     at = names.index(None)
     own = set(names[:at]) - OF_EVERY_MODULE
     return [(name, name in own) for name in sorted(one for one in {*own, *names[at + 1:]} if one is not None)]

@@ -51,8 +51,7 @@ class SharedModules:
         self._met: weakref.WeakKeyDictionary[types.CodeType, tuple[dict[type, bool], weakref.ref[_reached_code.Around] | None]] = weakref.WeakKeyDictionary()
 
     def met(self, reached: _installed_code.TorchReached) -> dict[type, bool] | None:
-        """The classes that the last function with this code found: a guess for the next one. Also lets `reached` take over the code that was
-        reached."""
+        """The classes that the last function with this code found, as a guess for this one. Also lets `reached` take over the reached code."""
         found = self._met.get(reached.code) if reached.code is not None else None
         if found is None:
             return None

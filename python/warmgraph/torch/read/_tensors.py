@@ -34,8 +34,7 @@ def dtype_of(text: str) -> torch.dtype:
 
 
 def flat_type(dtype: torch.dtype, nbytes: int) -> tuple[str, int]:
-    """(type, count) for `nbytes` bytes of memory with such elements: floats are compared as floats; types that the library lacks as
-    bytes."""
+    """(type, count) for `nbytes` bytes of memory with such elements: floats stay floats; types that the library lacks become bytes."""
     short = own_type(dtype) or _PARTS.get(dtype) or "u8"
     from warmgraph import dtypes
 
@@ -85,9 +84,8 @@ def is_lazy(tensor: torch.Tensor) -> bool:
 
 
 def can_be_lazy(tensor: torch.Tensor) -> bool:
-    """Whether a tensor with the same DLPack description may be lazy: of public functions, only conj() makes complex tensors lazy, and `conj().imag`
-    gives views
-    of every second number."""
+    """Whether a tensor with the same DLPack description may be lazy. Publicly, conj() makes only complex tensors lazy, and `conj().imag` strided
+    views."""
     return tensor.dtype.is_complex or tensor.numel() <= 1 or not tensor.is_contiguous()
 
 

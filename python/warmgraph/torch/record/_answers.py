@@ -147,8 +147,7 @@ class Judged:
         _settle(one.found.device for one in self._apart)  # before the next run writes there
 
     def agreement(self) -> str:
-        """Call this after the last run. Returns "bitwise", "within its spread" or "within rounding". Raises Differs when the graph gives other
-        results."""
+        """Call this after the last run. Returns "bitwise", "within its spread" or "within rounding". Raises Differs for other results."""
         if not self._apart:
             return "bitwise" if self._is_same_at_once else "within its spread"
         if all(_is_real(one.answer) for one in self._apart):

@@ -29,8 +29,7 @@ _abandoned: list[Any] = []  # left by broken captures: destroying them could abo
 @dataclasses.dataclass
 class Capture:
     """`scratch`: (name, pointer, bytes); `free`: (pointer, bytes) of memory that the allocator had free all the time; `words`: pointers of the
-    generator's seed and offset, if random numbers are drawn; `segments`: {pointer: end} of the allocator's memory at the capture's end; None:
-    not known."""
+    generator's seed and offset, if random numbers are drawn; `segments`: {pointer: end} of the allocator's memory at the end, or None."""
 
     graph: Any
     pool: Any
@@ -210,8 +209,7 @@ def _capture_into(graph: Any, pool: Any, device: torch.device, work: Callable[[]
 
 
 def _abandon(graph: Any, pool: Any, index: int) -> None:
-    """Ends a capture that CUDA has aborted before PyTorch's allocator noticed: else the allocator would abort the process when any pool's memory is
-    freed."""
+    """Ends a capture that CUDA has aborted before PyTorch's allocator noticed: else the allocator aborts the process when it frees a pool."""
     _abandoned.append((graph, pool))
     with contextlib.suppress(Exception):  # the allocator has noticed it
         torch._C._cuda_endAllocateToPool(index, graph.pool() if pool is None else pool)
@@ -238,8 +236,7 @@ def own_generator(device: torch.device, seed: int = SEED, offset: int = 0) -> It
 
 @contextlib.contextmanager
 def host_random() -> Iterator[list[str]]:
-    """Yields a list of the host generators that were used inside the block. Restores their states, because the answer has already drawn the caller's
-    numbers."""
+    """Yields a list of the host generators that were used inside the block. Restores their states: the answer has drawn the caller's numbers."""
     drawn: list[str] = []
     before = [(name, get(), get, put) for name, get, put in _host_generators()]
     try:

@@ -108,9 +108,8 @@ class Traces:
 
     @contextlib.contextmanager
     def noticed(self, compiled: Any) -> Iterator[None]:
-        """Collects the traces of `compiled` that this thread makes inside the block. The option `guard_filter_fn` of torch.compile sees the
-        same guards, but not with a mode, or when the caller compiled. So the filter is set in torch.compile's own state. The caller's
-        filter is still called."""
+        """Collects the traces of `compiled` that this thread makes inside the block. The option `guard_filter_fn` of torch.compile sees the same
+        guards, but not with a mode, or when the caller compiled. So it is set in torch.compile's own state; the caller's filter is still called."""
         hooks: Any = getattr(_modules.context_of(compiled), "_hooks", None)
         if not hasattr(hooks, "guard_filter_fn"):  # another PyTorch version
             yield
@@ -141,9 +140,8 @@ class Traces:
 
     def expect_compared(self, walker: Walker, frames: Sequence[Frame], of: Any = None, environment: Sequence[str] = ()) -> None:
         """Raises NotRecordable if a trace of such a call depends on a value that the reader did not read, and names it. Ignores other calls' traces.
-        `of`: the call's
-        owner and code: a trace that was checked for it is not checked again, because traces guard all types. `environment`: variables
-        that are guards."""
+        `of`: the call's owner and code: a trace that was checked for it is not checked again, because traces guard all types. `environment`: guarded
+        variables."""
         for trace in list(self._made):
             frame = next((one for one in frames if one.fits(trace.guards)), None) if of not in trace.judged_for else None
             if frame is None:

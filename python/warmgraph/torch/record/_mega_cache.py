@@ -1,10 +1,8 @@
 """Stores the results of PyTorch's compiler (its Mega-Cache: graphs, code, autotuning) beside the entries. They are given to PyTorch before a miss
-compiles,
-and stored again after it (Config.mega_cache). A hit never uses this module.
+compiles, and stored again after it (Config.mega_cache). A hit never uses this module.
 
-The bytes hold pickles. The library stores them signed, and returns them only with an accepted signature. A failure is logged and counted; it costs a
-compilation,
-and the call goes on."""
+The bytes hold pickles. The library stores them signed, and returns them only with an accepted signature. A failure is logged and counted, and costs
+only a compilation."""
 from __future__ import annotations
 
 import contextlib

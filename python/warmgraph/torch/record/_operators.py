@@ -33,9 +33,8 @@ class Shown(TorchDispatchMode):
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
-        """PyTorch's own switch: compiled code that the function calls stays compiled. Without it, the code would run uncompiled here and, if this is
-        its
-        first call, always."""
+        """PyTorch's own switch: compiled code that the function calls stays compiled. Without it, the code would run uncompiled, at first here,
+        always."""
         return True
 
     def __init__(self, shows: Sequence[Show], run: Run) -> None:
@@ -57,8 +56,7 @@ class Shown(TorchDispatchMode):
 
 
 class _ShownBesideDynamo(Shown):
-    """For processes that have imported Dynamo: a layer that Dynamo decided not to compile runs with its frame evaluation, which must not compile this
-    mode."""
+    """With Dynamo imported, a layer that it decided not to compile runs with its frame evaluation, which must not compile this mode."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -73,8 +71,7 @@ def as_it_is(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def shown_to(*shows: Show, run: Run = as_it_is) -> Any:
-    """A context in which the observers see each operator of this thread, and `run` runs it. Compiled functions guard on such modes, and would be
-    compiled again."""
+    """A context in which the observers see each operator of this thread, and `run` runs it. Compiled functions would be compiled again in it."""
     return (_ShownBesideDynamo if "torch._dynamo" in sys.modules else Shown)(shows, run)
 
 
@@ -137,8 +134,7 @@ def _attribute(value: Any) -> str:
 
 @functools.lru_cache(maxsize=None)
 def _written_by(func: Any) -> tuple[tuple[int, str], ...]:
-    """(position, name) of the arguments that an operator writes. Normalisations write their running statistics, although their schemas do not say
-    so."""
+    """(position, name) of the arguments that an operator writes. Normalisations write running statistics, although their schemas do not say so."""
     if not hasattr(func, "_schema"):  # higher-order: its writes appear in the tensors' versions
         return ()
     return tuple((i, one.name) for i, one in enumerate(func._schema.arguments)
@@ -154,8 +150,7 @@ def written(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Iterator[
 # --- Operators that must not run in a capture
 
 
-# They fail in a capture, and an eigenvalue decomposition then leaves its library's handle unusable, so that later calls fail, too (cuSOLVER of CUDA
-# 13.0).
+# They fail in a capture. An eigenvalue decomposition then leaves its library's handle unusable for later calls (cuSOLVER of CUDA 13.0).
 _NOT_CAPTURABLE = {"aten::_linalg_eigh", "aten::_linalg_svd", "aten::linalg_eig", "aten::linalg_lstsq", "aten::linalg_ldl_factor_ex"}
 # Texts of errors that are not a library's: CUDA's errors about captures and memory.
 _OF_CAPTURES = ("captur", "out of memory")
@@ -185,8 +180,7 @@ def _text_with_devices(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
 
 
 class InCapture:
-    """Refuses work in a stream that is not part of the capture that is current at construction: such work would run at once, and be missing in
-    replays."""
+    """Refuses work in a stream that is not part of the current capture: such work would run at once, and be missing in replays."""
 
     def __init__(self, device: torch.device) -> None:
         self._driver = _libraries.driver()

@@ -90,9 +90,7 @@ class Recording:
         return self._result
 
     def _answered(self) -> Any:
-        """The function's result. Copies the memory that it writes first: by operators if they are shown, else small regions and those that an earlier
-        answer
-        wrote."""
+        """The function's result. First copies the memory that it writes: by operators if they are shown, else small regions and known writes."""
         self._is_shown = self._function.may_be_shown(self._call)
         self._start.keep_some(self._call.regions, self._function.writes, also_small=not self._is_shown)
         with _operators.shown_to(self._start.shown, run=self._start.reads) if self._is_shown else contextlib.nullcontext():

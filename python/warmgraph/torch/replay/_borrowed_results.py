@@ -75,8 +75,7 @@ class Loan:
                     "leave out borrow=True")
 
     def _use_on_this_stream(self) -> None:
-        """Tells PyTorch's allocator about this stream: it reuses freed memory in the stream that allocated it, so work in other streams must have
-        ended."""
+        """Tells PyTorch's allocator about this stream, because it reuses freed memory in the stream that allocated it without waiting for others."""
         if self._device.type != "cuda":
             return
         raw = torch._C._cuda_getCurrentRawStream(self._device.index or 0)

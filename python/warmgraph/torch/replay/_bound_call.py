@@ -72,8 +72,7 @@ class BoundCall:
         return self._call
 
     def _pointer(self, region: Region) -> int:
-        """The address of an input; of a copy, if it is only read and has a smaller alignment than the kernels were chosen for (e.g. a row of a
-        batch)."""
+        """The address of an input; of a copy, if it is only read and less aligned than the kernels need (e.g. a row of a batch)."""
         pointer = region.pointer
         if pointer % self.variant.metadata.aligned.get(region.name, 1) == 0:
             return pointer

@@ -14,8 +14,7 @@ _REST = f"values{_SUFFIX}"
 
 
 def listed(facts: dict[str, str], walker: Walker) -> dict[str, str]:
-    """The same facts: one list for the facts of each part from other walks, and one for the rest of this walk. Too many facts are folded into one
-    list."""
+    """The same facts: one list for each part from other walks, and one for the rest of this walk. Too many facts are folded into one list."""
     if _long_facts.is_too_much(facts):
         apart = {path for path in facts if path not in walker.found.facts and not path.startswith(_regions.MEMORY)}
         folded = _long_facts.folded(facts)

@@ -195,8 +195,7 @@ def _context() -> tuple[ctypes.CDLL, int]:
 
 @functools.cache
 def _code_behind(name: str) -> tuple[int, int] | None:
-    """(a function of a pointer, the pointer) that gives the answer as a number in a byte. None when this PyTorch has no such function with Python's
-    answer."""
+    """(a function of a pointer, the pointer) that gives the answer as a number in a byte. None when this PyTorch has no such function."""
     try:
         library, at = _context()
         method = f"2at7Context{len(_CODE[name])}{_CODE[name]}Ev"
@@ -209,8 +208,8 @@ def _code_behind(name: str) -> tuple[int, int] | None:
 
 
 def expect_code(tests: Tests, name: str, answer: Any) -> bool:
-    """Tests that PyTorch's function behind the question gives its current answer. Returns False when there is none, or when it gives less information
-    than Python's answer."""
+    """Tests that PyTorch's function behind the question gives its current answer. Returns False without one, or if it gives less than Python's
+    answer."""
     one = _FUNCTIONS.get(name)
     function = _function(one.library, one.symbol) if one is not None else None
     if one is None or function is None or name == "autocast" and answer or name == "sm carveout" and answer is not None:

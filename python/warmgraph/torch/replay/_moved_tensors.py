@@ -81,8 +81,7 @@ def paused() -> Iterator[None]:
 
 @contextlib.contextmanager
 def moving() -> Iterator[None]:
-    """Waits for other threads' calls, and keeps new ones waiting. Raises NotRecordable when they do not end: each may wait for another
-    one, so new ones go first."""
+    """Waits for other threads' calls, and keeps new ones waiting. Raises NotRecordable if they do not end: they may wait for each other."""
     me = threading.get_ident()
     with _condition:
         _movers.append(me)

@@ -1,5 +1,4 @@
-"""A function's result in the form that an entry can store: tensors that a replay writes, views of the call's tensors, the call's own
-objects, and plain values."""
+"""A function's result as an entry stores it: tensors that a replay writes, views of the call's tensors, the call's objects, plain values."""
 from __future__ import annotations
 
 import dataclasses
@@ -148,7 +147,7 @@ def _class_name(path: str, value: Any) -> str:
 
 
 def described(value: Any, objects: dict[str, Any], regions: Sequence[Region], takes_parts: bool = False) -> Described:
-    """Raises NotRecordable, and names it, for a value that a replay cannot give. takes_parts: a result may be a view of an earlier one, without its own
+    """Raises NotRecordable, and names it, for a value that a replay cannot give. takes_parts: permits views of earlier results without an own
     output."""
     describer = _Describer(objects, regions, takes_parts)
     tree = describer.tree("result", value)

@@ -1,6 +1,4 @@
-"""The memory ranges that a call touches: one for each argument with its own memory, one for all arguments that share a storage, and one for each
-storage
-of a state."""
+"""The memory ranges of a call: one for each argument with its own memory, for all arguments that share a storage, and for a state's storage."""
 from __future__ import annotations
 
 import dataclasses
@@ -26,8 +24,7 @@ _OURS = re.compile(r"result\d+|generator\.(seed|offset)|pair\.(saved|grad|gradie
 
 @dataclasses.dataclass(slots=True)
 class Region:
-    """A range in the library's declaration. `sizes` and `strides` in elements; `start` in bytes from the start of the storage. `made_at`: its
-    address at construction."""
+    """A range in the library's declaration. `sizes` and `strides` in elements; `start` in bytes in the storage. `made_at`: its first address."""
 
     name: str
     is_state: bool

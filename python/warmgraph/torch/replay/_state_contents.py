@@ -1,5 +1,4 @@
-"""The data about states for a process without PyTorch: the tensors in each storage by their names in state_dict(), and contents
-that no weights file has."""
+"""The data about states for a process without PyTorch: each storage's tensors by state_dict()'s names, and contents in no weights file."""
 from __future__ import annotations
 
 import base64

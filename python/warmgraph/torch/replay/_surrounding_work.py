@@ -64,9 +64,8 @@ def is_captured() -> bool:
 
 
 def first_run_allowed() -> contextlib.AbstractContextManager[None]:
-    """For a call in the caller's own capture. If all calls before were replays, this is the function's first run in the process:
-    it may allocate, load code and make a library's handle, and code that is not compiled yet runs uncompiled, because Dynamo cannot compile in a
-    capture."""
+    """For a call in the caller's own capture. If all calls before were replays, this is the function's first run in the process: it may allocate, load
+    code and make a library's handle. Code that is not compiled yet runs uncompiled, because Dynamo cannot compile in a capture."""
     return _first_run() if running.depth == 0 and is_captured() else contextlib.nullcontext()
 
 

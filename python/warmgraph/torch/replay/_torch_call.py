@@ -55,8 +55,7 @@ class Surroundings:
         return self._kept != [] or self._held.is_same() and self._looks.are_same()
 
     def looks(self, always: _native_snapshots.Snapshot, addresses: Mapping[int, int]) -> _steady_calls.Looks:
-        """The checks for a later call, including tensors' addresses. `always`: checks that remain when frozen. `addresses`: the call's addresses
-        by id."""
+        """The checks for a later call, with tensors' addresses. `always`: checks that remain when frozen. `addresses`: the call's, by id."""
         if self._kept:
             return _steady_calls.Looks(always, self._is_frozen, _native_snapshots.Snapshot(), [], [])
         found = self._held.looks()

@@ -1,7 +1,6 @@
 // Finds, puts and removes the artifacts of one kind and form in tiers. Every artifact is verified when it is read.
 //
-// Thread-safe where the tiers are. A failure is an Error for the caller to count: it costs the time that the artifact
-// would have saved, never a result.
+// Thread-safe where the tiers are. A failure is an Error for the caller to count: it costs time, never a result.
 #pragma once
 
 #include <exception>
@@ -88,8 +87,7 @@ public:
             m_tiers[i]->refuse(name_of(key), {}, {ErrorCode::stale, "this process removed it"});
         return m_tiers.front()->remove(name_of(key));
     }
-    /// Refuses an object that find() gave and that could not be used, for `reason`, to the tier that gave it. Best
-    /// effort.
+    /// Refuses an object that find() gave and that could not be used, to its tier, for `reason`. Best effort.
     void set_aside(const Digest& key, const Error& reason) const noexcept
     try {
         for (Tier* const tier : m_tiers) {

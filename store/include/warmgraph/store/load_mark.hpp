@@ -1,5 +1,4 @@
-// A file beside the entry that exists while a driver loads the entry's code. It shows later that a process died in the
-// load.
+// A file beside the entry while a driver loads the entry's code. It shows later that a process died in the load.
 #pragma once
 
 #include <functional>

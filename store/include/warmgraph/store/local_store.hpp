@@ -53,8 +53,7 @@ struct StoreOptions {
     /// With read_write: the store opens a marked folder as read_only when it cannot be written (a read-only file
     /// system, no right, no room), or belongs to root or to a trusted owner. LocalStore::why_read_only has the reason.
     bool falls_back = false;
-    /// User ids whose files are also read, besides this user's and root's, e.g. the user that built the container image
-    /// with the cache.
+    /// User ids whose files are also read, besides this user's and root's, e.g. the builder of the container image.
     std::vector<std::uint32_t> trusted_owners{};
     std::uint32_t max_variants = 64; ///< for one function; the least recently used are evicted first. Tombstones count
     Budget budget{};                 ///< for the folder; a process that publishes keeps it, as part of its call
@@ -74,13 +73,13 @@ public:
     /// Opens the folder. Makes and marks it when it is missing or empty; `root` is made absolute now. Errors, each with
     /// the path and the cure: permission_denied (not writable; another user could have written it, see below; or
     /// read_write on a folder that is neither marked nor empty, where nothing is written), io_failed (`root` is a
-    /// file), not_found (read_only, and the folder is missing). read_only also opens a folder without the mark, since
-    /// every read is verified and nothing is changed. `files` and `clock` must outlive the store and its locks.
+    /// file), not_found (read_only, and it is missing). read_only also opens a folder without the mark, since every
+    /// read is verified and nothing is changed. `files` and `clock` must outlive the store and its locks.
     ///
-    /// The folder is opened once: the store follows no path from outside and no link below it. It uses a folder or file
-    /// only when it belongs to this user, to root or to a trusted owner and no other user may write it. With
+    /// The folder is opened once; all files are reached from it, and never through a link. The store uses a folder or
+    /// file only when it belongs to this user, to root or to a trusted owner and no other user may write it. With
     /// Sharing::group it also uses files of the folder's group, if the process is in this group and others may not
-    /// write them.
+    /// write.
     [[nodiscard]] static Result<std::unique_ptr<LocalStore>> open(const std::filesystem::path& root,
                                                                   const StoreOptions& options = {},
                                                                   FileSystem& files = posix_file_system(),
@@ -115,8 +114,7 @@ public:
     // once per load, miss or recording, not once per call. When another process is writing, the counts are kept and
     // written by the next add_usage or the destructor.
     void add_usage(const FunctionKey& function, const FunctionUsage& more) noexcept;
-    /// The same on the store's thread, so that a first call does not wait for the disk. The thread retries while
-    /// another process writes.
+    /// The same on the store's thread, so that a first call does not wait for the disk. Retries while it is locked.
     void add_usage_soon(const FunctionKey& function, const FunctionUsage& more) noexcept;
     /// Starts that thread now (0.1 ms). Otherwise the first add_usage_soon starts it.
     void expect_usage() noexcept;
@@ -126,11 +124,9 @@ public:
     [[nodiscard]] FunctionUsage usage(ArtifactKind kind) const;
 
     /// Keeps a miss beside the function's entries, with the guards of its call (guards::to_json; empty: not known).
-    /// Also works in a store that was opened read_only, if the folder permits it. A failure is swallowed. Costs a few
-    /// milliseconds.
+    /// Also works in a read-only store, if the folder permits it. Swallows failures. Costs a few milliseconds.
     void note_miss(const FunctionKey& function, const Miss& miss, std::string_view call) noexcept;
-    /// The last misses of all processes. `corrupt`: the file is not in note_miss's format; the next note_miss replaces
-    /// it.
+    /// The last misses of all processes. `corrupt`: not in note_miss's format; the next note_miss replaces the file.
     [[nodiscard]] Result<Misses> misses(const FunctionKey& function) const;
 
     /// Keeps a program's miss; for each program only the last one (Miss::id). Otherwise as note_miss.
@@ -151,11 +147,10 @@ public:
     /// Moves every damaged entry, image and artifact to quarantine, and removes temporaries of dead writers. Foreign
     /// files stay. Returns the damage that it found.
     [[nodiscard]] Result<std::vector<Damage>> repair(const ArtifactVerifier& verifier = {});
-    /// The files that clear() would remove now. Changes nothing. Gives the same errors, but also works in a read-only
-    /// store.
+    /// The files that clear() would remove now. Changes nothing. The same errors, but also works in a read-only store.
     [[nodiscard]] Result<Removal> plan_clear(const ClearRequest& request) const;
-    /// Removes the files and returns their counts. Names that fit no function remove nothing. Folders that become empty
-    /// are removed.
+    /// Removes the files and returns their counts. Names that fit no function remove nothing. Removes empty folders,
+    /// too.
     [[nodiscard]] Result<Removal> clear(const ClearRequest& request = {});
 
     /// Makes room. First removes images that no entry names. Then, while the folder is over its budget, removes
@@ -167,8 +162,8 @@ public:
     /// The budget with its defaults filled in.
     [[nodiscard]] Budget budget() const;
 
-    /// Locks a function for recording: one process at a time. nullptr when another process has the lock. The kernel
-    /// releases it when the process dies.
+    /// Locks a function for recording: one process at a time. nullptr: another process has the lock. Freed when it
+    /// dies.
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_record_lock(const EntryKey& key);
     /// The same for a process that reads an artifact, changes it and puts it again.
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_artifact_lock(const ArtifactName& name);

@@ -1,5 +1,5 @@
-// A call that no entry could serve, with the differences at that time. A function's last misses are in `misses.jsonl`
-// beside its entries.
+// A call that no entry could serve, with its differences. A function's last misses are in `misses.jsonl` beside its
+// entries.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,7 @@ struct Miss {
     std::vector<MissedFact> differences{}; ///< the first k_most_missed_facts differences
     std::uint64_t more = 0;                ///< number of further differences
     std::uint64_t agree = 0;               ///< number of facts that agree
-    /// For a function that its caller refuses: how many calls of this process ran uncached for this reason; 0: one
-    /// call, not counted
+    /// For a function that its caller refuses: calls of this process that ran uncached; 0: one call, not counted
     std::uint64_t calls = 0;
     std::string program{}; ///< for a program that had to be compiled: its name; empty for a call
 };

@@ -1,6 +1,6 @@
 // Compression of objects before they are put into a tier. An entry's envelope says whether its payload is compressed
-// (docs/format.md). An image's object is either the image itself or one zstd frame that holds it; its name, the SHA-256
-// of the raw bytes, shows which.
+// (docs/format.md). An image's object is the image itself or one zstd frame with it; its name, the SHA-256, shows
+// which.
 #pragma once
 
 #include <cstdint>

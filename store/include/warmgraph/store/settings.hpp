@@ -15,8 +15,8 @@ namespace warmgraph::store {
 /// Parses user ids: "1000" or "1000,1001". "" gives an empty list. The error invalid_argument says what is expected.
 [[nodiscard]] Result<std::vector<std::uint32_t>> parse_owners(std::string_view what, std::string_view text);
 
-/// Parses a size: "8G", "500M", "64K", "1T" (powers of 1024, also as "8g", "8GB", "8 GiB" and "1.5G"), or bytes without
-/// a unit. Errors as above.
+/// Parses a size: "8G", "500M", "64K", "1T" (powers of 1024, also "8g", "8GB", "8 GiB", "1.5G"), or bytes. Errors as
+/// above.
 [[nodiscard]] Result<std::uint64_t> parse_bytes(std::string_view what, std::string_view text);
 
 /// Parses a number: "100000". Errors as above.

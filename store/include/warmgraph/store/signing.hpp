@@ -1,5 +1,4 @@
-// Finds the keys that sign and the keys that are accepted, from a program's options, key files and the environment.
-// docs/trust.md is for users.
+// Finds the signing and the accepted keys in options, key files and the environment. docs/trust.md is for users.
 #pragma once
 
 #include <functional>
@@ -11,8 +10,7 @@
 
 namespace warmgraph::store {
 
-/// The program's options. Keys are text lines as in base/signing_key.hpp. A key file has one key a line; lines that
-/// begin with '#' are ignored.
+/// The program's options. Keys are lines as in base/signing_key.hpp. A key file has one key a line, and '#' comments.
 struct SigningSource {
     std::string sign_with{};           ///< a key; else $WARMGRAPH_SIGN_KEY
     std::string sign_with_file{};      ///< a file with one secret key; else $WARMGRAPH_SIGN_KEY_FILE

@@ -77,8 +77,8 @@ public:
     Store(const Store&) = delete;
     Store& operator=(const Store&) = delete;
 
-    /// Adds a read-only layer below the earlier ones. `trust` applies to this layer only. Call this before other
-    /// threads use the store.
+    /// Adds a read-only layer below the earlier ones, with its own `trust`. Call this before other threads use the
+    /// store.
     void add_layer(std::shared_ptr<Tier> layer, const cachefmt::Trust& trust);
     /// The first tier, for code that copies bytes from one tier to another. Lives as long as this store, like tiers().
     [[nodiscard]] Tier& tier() noexcept { return *m_levels.front().tier; }
@@ -96,8 +96,7 @@ public:
     [[nodiscard]] Result<Header> header(const EntryKey& key) const;
     /// Returns one fully verified entry and, with Reading::use, marks it as used now; nullopt: not found. Corrupt and
     /// stale entries (of any format) are refused to the tier, and the error is returned. Untrusted entries stay, and
-    /// are not read beyond their header. `stamp` is set when the first tier gives the entry, for is_still(); else it is
-    /// unchanged.
+    /// are not read beyond their header. `stamp` is set when the first tier gives the entry, for is_still().
     [[nodiscard]] Result<std::optional<Entry>> entry(const EntryKey& key, Reading reading = Reading::use,
                                                      Stamp* stamp = nullptr);
     /// Whether the first tier still has the same object that entry() read, so that it need not be read again. False
@@ -109,8 +108,8 @@ public:
     [[nodiscard]] Result<void> publish(const Entry& entry);
     /// Removes the entry from the first tier. In this process the layers do not give the entry any more.
     [[nodiscard]] Result<void> remove(const EntryKey& key);
-    /// Refuses an intact entry that could not be used, for `reason`, to every tier, unless it was replaced since this
-    /// header was read. Best effort.
+    /// Refuses an intact but unusable entry, for `reason`, to every tier, unless it was replaced meanwhile. Best
+    /// effort.
     void set_aside(const EntryHeader& header, const Error& reason) noexcept;
 
     /// Returns an image that was verified against its digest; nullopt when it is missing or damaged. A damaged image is
@@ -121,8 +120,8 @@ public:
     /// Puts the blob unless it is there already; then marks it as used now. Returns true when it was put. unsupported:
     /// larger than the cap. REQUIRES: is_blob(kind).
     [[nodiscard]] Result<bool> publish_image(ByteView blob, ArtifactKind kind = ArtifactKind::images);
-    /// An object's bytes from the first tier that has it. Images are verified and uncompressed; the bytes of other
-    /// objects are returned unverified.
+    /// An object's bytes from the first tier that has it. Images are verified and uncompressed, other objects
+    /// unverified.
     [[nodiscard]] Result<std::optional<Bytes>> object(const Name& name);
 
 private:

@@ -97,8 +97,7 @@ public:
 
     /// Reads the object's first bytes. nullopt: not found. An Error as the outer result says nothing about the object.
     [[nodiscard]] virtual Result<std::optional<Found>> get(const Name& name, Extent extent) = 0;
-    /// Keeps exactly these bytes under the name, or leaves the old object. A concurrent get() sees either the old or
-    /// the new object.
+    /// Keeps exactly these bytes under the name, or leaves the old object. A concurrent get() sees one of the two.
     [[nodiscard]] virtual Result<void> put(const Name& name, ByteView bytes) = 0;
     /// Removing a missing object is not a failure.
     [[nodiscard]] virtual Result<void> remove(const Name& name) = 0;
@@ -108,8 +107,7 @@ public:
     // --- Calls that a tier may override
     /// The first bytes of each entry of a function, sorted by key. The default calls list() and then get() for each.
     [[nodiscard]] virtual Result<std::vector<FoundEntry>> get_entries(const FunctionKey& function, Extent extent);
-    /// Marks the object as used now; the least recently used objects are removed first. not_found: the tier sees that
-    /// the object is missing.
+    /// Marks the object as used now; the least recently used are removed first. not_found: the object is missing.
     [[nodiscard]] virtual Result<void> note_use(const Name& name);
     /// The bytes with this stamp failed verification, for `reason`: the tier must not give them again. A better object
     /// that was put meanwhile stays. Best effort. The default removes the object.

@@ -34,7 +34,6 @@ inline constexpr cachefmt::SealedKind k_sealed_torch{.magic = "WGTORCH\n",
                                                      .most_facts = k_torch_facts_bytes};
 
 /// The facts that identify the artifacts; Python chooses them: "torch" -> "2.11.0+cu130", "gpu" -> "NVIDIA H100".
-/// UTF-8.
 using TorchFacts = std::map<std::string, std::string>;
 
 /// The object's name. It depends on the facts alone, because PyTorch's bytes differ each time.
@@ -57,8 +56,7 @@ struct TorchLabel {
 /// Reads the label without checking the signature, for display or for copying. `corrupt`: not exactly encode_torch()'s
 /// format; `stale`: another format version.
 [[nodiscard]] Result<TorchLabel> inspect_torch(ByteView object);
-/// Returns PyTorch's bytes from an object with an accepted signature. Else `untrusted`, with the cure; the signature is
-/// checked before the rest is read.
+/// Returns PyTorch's bytes from an object with an accepted signature; else `untrusted`, with the cure.
 [[nodiscard]] Result<Bytes> decode_torch(ByteView object, const cachefmt::Trust& trust);
 
 /// Finds the bytes in the folder, else in its layers; nullopt: not found. Corrupt and stale objects are set aside,

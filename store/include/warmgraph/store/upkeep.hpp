@@ -24,9 +24,8 @@ using ArtifactVerifier = std::function<Result<void>(const ArtifactName& name, By
 
 /// The request to clear(). The names choose functions, for entries only; each given name must fit.
 struct ClearRequest {
-    /// Entries are removed with their functions' usage, and with the images that become unused, however young. With
-    /// images alone: removes those that no entry names and that are older than an hour (a writer publishes images
-    /// first).
+    /// Entries are removed with their functions' usage, and with the images that become unused, however young. Images
+    /// alone: only unused ones older than an hour (a writer publishes images first).
     KindSet kinds{ArtifactKind::entries};
     bool quarantine = false;            ///< files that failed verification
     std::optional<std::string> model{}; ///< the model's name, or the whole model_info for one configuration of it
@@ -77,8 +76,7 @@ struct Budget {
     bool operator==(const Budget&) const = default;
 };
 
-/// The request to prune(). Images that no entry names are removed in any case if they are older than ten minutes (a
-/// writer publishes images first).
+/// The request to prune(). It always removes unused images older than ten minutes (a writer publishes images first).
 struct PruneRequest {
     std::optional<std::uint64_t> bytes{};        ///< the most bytes that may stay; default: the store's budget
     std::optional<std::chrono::seconds> older{}; ///< objects that were not used for this long are removed in any case

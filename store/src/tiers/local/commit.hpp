@@ -5,8 +5,7 @@
 
 namespace warmgraph::store {
 
-/// Makes `target` hold exactly `bytes`, or leaves it unchanged. Makes the folder when it is missing, also when another
-/// process removes it meanwhile.
+/// Makes `target` hold exactly `bytes`, or leaves it unchanged. Makes the folder when it is missing or gets removed.
 [[nodiscard]] Result<void> commit(FileSystem& files, const Path& target, ByteView bytes, Modes modes,
                                   Durability durability = Durability::synced);
 

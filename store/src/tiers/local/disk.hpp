@@ -44,12 +44,10 @@ struct Disk {
     /// For calls that remove or move files: the same errors; makes nothing.
     [[nodiscard]] Result<void> may_remove(std::string_view doing) const;
 
-    /// Reads a regular file that the store trusts (else permission_denied); nullopt: missing. `name`: the object in the
-    /// file.
+    /// Reads a regular file that the store trusts (else permission_denied); nullopt: missing. `name`: its object.
     [[nodiscard]] Result<std::optional<Found>> read(const Path& path, Extent extent, const Name* name = nullptr) const;
 
-    /// Reads all entries of a function, sorted. Takes 22 system calls for one entry; a list and a read take 46, because
-    /// each walks down from the root.
+    /// Reads all entries of a function, sorted, with 22 system calls for one entry; a list and a read would take 46.
     [[nodiscard]] Result<std::vector<FoundEntry>> read_entries(const FunctionKey& function, Extent extent) const;
 
     /// Digests in the names of a function's entry files, sorted.

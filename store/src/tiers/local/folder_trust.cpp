@@ -58,8 +58,7 @@ bool FolderTrust::is_covered(const Name& name, ByteView bytes) const
 {
     if (!takes_signatures()) return false;
     const auto* const key = std::get_if<EntryKey>(&name);
-    // A signed entry covers its images by their digests. Other kinds are not covered, because their readers may not
-    // require a signature.
+    // A signed entry covers its images by their digests. Readers of other kinds may not require a signature.
     if (key == nullptr) return std::holds_alternative<ImageName>(name);
     // An envelope without its header cannot be used; the read of more bytes checks again.
     if (bytes.size() < cachefmt::k_envelope_bytes) return true;

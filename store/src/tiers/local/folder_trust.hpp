@@ -15,8 +15,8 @@ namespace warmgraph::store {
 class FolderTrust {
 public:
     /// `folder` describes `root`, the cache folder; shared files must have its group. If the folder has no mark of the
-    /// library (`has_mark`), or every user could put one there, a refusal proposes another folder instead of a command
-    /// that changes this one.
+    /// library (`has_mark`), or every user could put one there, a refusal proposes another folder, and no change of
+    /// this one.
     FolderTrust(const StoreOptions& options, Path root, const FileInfo& folder, bool has_mark);
 
     /// Checks a folder on the path, the root included. Owner-only: it belongs to this user, to root or to a trusted

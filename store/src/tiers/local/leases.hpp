@@ -28,8 +28,8 @@ public:
 
     /// The lease lasts until this object is destroyed.
     void take(const EntryKey& key) noexcept;
-    /// Runs `work` while no process can take the lease. False: a process (maybe this one) has the lease, and `work` was
-    /// not run.
+    /// Runs `work` while no process can take the lease. False: a process (maybe this one) has it, and `work` was not
+    /// run.
     bool unless_taken(const EntryKey& key, const std::function<void()>& work);
 
 private:
@@ -48,8 +48,7 @@ private:
     std::uint64_t m_inode = 0;          ///< of the open file
     pid_t m_process = 0;                ///< the process that opened it
     std::minstd_rand m_random{std::random_device{}()};
-    /// By an entry's first byte: whether a byte is locked. An entry in this map is never removed by this process, even
-    /// if no lock could be taken.
+    /// By an entry's first byte: whether a byte is locked. This process removes no entry in this map, locked or not.
     std::map<std::uint64_t, bool> m_taken;
 };
 

@@ -36,8 +36,7 @@ inline constexpr std::chrono::hours k_deaths_count_for{30 * 24};
 /// Whether the name has exactly the form of a mark.
 [[nodiscard]] bool is_load_mark(std::string_view name) noexcept;
 
-/// The dead writers' marks among `items` (in `folder`) that no longer count: their entry is gone, or they are older
-/// than k_deaths_count_for.
+/// Dead writers' marks among `items` (in `folder`) whose entry is gone, or that are older than k_deaths_count_for.
 [[nodiscard]] std::vector<std::string> spent_load_marks(const Disk& disk, const Path& folder,
                                                         const std::vector<DirectoryItem>& items);
 /// Removes dead writers' marks, of one entry or of all in the folder. Returns the number removed. Best effort.
@@ -58,8 +57,7 @@ public:
     [[nodiscard]] Result<std::unique_ptr<LoadMark>> begin(const EntryKey& key, const LoadTarget& target) noexcept;
     /// Keeps the mark until `is_done` says that the load is over; settle() asks it.
     void end_behind(std::unique_ptr<LoadMark> mark, IsDone is_done) noexcept;
-    /// Ends the loads that are done. Returns false when no load waits any more. Does nothing in a forked child, whose
-    /// driver is its parent's.
+    /// Ends the loads that are done. Returns false when no load waits any more. Does nothing in a forked child.
     bool settle() noexcept;
     /// The entry was replaced or removed: its deaths no longer count. Best effort.
     void forget(const EntryKey& key) noexcept;
@@ -74,8 +72,8 @@ private:
     /// Asks whether the load goes on; if not, reports its result to the mark.
     [[nodiscard]] bool goes_on(const Waiting& one) const;
     [[nodiscard]] Result<std::unique_ptr<LoadMark>> make(const EntryKey& key, const LoadTarget& target, unsigned row);
-    /// Ends the marks of other threads' loads and of waiting loads when the process exits: these are not deaths. An
-    /// exit inside a load is a death.
+    /// When the process exits: ends the marks of other threads' loads and of waiting loads. An exit inside a load is a
+    /// death.
     void end_at_exit() noexcept;
 
     const Disk& m_disk;

@@ -18,8 +18,7 @@ public:
 
     // REQUIRES for all calls: check_key holds for an entry's key.
     [[nodiscard]] Result<std::optional<Found>> get(const Name& name, Extent extent) override;
-    /// Makes and marks a folder that was removed or emptied meanwhile. permission_denied: read-only, or no longer the
-    /// library's.
+    /// Makes and marks a folder that was removed or emptied. permission_denied: read-only, or no longer the library's.
     [[nodiscard]] Result<void> put(const Name& name, ByteView bytes) override;
     [[nodiscard]] Result<void> remove(const Name& name) override;
     [[nodiscard]] Result<std::vector<Name>> list(const Scope& scope) override;
@@ -32,8 +31,8 @@ public:
 
     /// nullptr when another process has the lock. Releasing the lock removes its file.
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_record_lock(const EntryKey& key);
-    /// The same for a process that reads an artifact and writes it again. permission_denied also when the folder lost
-    /// its mark.
+    /// The same for a process that reads and rewrites an artifact. permission_denied also when the folder lost its
+    /// mark.
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_artifact_lock(const ArtifactName& name);
 
     [[nodiscard]] const Disk& disk() const noexcept { return m_disk; }

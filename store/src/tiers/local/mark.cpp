@@ -78,8 +78,7 @@ Result<Look> look(FileSystem& files, const Path& root)
     if (const auto searched = search.look_into({}); !searched)
         return within(fmt::format("cache folder {}", root.string()), searched.error());
     if (search.other.empty()) return Look{search.has_own ? Ownership::unmarked : Ownership::empty};
-    // Another process may have marked the folder and written files between the two looks. The mark is always the first
-    // file.
+    // Another process may have marked and filled the folder between the two looks. The mark is always the first file.
     marked = read_mark(files, root);
     if (!marked) return std::unexpected(marked.error());
     return *marked ? Look{Ownership::marked} : Look{Ownership::foreign, search.other};

@@ -15,8 +15,7 @@ inline constexpr std::size_t k_uuid_bytes = 36; ///< of a UUID as text (RFC 4122
 inline constexpr std::size_t k_key_levels = 3;
 
 /// Whether a folder at this level (0 to 2) may be part of a function's key:
-/// <model>_<static|dynamic>_<cl|cuda>graphcache_<12 hex digits>, a rank as in cachefmt::folder_name(), a function's
-/// name.
+/// <model>_<static|dynamic>_<cl|cuda>graphcache_<12 hex digits>, a rank as in cachefmt::folder_name(), a function.
 [[nodiscard]] bool is_key_folder(std::size_t level, std::string_view name);
 
 /// ".lock-" and 16 hex digits.
@@ -27,8 +26,7 @@ inline constexpr std::size_t k_key_levels = 3;
 [[nodiscard]] bool is_quarantined(std::string_view name);
 [[nodiscard]] bool is_reason(std::string_view name) noexcept;
 
-/// Whether the library makes a file with this name in this place. `names`: from the root down, the file's own name
-/// last.
+/// Whether the library makes a file with this name in this place. `names`: from the root down to the file's own.
 [[nodiscard]] bool is_own_file(const std::vector<std::string>& names);
 
 } // namespace warmgraph::store

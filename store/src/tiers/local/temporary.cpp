@@ -41,8 +41,7 @@ bool is_alive(std::string_view digits)
     return ::kill(pid, 0) == 0 || errno != ESRCH;
 }
 
-/// Some file systems (eCryptfs: 143 bytes) permit only short names, so a long host name is cut; a digest keeps hosts
-/// apart.
+/// Some file systems (eCryptfs: 143 bytes) permit only short names, so a long host name is cut and gets a digest.
 std::string shortened(const std::string& host)
 {
     constexpr std::size_t k_most = 16, k_digits = 8;
@@ -115,8 +114,7 @@ std::uint64_t remove_abandoned(FileSystem& files, Clock& clock, const Path& fold
 
 bool remove_free_lock(FileSystem& files, Modes modes, const Path& path)
 {
-    // Removed while held: a process that has the old file open sees in try_lock that the path has no such file any
-    // more.
+    // Removed while held: a process that has the old file open sees in try_lock that it is no longer the path's.
     const auto lock = files.try_lock(path, modes.file);
     if (!lock || !*lock) return false;
     const auto removed = files.remove(path);

@@ -1,5 +1,4 @@
-// Temporaries: files being written. Their names contain the writer, so that other processes can see whether it still
-// lives.
+// Temporaries: files being written, named after their writer, so that others can see whether it still lives.
 #pragma once
 
 #include <string>
@@ -28,8 +27,7 @@ inline constexpr std::string_view k_temporary_prefix = ".tmp-";
 [[nodiscard]] bool is_abandoned(std::string_view name, std::chrono::system_clock::time_point modified,
                                 std::chrono::system_clock::time_point now);
 
-/// Removes abandoned temporaries from one folder and returns their number. Best effort: a file that cannot be removed
-/// stays for the next time.
+/// Removes abandoned temporaries from one folder and returns their number. Best effort: the next call tries again.
 std::uint64_t remove_abandoned(FileSystem& files, Clock& clock, const Path& folder);
 
 /// Removes a lock file that no process holds; returns whether it was removed. Best effort.

@@ -40,8 +40,7 @@ class BundleSelection {
 public:
     [[nodiscard]] static Result<BundleSelection> of(const BundleOptions& options);
     [[nodiscard]] bool chooses(const cachefmt::FunctionKey& key) const;
-    /// Compiled programs and tuned configurations belong to no model, so --func leaves them out unless --kind names
-    /// them.
+    /// Compiled programs and tuned configurations have no model: --func leaves them out unless --kind names them.
     [[nodiscard]] bool chooses(store::ArtifactKind kind) const;
     /// Whether --kind names it.
     [[nodiscard]] bool names(store::ArtifactKind kind) const noexcept { return m_kinds.contains(kind); }
