@@ -39,7 +39,6 @@ using FileHeaderBytes = std::array<std::byte, k_header_bytes>;
 /// accepted key, but is not from this key.
 [[nodiscard]] Result<std::string> check_signature(const FileHeader& header, const cachefmt::Trust& trust);
 
-/// The contents of an index.
 struct Index {
     std::string created{}, created_by{};
     std::vector<Member> members{}; ///< in the file's order; their names and heads point into the index's bytes
@@ -47,7 +46,6 @@ struct Index {
 /// Checks that names are valid and unique, and that the members fill the file between header and index.
 [[nodiscard]] Result<Index> parse_index(ByteView raw, std::uint64_t members_end);
 
-/// Appends one member.
 void append_member(Bytes& index, const Member& member);
 void append_index_start(Bytes& index, std::string_view created, std::string_view created_by, std::uint64_t members);
 

@@ -29,7 +29,7 @@ try {
     if (!has_mark(disk.files)) return fail(ErrorCode::not_found, "the cache folder has no mark");
     if (auto made = disk.files.make_directories(folder, disk.modes.folder); !made) return std::unexpected(made.error());
     const auto lock = disk.files.try_lock(folder / k_usage_lock, disk.modes.file);
-    // `warmgraph clear` is removing the folder
+    // `warmgraph clear` is removing the folder.
     if (!lock && lock.error().code == ErrorCode::not_found) return Outcome::busy;
     if (!lock) return std::unexpected(lock.error());
     if (!*lock) return Outcome::busy;

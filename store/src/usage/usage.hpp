@@ -44,7 +44,6 @@ private:
     void start_writer();
     /// Ends the writer thread and writes the rest. Waits for other writers up to m_patience.
     void end() noexcept;
-    /// The writer thread's loop.
     void run_writer(const std::stop_token& stop) noexcept;
 
     const Disk& m_disk;

@@ -58,7 +58,6 @@ CLI::Option* among(CLI::Option* option, const std::vector<std::string>& words);
 [[nodiscard]] std::vector<const CLI::App*> shown_subcommands(const CLI::App& app);
 /// The named options without --help; the options of all subcommands come last.
 [[nodiscard]] std::vector<const CLI::Option*> named_options(const CLI::App& app);
-/// The positional arguments.
 [[nodiscard]] std::vector<const CLI::Option*> positionals(const CLI::App& app);
 
 /// Describes the error in the line and suggests the intended word.

@@ -35,7 +35,7 @@ void report(const Context& context, const ClearOptions& options, const Removal& 
         print(fmt::format("{} {}\n", dry ? "would remove" : "removed", text_of(removal)));
 }
 
-/// Who answers at standard input. nobody: it is /dev/null or closed, e.g. under cron and in services.
+/// The party at standard input. nobody: it is /dev/null or closed, e.g. under cron and in services.
 enum class Answering : std::uint8_t { nobody, terminal, stream };
 
 Answering who_answers()

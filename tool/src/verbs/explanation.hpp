@@ -36,7 +36,7 @@ struct Explanation {
 [[nodiscard]] Result<Explanation> make_explanation(const store::LocalStore& store, const cachefmt::FunctionKey& key,
                                                    const guards::Relaxation& relaxation);
 
-/// Of several functions that fit a name, the one that missed last; nullopt when none missed.
+/// The function that missed last, of several that fit a name; nullopt when none missed.
 [[nodiscard]] std::optional<cachefmt::FunctionKey> missed_last(const store::LocalStore& store,
                                                                const std::vector<cachefmt::FunctionKey>& functions);
 

@@ -78,7 +78,6 @@ std::string to_text(const Context& context, const cachefmt::FunctionKey& key, co
     return text;
 }
 
-/// A stored miss.
 std::string to_text(const Context& context, const store::Miss& miss, std::string_view title)
 {
     std::string text =

@@ -16,7 +16,6 @@ struct FunctionStatistics {
     std::string refusal{}; ///< why its last call ran uncached, if it is refused
 };
 
-/// The statistics of one kind.
 struct KindStatistics {
     store::ArtifactKind kind = store::ArtifactKind::entries;
     store::Removal::Amount held;

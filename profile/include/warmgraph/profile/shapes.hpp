@@ -29,7 +29,6 @@ inline constexpr std::uint32_t k_most_buckets = 256;      ///< of one group
 /// Sizes in elements, by argument.
 using Sizes = std::map<std::string, std::vector<std::int64_t>>;
 
-/// The shape of one call.
 struct Shape {
     Sizes sizes;                                 ///< of inputs and outputs, as given by the caller
     std::map<std::string, std::string> values{}; ///< as text: the numbers that the function is specialised on

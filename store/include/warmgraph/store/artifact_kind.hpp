@@ -167,10 +167,8 @@ inline constexpr std::uint8_t k_module_form = 1;
 [[nodiscard]] Result<ArtifactKind> parse_kind(std::string_view what, std::string_view word, KindUse use,
                                               const std::vector<std::string>& others = {});
 
-/// Bytes by kind.
 using KindBytes = std::map<ArtifactKind, std::uint64_t>;
 
-/// A set of kinds.
 class KindSet {
 public:
     constexpr KindSet() noexcept = default;

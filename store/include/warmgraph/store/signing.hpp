@@ -35,7 +35,6 @@ using EnvironmentReader = std::function<std::optional<std::string>(const char*)>
 /// with one id, signatures required but no key), not_found, and permission_denied (a key file that others may write).
 [[nodiscard]] Result<cachefmt::Trust> resolve_signing(const SigningSource& given, const EnvironmentReader& environment);
 
-/// Reads the keys of a file.
 [[nodiscard]] Result<std::vector<SigningKey>> read_key_file(const std::string& path);
 
 } // namespace warmgraph::store

@@ -32,7 +32,6 @@ using BundleAction = Result<int> (*)(const Context&, const BundleOptions&);
 
 /// "signed with 'release', which is not accepted here"
 [[nodiscard]] std::string signed_text(const bundle::Bundle& opened);
-/// The header and index as JSON.
 [[nodiscard]] Json bundle_json(const std::string& file, const bundle::Bundle& opened);
 
 /// The entries and artifacts that --func, --model and --kind choose.
