@@ -1,4 +1,4 @@
-// `.best_config`: what is written is read, and nothing else is.
+// `.best_config` files: what put() writes, find() reads; damaged or senseless files are refused.
 #include <cmath>
 #include <limits>
 
@@ -54,7 +54,7 @@ TEST(BestConfigFile, WithMoreOrFewerBytesIsRefused)
     EXPECT_TRUE(failed_with(decode(Bytes(k_best_config_cap + 1, std::byte{' '})), ErrorCode::corrupt, "at most"));
 }
 
-// Its checksum fits, and still it is not what is written.
+// The file's checksum is right, but its contents make no sense.
 TEST(BestConfigFile, ThatMakesNoSenseIsRefused)
 {
     BestConfig best = sample_best_config();
@@ -118,14 +118,14 @@ TEST(ModuleConfigsFile, WithAnyByteChangedMoreOrFewerIsRefused)
     EXPECT_TRUE(failed_with(decode_module(Bytes(k_module_cap + 1)), ErrorCode::corrupt, "at most"));
 }
 
-// A member of it is wrong, and its checksum fits.
+// One member is wrong, although the checksum is right.
 TEST(ModuleConfigsFile, ThatMakesNoSenseIsRefused)
 {
     ModuleConfigs module = test::sample_module();
     module.configs.begin()->second.timings.clear();
     EXPECT_TRUE(failed_with(decode_module(as_bytes(encode(module))), ErrorCode::corrupt, "configuration 0: 'timings'"));
     module = test::sample_module();
-    module.configs.begin()->second = std::next(module.configs.begin())->second; // the same one twice
+    module.configs.begin()->second = std::next(module.configs.begin())->second; // the same configuration twice
     EXPECT_TRUE(failed_with(decode_module(as_bytes(encode(module))), ErrorCode::corrupt));
     for (const char* text : {"[]", "{}", R"({"format": 1})", R"({"format": 1, "module": 2, "key": "", "configs": []})",
                              R"({"format": 1, "module": "m", "key": "x", "configs": {}})"})

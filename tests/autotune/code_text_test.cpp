@@ -1,4 +1,4 @@
-// Comments are left out of what names a kernel, and nothing else is.
+// The text that names a kernel: the code without its comments.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ TEST(CodeText, DoesNotJoinWhatACommentHadKeptApart)
     EXPECT_EQ(without_comments("a /**/ b"), "a   b\n");
 }
 
-// The line behind the backslash is the macro's last: without it the next line would be.
+// A line that ends with a backslash continues the macro. Without the comment line the macro would take in the `+2`.
 TEST(CodeText, KeepsTheEndOfAMacro)
 {
     EXPECT_NE(without_comments("#define A 1 \\\n// ends here\n+2\n"), without_comments("#define A 1 \\\n+2\n"));

@@ -1,4 +1,4 @@
-// Candidates, ranges, and what lies in them.
+// Candidates, ranges, and whether a configuration is in a range.
 #include "expect_error.hpp"
 #include "warmgraph/autotune/configuration.hpp"
 

@@ -17,7 +17,7 @@ protected:
         Statistics statistics;
         std::string summary;
     };
-    /// A process that starts now, compiles nothing ahead, tunes a kernel and calls a function.
+    /// A new process. It compiles nothing ahead, tunes a kernel and calls a function.
     [[nodiscard]] Start start(const std::string& kinds)
     {
         CacheOptions how = options();
@@ -111,9 +111,9 @@ TEST_F(KindsTest, WhatUsingAWinnerTookIsNotSaved)
 {
     TuningReport cold = tune();
     CacheOptions how = options();
-    how.kinds = "-compiled"; // else programs say by themselves what their part of it was
+    how.kinds = "-compiled"; // with this kind on, each program counts its own saving
     Cache cache{how};
-    const TuningReport warm = tuner_of(cache).tune(kernel()).report(); // held to the default by running both
+    const TuningReport warm = tuner_of(cache).tune(kernel()).report(); // validated by running it beside the default
     EXPECT_GT(warm.took_ms, 0);
     EXPECT_DOUBLE_EQ(cache.statistics().tuning_saved_ms, cold.search_ms - warm.took_ms);
 }

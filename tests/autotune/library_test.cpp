@@ -87,7 +87,7 @@ TEST_F(TunedFolder, AReadOnlyFolderIsReadAndNotWritten)
     EXPECT_TRUE(failed_with(library.remove(m_best.key), ErrorCode::permission_denied));
 }
 
-// The code in the folder is chosen by it: whoever may write it may choose.
+// The file chooses which code runs. A user who may write the file may choose the code.
 TEST_F(TunedFolder, AFileThatOthersMayWriteIsNotRead)
 {
     ASSERT_TRUE(succeeded(m_library.put(m_best)));

@@ -1,4 +1,4 @@
-// The tuned kernels of a module: one file, loaded ahead, and carried on.
+// The tuned kernels of a module: one file, loaded ahead, and carried to other folders.
 #include "tuning_fixture.hpp"
 
 namespace warmgraph::test::module_test {
@@ -6,14 +6,14 @@ namespace {
 
 class TuningModuleTest : public TuningTest {
 protected:
-    /// A kernel of another name.
+    /// kernel() under another name.
     [[nodiscard]] TunableKernel kernel_called(const std::string& name)
     {
         TunableKernel named = kernel();
         named.name = name;
         return named;
     }
-    /// A start that compiles a module of these kernels: how each was found, and what the tuner counted.
+    /// One start that compiles a module of these kernels: each kernel's outcome, and the tuner's counters.
     struct Started {
         std::vector<TuningOutcome> outcomes;
         TuningStatistics statistics;
@@ -62,7 +62,7 @@ TEST_F(TuningModuleTest, ANewModelThatSharesKernelsCarriesThemOn)
     EXPECT_THAT(start("new", {"shared"}).outcomes, ElementsAre(k_stored));
     remove_files(".best_config");
     ASSERT_EQ(files(".module_configs").size(), 2U);
-    // Only the new model's file is left of the two.
+    // Only the new model's file stays.
     for (const auto& file : files(".module_configs"))
         if (std::string(file_bytes(file).data(), file_bytes(file).size()).find("\"old\"") != std::string::npos)
             std::filesystem::remove(file);

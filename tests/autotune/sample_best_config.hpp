@@ -1,4 +1,4 @@
-// A tuned configuration with everything in it.
+// A tuned configuration that uses every field.
 #pragma once
 
 #include "warmgraph/autotune/module_configs.hpp"
@@ -28,7 +28,7 @@ inline BestConfig sample_best_config()
     return best;
 }
 
-/// Two configurations.
+/// A module with two kernels' configurations.
 inline ModuleConfigs sample_module()
 {
     BestConfig other = sample_best_config();

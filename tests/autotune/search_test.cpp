@@ -1,5 +1,5 @@
-// The search, on a workbench whose faults are made up: a timer that jumps, configurations that do not build, do not launch
-// or give other results.
+// The search, on a workbench with faults: its timer jumps, and configurations do not build, do not launch or give wrong
+// results.
 #include <cmath>
 #include <limits>
 #include <map>
@@ -11,7 +11,7 @@
 namespace warmgraph::autotune::search_test {
 namespace {
 
-/// Times are what `cost` says, with whatever `noise` makes of them.
+/// A configuration takes the time `cost`, changed by `noise`.
 class FaultyBench final : public Workbench {
 public:
     Result<void> prepare(const Configuration& config) override

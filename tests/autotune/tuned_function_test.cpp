@@ -6,7 +6,7 @@ namespace {
 
 class TunedFunctionTest : public TuningTest {
 protected:
-    /// A process that starts: it asks for the configuration, makes its program, wraps and calls.
+    /// A new process: it asks for the configuration, makes its program, wraps the function and calls it.
     struct Start {
         Start(TunedFunctionTest& test, const TuningOptions& how = {.validation = TuningValidation::at_first_run})
             : cache(test.options()),
@@ -79,7 +79,7 @@ TEST_F(TunedFunctionTest, AnotherConfigurationIsAnotherEntryAndExplainSaysSo)
         EXPECT_EQ(first.call(), Outcome::recorded);
     }
     EXPECT_EQ(entries().size(), 1U);
-    m_spoils = 1; // the winner is another now
+    m_spoils = 1; // another configuration wins now
     std::filesystem::remove(files(".best_config").at(0));
     Start second{*this};
     ASSERT_NE(second.tuned.config().at("WORK"), 1);

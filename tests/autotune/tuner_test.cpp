@@ -1,4 +1,4 @@
-// The tuner on a device: cold it times, warm it does not, and nothing wrong is ever used.
+// The tuner on a device: a cold start measures, a warm one does not, and wrong results are never used.
 #include <thread>
 
 #include "tuning_fixture.hpp"
@@ -61,7 +61,7 @@ TEST_F(TuningTest, NoCompileTunesNothing)
         << "that it could not be proven says nothing about it";
 }
 
-// How long anything takes is the machine's; that the fastest of what was measured was chosen is not.
+// The times depend on the machine. The choice must still be the fastest of the measured times.
 TEST_F(TuningTest, ByTheMachinesClockTheFastestIsChosen)
 {
     Cache cache{options()};
@@ -158,7 +158,7 @@ TEST_F(TuningTest, TheDefaultsOwnErrorIsThrown)
 TEST_F(TuningTest, PoliciesSayWhatMayBeDone)
 {
     const auto outcome = [&](Policy policy) { return tune({}, policy).outcome; };
-    static_cast<void>(Cache{options()}); // there is a folder
+    static_cast<void>(Cache{options()}); // makes the folder
     EXPECT_EQ(outcome(Policy::off), TuningOutcome::untuned);
     EXPECT_THAT(tune({}, Policy::read_only).reason, HasSubstr("policy read_only"));
     EXPECT_EQ(tune({}, Policy::read_only).config, m_kernel.candidates[0]) << "the default";
@@ -177,7 +177,7 @@ TEST_F(TuningTest, DescentFindsWhatNoCandidateIs)
 {
     m_kernel.candidates = {{{"WORK", 64}}, {{"WORK", 16}}};
     m_kernel.ranges = {powers_of_two("WORK", 1, 64)};
-    m_kernel.admits = [](const TunedConfig& config) { return config.at("WORK") != 2; }; // launch throws for it
+    m_kernel.admits = [](const TunedConfig& config) { return config.at("WORK") != 2; }; // launch throws for WORK == 2
     const TuningReport enumerated = tune();
     EXPECT_EQ(enumerated.config, (TunedConfig{{"WORK", 16}}));
     const TuningReport descended = tune({.search = TuningSearch::coordinate_descent});
@@ -186,14 +186,14 @@ TEST_F(TuningTest, DescentFindsWhatNoCandidateIs)
     EXPECT_LT(descended.config.at("WORK"), 16);
     EXPECT_GT(descended.search_ms, enumerated.search_ms) << "with what was spent before";
     EXPECT_EQ(tune({.search = TuningSearch::coordinate_descent}).outcome, TuningOutcome::stored);
-    // Its ranges are narrower now: what descent found lies outside.
+    // The kernel's ranges are narrower now: the stored winner of the descent lies outside.
     m_kernel.ranges = {powers_of_two("WORK", 16, 64)};
     const TuningReport narrower = tune({.search = TuningSearch::coordinate_descent});
     EXPECT_EQ(narrower.outcome, TuningOutcome::tuned);
     EXPECT_THAT(narrower.reason, HasSubstr("outside the declared range"));
 }
 
-// It cannot be walked on from; it is the best of the candidates all the same.
+// Descent needs measurements, which these policies do not allow. The stored best candidate is used instead.
 TEST_F(TuningTest, WhereNothingMayBeTunedDescentsStartIsUsed)
 {
     const TuningReport enumerated = tune();
@@ -232,7 +232,7 @@ TEST_F(TuningTest, AWinnerOfDescentIsNotUsedWithoutIt)
     EXPECT_THAT(tune().reason, HasSubstr("coordinate descent found it"));
 }
 
-// A folder that says what is not so: the winner was right when it was stored, and is wrong here.
+// The stored winner was right when it was stored, and gives wrong results here.
 TEST_F(TuningTest, AStoredWinnerThatIsWrongHereGivesWayToTheDefault)
 {
     EXPECT_EQ(tune().config, (TunedConfig{{"WORK", 1}}));
@@ -295,7 +295,7 @@ TEST_F(TuningTest, RanksAgreeOnTheLastWrite)
     EXPECT_THAT(ours.reload(), ElementsAre("heavy"));
     EXPECT_EQ(ours.tune(kernel()).config(), other);
     EXPECT_THAT(ours.reload(), ElementsAre());
-    // Whatever is not valid changes nothing.
+    // Damaged files change nothing.
     write_file(files(".best_config")[0], {'{'});
     EXPECT_THAT(ours.reload(), ElementsAre());
     EXPECT_EQ(ours.tune(kernel()).config(), other);
