@@ -1,5 +1,5 @@
-// What BulkMemory's operations mean, written plainly over bytes of the host. Slow, and unlike the product on purpose: it finds
-// one rounding by looking at a number's neighbour.
+// A plain, slow reference for BulkMemory's operations on the host's bytes. It differs from the product on purpose: it
+// finds the size of one rounding from a number's neighbour.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ inline void set_element(Bytes& bytes, std::size_t index, DType type, std::uint64
     std::memcpy(bytes.data() + index * size_of(type), &bits, size_of(type));
 }
 
-/// Bits of a type's exponent and fraction.
+/// The number of exponent bits and of fraction bits.
 inline std::pair<int, int> form_of(DType type)
 {
     switch (type) {
@@ -67,21 +67,21 @@ inline long double real_value(DType type, std::uint64_t bits)
                              exponent - bias - fraction_bits);
 }
 
-/// From a finite number's magnitude to its neighbour.
+/// The distance from a finite number to the next larger one.
 inline long double one_rounding(DType type, std::uint64_t magnitude)
 {
     if (magnitude + 1 == infinity_bits(type)) return real_value(type, magnitude) - real_value(type, magnitude - 1);
     return real_value(type, magnitude + 1) - real_value(type, magnitude);
 }
 
-/// Roundings outside; nullopt: inside.
+/// The distance to the envelope of `others`, in roundings; nullopt when the candidate is inside.
 inline std::optional<double> real_departure(DType type, std::uint64_t candidate,
                                             const std::vector<std::uint64_t>& others)
 {
     constexpr auto k_infinity = std::numeric_limits<double>::infinity();
     const long double value = real_value(type, candidate);
     std::vector<long double> numbers;
-    std::uint64_t largest = 0; // finite magnitude of the envelope
+    std::uint64_t largest = 0; // magnitude of the envelope's largest finite bound
     for (const std::uint64_t bits : others)
         if (const long double number = real_value(type, bits); !std::isnan(number)) numbers.push_back(number);
     if (std::isnan(value)) return numbers.size() < others.size() ? std::nullopt : std::optional(k_infinity);
@@ -147,7 +147,7 @@ public:
         for (std::byte& one : result) one = static_cast<std::byte>(below(256));
         return result;
     }
-    /// Often one of the numbers at which arithmetic goes wrong, or one beside it.
+    /// Random bits; often a number at which arithmetic goes wrong, or a neighbour of it.
     std::uint64_t bits(DType type)
     {
         const std::uint64_t any = std::uniform_int_distribution<std::uint64_t>()(m_engine) & mask(type);
@@ -167,7 +167,7 @@ public:
         if (below(3) == 0) return any;
         return special[below(special.size())] | (below(2) == 0 ? sign_bit(type) : 0);
     }
-    /// `bits` or a few numbers away.
+    /// A number at most three steps from `bits`.
     std::uint64_t near(DType type, std::uint64_t bits) { return (bits + below(7) - 3) & mask(type); }
 
 private:

@@ -19,10 +19,9 @@ struct Subject {
     std::string name;
     std::function<Result<std::shared_ptr<Device>>()> open;
     std::string
-        program; ///< iota, add_scalar, scale, copy, add, sum, as the fake's built-in kernels; CUDA's takes shared
-                 ///< memory in place of a local parameter
+        program; ///< iota, add_scalar, scale, copy, add, sum, like the fake's built-in kernels; CUDA's sum uses shared memory, not a local parameter
     std::string broken_program;
-    std::string broken_log; ///< part of the compiler's log of it
+    std::string broken_log; ///< part of the compiler's log of `broken`
 };
 [[nodiscard]] std::vector<Subject> subjects();
 
@@ -30,7 +29,7 @@ inline void PrintTo(const Subject& subject, std::ostream* out) { *out << subject
 
 inline std::string name_of(const testing::TestParamInfo<Subject>& info) { return info.param.name; }
 
-inline constexpr std::uint32_t k_count = 1024; ///< elements of a test's buffer
+inline constexpr std::uint32_t k_count = 1024; ///< elements in a test's buffer
 inline constexpr std::uint32_t k_block = 64;
 
 inline RawParam memory(const Address& address) { return {ParamKind::memory, {}, address, 0}; }
@@ -58,7 +57,7 @@ protected:
         for (const MemoryRef& memory : m_memory) device->release(memory);
     }
 
-    /// Compiled on first use.
+    /// Compiled on the first call.
     Module& module()
     {
         if (!m_module) m_module = take(device->compiler().compile(GetParam().program, ""));
@@ -99,10 +98,10 @@ protected:
     {
         return kernel("add", {memory(out), memory(a), memory(b), value(k_count)});
     }
-    /// Whether a kernel's argument may not point anywhere into an allocation.
+    /// Whether pointers that kernels get must be aligned.
     [[nodiscard]] bool needs_alignment() const { return device->limits().memory_alignment > sizeof(std::int32_t); }
-    /// What a captured node must hold of a launch: with flat addresses the bytes of pointers, and no local parameters,
-    /// whose sizes are the launch's shared bytes.
+    /// The node that a captured launch must become. With flat addresses, pointers are bytes, and local parameters are
+    /// counted as the launch's shared bytes.
     [[nodiscard]] RawKernel as_captured(RawKernel work) const
     {
         if (!device->limits().flat_addresses) return work;

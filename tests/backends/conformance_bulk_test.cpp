@@ -1,4 +1,5 @@
-// Work on large memory: the backend's own way and the host's, with pieces of several sizes, against a plain reference.
+// Operations on large memory: the backend's implementation and the host's, with several piece sizes, against a plain
+// reference.
 #include <array>
 #include <thread>
 
@@ -9,14 +10,14 @@
 namespace warmgraph::backends::test::conformance_bulk_test {
 namespace {
 
-constexpr std::uint64_t k_piece = 64; // bytes: of the host's way, so that small memory has borders
+constexpr std::uint64_t k_piece = 64; // bytes; the host's pieces are small, so that small memory has several
 constexpr std::array<std::size_t, 17> k_sizes{1, 2, 3, 4, 7, 8, 9, 12, 15, 16, 17, 31, 63, 64, 65, 129, 1003};
 constexpr std::array<std::size_t, 5> k_offsets{0, 1, 2, 4, 8};
 constexpr std::byte k_canary{0xA7};
 
 class ConformanceBulk : public Conformance {
 protected:
-    /// The backend's own, and the host's way with pieces of several sizes.
+    /// Calls `body` with the backend's implementation, then with the host's for several piece sizes.
     template <class Body>
     void each(Body body)
     {
@@ -30,7 +31,7 @@ protected:
             body(host);
         }
     }
-    /// The bytes on the device, `offset` bytes into an allocation, with canaries around.
+    /// Writes the bytes into a new allocation at `offset`, with canaries around them.
     Address put(const Bytes& bytes, std::size_t offset = 0)
     {
         Bytes whole(offset + bytes.size() + 16, k_canary);
@@ -39,7 +40,7 @@ protected:
         EXPECT_TRUE(succeeded(device->upload(address, whole)));
         return address + offset;
     }
-    /// What put() wrote, or what was written over it; the canaries must be whole.
+    /// Reads the bytes that put() wrote, and checks that the canaries are unchanged.
     Bytes get(const Address& address, std::size_t size, std::size_t offset = 0)
     {
         Bytes whole(offset + size + 16);
@@ -92,7 +93,7 @@ TEST_P(ConformanceBulk, MakesEveryElementAnotherOne)
                 const long double old = is_real(type) ? std::abs(real_value(type, before)) : 0;
                 if (!is_real(type)) {
                     EXPECT_EQ(before ^ after, 1U);
-                } else if (old < 1000) { // a usual size; and NaN is left out
+                } else if (old < 1000) { // a usual size; NaN is left out
                     EXPECT_GE(std::abs(real_value(type, after) - real_value(type, before)), old / 8);
                 }
             }
@@ -184,7 +185,7 @@ TEST_P(ConformanceBulk, CountsRoundingsAtTheEnvelopesLargerMagnitude)
     struct Case {
         std::vector<float> others;
         float value;
-        double far; // 0: inside
+        double far; // roundings; 0 means inside
     };
     const std::vector<Case> cases{{{1.0F}, 1.0F, 0},
                                   {{1.0F}, 1.0F + k_ulp, 1},
@@ -216,7 +217,7 @@ TEST_P(ConformanceBulk, CountsRoundingsAtTheEnvelopesLargerMagnitude)
         each([&](BulkMemory& bulk) {
             const Departure exact = take(bulk.departure(candidate, theirs, DType::f32, 1, 0));
             EXPECT_EQ(exact, (Departure{far > 0 ? 1U : 0U, far, 0}));
-            // As many are allowed: none is outside, unless no number of roundings is enough.
+            // With so many roundings allowed, no value is outside, unless the distance is infinite.
             const Departure allowed =
                 take(bulk.departure(candidate, theirs, DType::f32, 1, std::isfinite(far) ? far : 1e300));
             EXPECT_EQ(allowed, std::isfinite(far) ? Departure{} : exact);
@@ -257,7 +258,7 @@ TEST_P(ConformanceBulk, FindsWordsThatLieInWindows)
         Bytes bytes = random.bytes(size);
         for (std::size_t planted = 0; planted < size / 24; ++planted) {
             const AddressWindow& window = windows[random.below(windows.size())];
-            const std::uint64_t value = window.from + random.below(0x12) - 1; // some of them beside it
+            const std::uint64_t value = window.from + random.below(0x12) - 1; // some values are just outside the window
             std::memcpy(bytes.data() + random.below(size - 8), &value, 8);
         }
         const std::size_t offset = k_offsets[random.below(5)], most = random.below(2) == 0 ? 3 : 1000;
@@ -324,7 +325,7 @@ TEST_P(ConformanceBulk, RefusesWhatMakesNoSense)
 TEST_P(ConformanceBulk, BreaksNoCaptureOfItsThread)
 {
     const Address x = allocate(all(1)), y = put(Bytes(100, std::byte{3}));
-    const RawKernel work = add_scalar(x, 1); // its module is loaded before
+    const RawKernel work = add_scalar(x, 1); // loads its module before the timing
     const RawGraph graph = capture([&] {
         ASSERT_TRUE(succeeded(stream->launch(work)));
         EXPECT_TRUE(succeeded(device->bulk().fill({y, 99}, std::byte{4})));

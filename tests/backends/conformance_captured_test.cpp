@@ -18,7 +18,7 @@ TEST_P(ConformanceCaptured, IsInstantiatedAsItIs)
             EXPECT_TRUE(succeeded(stream->launch(add_scalar(x, 4))));
         });
         exec = take(device->recording().instantiate_captured(graph));
-        if (graph.native != nullptr) { // then it is the driver's own, whatever was done to the nodes
+        if (graph.native != nullptr) { // the driver's own graph is used, so changed nodes do not matter
             graph.nodes.clear();
             const auto whole = take(device->recording().instantiate_captured(graph));
             ASSERT_TRUE(succeeded(whole->launch(*stream)));
@@ -32,7 +32,7 @@ TEST_P(ConformanceCaptured, IsInstantiatedAsItIs)
     ASSERT_TRUE(succeeded(exec->launch(*stream)));
     finish();
     EXPECT_EQ(read(x), all(25));
-    const RawGraph built{{{RawFill{x, Bytes(4), k_count * 4}, {}}}}; // nobody captured it
+    const RawGraph built{{{RawFill{x, Bytes(4), k_count * 4}, {}}}}; // no driver graph: it was not captured
     exec = take(device->recording().instantiate_captured(built));
     ASSERT_TRUE(succeeded(exec->launch(*stream)));
     finish();

@@ -1,4 +1,4 @@
-// A cut image holds what is asked for, as it was, at the same numbers, and is smaller.
+// A cut image keeps the requested kernels unchanged, at the same section and symbol numbers, and is smaller.
 #include <algorithm>
 #include <set>
 
@@ -35,12 +35,12 @@ Bytes contents_of(const elf::File& file, std::string_view section)
     return {bytes.begin(), bytes.end()};
 }
 
-// What must hold of any cut, whatever was asked for: everything left has its number, name, place in memory and bytes.
+// True for every cut: each remaining section has its number, name, place in memory and bytes.
 void expect_same_where_left(const elf::File& whole, const elf::File& part)
 {
     ASSERT_EQ(part.sections().size(), whole.sections().size());
     ASSERT_EQ(part.symbols().size(), whole.symbols().size());
-    // Rows in these go with what they name.
+    // Sections whose rows are removed together with the kernel that they name.
     const std::set<std::string_view> rewritten = {".nv.info", ".nv.callgraph", ".nv.prototype",    ".shstrtab",
                                                   ".strtab",  ".symtab",       ".rela.debug_frame"};
     for (std::size_t i = 0; i < whole.sections().size(); ++i) {
@@ -68,7 +68,7 @@ void expect_same_where_left(const elf::File& whole, const elf::File& part)
     }
 }
 
-// Nothing that is left names a section or a symbol that is gone.
+// No remaining row names a removed section or symbol.
 void expect_no_loose_ends(const elf::File& part)
 {
     const auto is_gone = [&](std::uint32_t symbol) {
@@ -94,7 +94,7 @@ void expect_no_loose_ends(const elf::File& part)
     }
 }
 
-// Each segment covers its sections and no more of the file; memory at least what they need.
+// Each segment covers exactly its sections in the file, and at least the memory that they need.
 void expect_whole_segments(const elf::File& part)
 {
     for (const elf::Segment& segment : part.segments()) {

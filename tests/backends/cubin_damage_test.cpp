@@ -1,4 +1,5 @@
-// Images come from files: whatever bytes they are, reading and cutting end with a result or an Error (asan watches).
+// Images come from files. Reading or cutting any bytes must end with a result or an Error (AddressSanitizer checks the
+// reads).
 #include <random>
 
 #include "cubin/cubin.hpp"
@@ -34,7 +35,8 @@ TEST(CubinDamage, ByTruncationAtAnyLengthIsRefused)
         const Bytes whole = cubin_file(name);
         for (std::size_t size = 0; size < whole.size(); ++size) {
             const Bytes part(whole.begin(),
-                             whole.begin() + static_cast<std::ptrdiff_t>(size)); // so that asan sees its end
+                             whole.begin() + static_cast<std::ptrdiff_t>(
+                                                 size)); // an exact copy, so that AddressSanitizer sees its end
             ASSERT_FALSE(Cubin::parse(part)) << size;
             ASSERT_FALSE(cut_cubin(part, std::vector<std::string>{"scale"})) << size;
         }
@@ -59,7 +61,7 @@ TEST(CubinDamage, OfBitsNeverCrashes)
     EXPECT_GT(outcome.cut, 1'000U / warmgraph::test::k_stride);
 }
 
-// The tables are small parts of a file, so damage there is asked for by itself.
+// The tables are small parts of a file. Random damage seldom hits them, so this test damages them alone.
 TEST(CubinDamage, OfItsTablesNeverCrashes)
 {
     std::mt19937 random(7);

@@ -1,4 +1,4 @@
-// The cubins under tests/backends/cubin and how tests look at them.
+// The cubins under tests/backends/cubin, and functions that read them.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@
 
 namespace warmgraph::test {
 
-/// "several.cubin" ...
+/// The bytes of a file such as "several.cubin".
 inline Bytes cubin_file(const std::string& name)
 {
     std::ifstream file(std::filesystem::path(WARMGRAPH_CUBINS) / name, std::ios::binary);

@@ -18,7 +18,7 @@ protected:
         static const Bytes whole = cubin_file("several.cubin");
         return {std::make_shared<const Bytes>(*cut_cubin(whole, kernels)), id};
     }
-    // Of the same kernel, but other code.
+    // The same kernels with other code.
     static LoadedImage variant(std::uint32_t id, const std::vector<std::string>& kernels)
     {
         Bytes bytes = *image(id, kernels).bytes;
@@ -124,7 +124,8 @@ TEST_F(ImageTables, DoNotGiveAHandleThatIsUsedAgainItsOldImage)
     EXPECT_EQ(m_table.find(m_one), nullptr);
 
     m_table.tie(call(m_two, Module::made), {image(2, {"sum"})});
-    m_table.tie(launch(m_two, "sum"), {variant(3, {"sum"})}); // the old one went unnoticed
+    m_table.tie(launch(m_two, "sum"),
+                {variant(3, {"sum"})}); // the table did not notice that the old module was unloaded
     EXPECT_EQ(m_table.find(m_two), nullptr) << "either may be the module's";
 
     const void* const three = &m_handles[2];

@@ -1,4 +1,4 @@
-// What Cubin::parse finds in what nvcc writes.
+// The facts that Cubin::parse finds in nvcc's output.
 #include <algorithm>
 
 #include "cubin/cubin.hpp"
@@ -54,7 +54,7 @@ TEST(Cubin, CallsFunctionsByTheirAddressesOnlyWhereItWasLinked)
     const auto file = take(elf::File::parse(damaged));
     const auto section = section_number(file, ".nv.callgraph");
     ASSERT_TRUE(section.has_value());
-    damaged[static_cast<std::size_t>(file.sections()[*section].offset)] = std::byte{1}; // its first row is no mark
+    damaged[static_cast<std::size_t>(file.sections()[*section].offset)] = std::byte{1}; // its first row is not a mark
     EXPECT_TRUE(code_traits(damaged).calls_by_address) << "unknown";
 }
 

@@ -14,7 +14,7 @@ using warmgraph::test::cubin_file;
 using warmgraph::test::section_number;
 using warmgraph::test::symbol_number;
 
-/// The cubin with another name in place of one of its own, of the same length.
+/// The cubin with the name `from` replaced by `to`, which has the same length.
 Bytes renamed(Bytes cubin, std::string_view from, std::string_view to)
 {
     const auto at = as_text(cubin).find(from);
@@ -36,7 +36,7 @@ TEST(CubinState, TextsOfTheCompilersAreNoState)
     const auto start = static_cast<std::size_t>(file.sections()[*section].offset);
     const auto size = static_cast<std::size_t>(file.sections()[*section].size);
     {
-        Bytes other = texts; // whatever byte of them is none of a text's: a number perhaps
+        Bytes other = texts; // one byte is not part of a text, so the variable may be a number
         for (std::size_t i = 0; i < size; ++i) {
             const auto before = std::exchange(other[start + i], std::byte{1});
             EXPECT_TRUE(code_traits(other).keeps_state) << i;
@@ -112,7 +112,7 @@ TEST(CubinState, WhatOnlyLooksLikeAnEmptyObjectIsState)
 {
     EXPECT_FALSE(is_empty_object("_ZN4cuda3std3__45__cpo5beginE", 4)) << "something with members";
     for (const char* name : {
-             "_ZN4cuda3std7counterE",         // nobody's of cuda::std
+             "_ZN4cuda3std7counterE",         // not a name of cuda::std's
              "_ZN4cuda3seqE",                 // of another namespace
              "_ZN2my4cuda3std3__48in_placeE", // in a program's namespace
              "_ZN38_INTERNAL_5b8df9d9_11_standard_cu_sine2my3seqE",
@@ -120,9 +120,9 @@ TEST(CubinState, WhatOnlyLooksLikeAnEmptyObjectIsState)
              "_ZN6thrust12placeholders2_15countE",
              "_ZN4cuda3std3__45__cpo5begin5countE",
              "_ZN6thrust23THRUST_300001_SM_900_NSE", // the namespace alone
-             "_ZN4cuda3std3__49is_same_vIiiEE",      // a template's
-             "_ZN4cuda3std3__48in_placeEv",          // a function's
-             "_ZZN4cuda3std3__48in_placeEvE5count",  // within a function
+             "_ZN4cuda3std3__49is_same_vIiiEE",      // a template
+             "_ZN4cuda3std3__48in_placeEv",          // a function
+             "_ZZN4cuda3std3__48in_placeEvE5count",  // inside a function
              "_ZN6thrust3sequE",                     // lengths that are wrong
              "_ZN6thrust99seqE",
              "_ZN6thrust03seqE",

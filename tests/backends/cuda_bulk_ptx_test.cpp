@@ -1,4 +1,4 @@
-// The text of the kernels for bulk memory work: made of the sources beside it, for every driver and device that we support.
+// The PTX text of the bulk memory kernels: made from the sources beside it, for every supported driver and device.
 #include <cstdlib>
 #include <regex>
 #include <sstream>
@@ -47,7 +47,7 @@ TEST(CudaBulkPtx, IsForTheOldestDriverAndForDevicesFromTuringOn)
     const std::string text = cuda::bulk::k_kernels_ptx;
     std::smatch version;
     ASSERT_TRUE(std::regex_search(text, version, std::regex(R"(\n\.version (\d+)\.(\d+)\n\.target sm_75\n)")));
-    // CUDA 12.4, below which there is no backend, knows 8.4.
+    // The backend needs CUDA 12.4, which knows PTX 8.4.
     EXPECT_LE(10 * std::stoi(version[1]) + std::stoi(version[2]), 84);
     const std::regex entry(R"(\.visible \.entry (\w+)\()");
     EXPECT_EQ(std::distance(std::sregex_iterator(text.begin(), text.end(), entry), {}), 7);

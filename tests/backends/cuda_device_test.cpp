@@ -1,4 +1,4 @@
-// What the CUDA backend does beyond the conformance suite, on a GPU.
+// The CUDA backend's behaviour beyond the conformance suite, on a GPU.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -127,7 +127,7 @@ TEST_F(CudaDevice, AWatchTellsWorkThatACaptureWouldNotHold)
 
 TEST_F(CudaDevice, RaisesTheLimitOfSharedMemory)
 {
-    constexpr std::int32_t k_numbers = 20000; // 80,000 bytes, over the 49,152 that need no asking
+    constexpr std::int32_t k_numbers = 20000; // 80,000 bytes; over 49,152 the launch needs a function attribute
     const auto module = take(device->compiler().compile(k_program, ""));
     std::vector<std::int32_t> numbers(k_numbers);
     std::iota(numbers.begin(), numbers.end(), 0);
@@ -182,7 +182,7 @@ TEST_F(CudaDevice, CutsAnImageToTheKernelsInUse)
 
 TEST_F(CudaDevice, SaysThatAnImageIsForAnotherArchitecture)
 {
-    // Compiled for it and loaded, which is what must fail.
+    // Compiling for sm_75 succeeds. Loading the result must fail.
     const auto other = device->compiler().compile(k_program, "--gpu-architecture=sm_75");
     EXPECT_TRUE(failed_with(other, ErrorCode::stale, "it is for sm_75, the device is sm_"));
 }
@@ -221,7 +221,7 @@ TEST_F(CudaDevice, GivesEventsThatGraphsCanHold)
 {
     const auto event = take(device->create_event());
     EXPECT_NE(event->native(), 0U);
-    EXPECT_TRUE(succeeded(stream->wait(event))); // never recorded: nothing to wait for
+    EXPECT_TRUE(succeeded(stream->wait(event))); // never recorded: wait() returns at once
     ASSERT_TRUE(succeeded(stream->begin_capture()));
     EXPECT_TRUE(succeeded(stream->wait(event)));
     const auto graph = take(stream->end_capture());

@@ -1,5 +1,5 @@
-// Every operation on bulk memory, by the backend's kernels or, where the driver does not take them, through the host: the results
-// are the same.
+// Every operation on bulk memory gives the same result by the backend's kernels and through the host (for drivers that
+// refuse the kernels).
 #include <array>
 
 #include "cuda_fake_scenarios.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t k_size = 1000;
 
-/// Kernels are taken for as long as it lives.
+/// The fake driver accepts the bulk kernels while this object lives.
 class TakesKernels {
 public:
     explicit TakesKernels(const warmgraph::test::FakeCuda& fake) : m_fake(fake) { m_fake.take_bulk_kernels(true); }
@@ -22,7 +22,7 @@ private:
     const warmgraph::test::FakeCuda& m_fake;
 };
 
-/// That a step gave what it must; a failure of the driver is passed on.
+/// Fails unless a step gave the expected value; passes the driver's failure on.
 template <class T>
 Result<void> expect(const Result<T>& result, const T& expected, const char* step)
 {

@@ -1,5 +1,5 @@
-// G1 for the CUDA backend: whichever call of the driver fails, there is an Error that names it or the work is right
-// without it, and nothing leaks.
+// G1 for the CUDA backend: when any driver call fails, the result is an Error that names the call, or the work is right
+// without it. Nothing leaks.
 #include <cstdlib>
 #include <set>
 
@@ -15,20 +15,20 @@ using warmgraph::test::FakeCuda;
 
 class CudaFakeFaults : public testing::TestWithParam<Scenario> {
 protected:
-    /// Everything from loading the driver to closing the device.
+    /// Runs all steps, from loading the driver to closing the device.
     [[nodiscard]] Result<void> run()
     {
         const auto opened = make_cuda_backend(FakeCuda::options())->open("");
         if (!opened) return std::unexpected(opened.error());
         return GetParam().run(**opened, fake);
     }
-    /// An error has the call's name and the status's code.
+    /// The error must name the call and its status code.
     void check_error(const Error& error, const std::string& call, CUresult status)
     {
         EXPECT_THAT(error.message, Not(HasSubstr(k_wrong)));
-        if (!call.starts_with("cu") || call.starts_with("cupti")) return; // NVRTC's and CUPTI's have texts of their own
+        if (!call.starts_with("cu") || call.starts_with("cupti")) return; // NVRTC and CUPTI have other error texts
         EXPECT_THAT(error.message, HasSubstr(call));
-        // What an exec cannot be changed to, another one can hold: the executable then makes it.
+        // When an exec refuses an update, the executable makes another exec.
         const bool by_another_exec = call == "cuGraphExecMemcpyNodeSetParams" ||
                                      call == "cuGraphExecMemsetNodeSetParams" ||
                                      call == "cuGraphExecBatchMemOpNodeSetParams" ||
@@ -47,7 +47,7 @@ TEST_P(CudaFakeFaults, NameTheCallAndLeakNothing)
     const Scenario& scenario = GetParam();
     ASSERT_TRUE(succeeded(run()));
     fake.reset();
-    ASSERT_TRUE(succeeded(run())); // what a process does once was done by the first
+    ASSERT_TRUE(succeeded(run())); // the first run did the work that a process does once
     const std::string before = fake.live();
     const std::vector<long> positions = fake.fault_positions();
     long errors = 0;
@@ -75,7 +75,7 @@ TEST_P(CudaFakeFaults, NameTheCallAndLeakNothing)
 INSTANTIATE_TEST_SUITE_P(Scenarios, CudaFakeFaults, testing::ValuesIn(scenarios()),
                          [](const testing::TestParamInfo<Scenario>& of) { return of.param.name; });
 
-/// A driver that reports success and does nothing: what it holds is read back.
+/// The fake driver reports success and does nothing. The backend reads the values back and notices.
 TEST(CudaFakeSilence, IsNoticedInEdgesLaunchAttributesAndFunctionAttributes)
 {
     const FakeCuda fake;
@@ -85,8 +85,8 @@ TEST(CudaFakeSilence, IsNoticedInEdgesLaunchAttributesAndFunctionAttributes)
     const auto memory = device.allocate(256);
     ASSERT_TRUE(memory);
     const auto instantiated = [&] {
-        const auto module =
-            device.compiler().compile(warmgraph::test::k_fake_cuda_program, ""); // a function nothing was done to
+        const auto module = device.compiler().compile(warmgraph::test::k_fake_cuda_program,
+                                                      ""); // a function with its default attributes
         RawParam n;
         append(n.value, std::int32_t{64});
         RawKernel kernel{
@@ -112,7 +112,7 @@ TEST(CudaFakeSilence, IsNoticedInEdgesLaunchAttributesAndFunctionAttributes)
     device.release(*memory);
 }
 
-/// Else the suites would compare the host's way with itself.
+/// Without this, the suites would compare the host's implementation with itself.
 TEST(CudaFakeBulkMemory, IsTheKernelsWorkWhereTheDriverTakesThem)
 {
     const FakeCuda fake;
@@ -124,7 +124,7 @@ TEST(CudaFakeBulkMemory, IsTheKernelsWorkWhereTheDriverTakesThem)
         ASSERT_TRUE(memory);
         fake.reset();
         for (int i = 0; i < 3; ++i) EXPECT_TRUE(succeeded((*opened)->bulk().fingerprint(*memory)));
-        // The fat binary, which has nothing for this device, and the text.
+        // The fat binary, which has no code for this device, and the PTX text.
         EXPECT_EQ(fake.calls_of("cuModuleLoadData"), 2) << "asked once for each, whatever the answer";
         EXPECT_EQ(fake.calls_of("cuLaunchKernelEx"), takes ? 3 : 0);
         (*opened)->release(*memory);
@@ -132,7 +132,7 @@ TEST(CudaFakeBulkMemory, IsTheKernelsWorkWhereTheDriverTakesThem)
     fake.take_bulk_kernels(false);
 }
 
-/// So each entry point that the backend has was failing, first and last call and between.
+/// The fault tests make each entry point of the backend fail at its first and last call and between.
 TEST(CudaFakeFaultCoverage, IsOfEveryEntryPointButTheNamedOnes)
 {
     const FakeCuda fake;
@@ -152,14 +152,15 @@ TEST(CudaFakeFaultCoverage, IsOfEveryEntryPointButTheNamedOnes)
     WARMGRAPH_CUDA_REQUIRED(ADD_MISSING)
     WARMGRAPH_CUDA_OPTIONAL(ADD_MISSING)
 #undef ADD_MISSING
-    EXPECT_THAT(missing, UnorderedElementsAre("cuLibraryGetModule", "cuKernelGetLibrary",
-                                              "cuKernelGetFunction", // the fake has no libraries
-                                              "cuGraphInstantiate",  // of drivers before cuGraphInstantiateWithParams
-                                              "cuDeviceGetUuid", "cuCtxSynchronize", "cuMemcpy", // the GPU tests' own
-                                              "cuMemGetAddressRange", "cuEventSynchronize"));
+    EXPECT_THAT(missing,
+                UnorderedElementsAre("cuLibraryGetModule", "cuKernelGetLibrary",
+                                     "cuKernelGetFunction", // the fake has no libraries
+                                     "cuGraphInstantiate",  // used with drivers that lack cuGraphInstantiateWithParams
+                                     "cuDeviceGetUuid", "cuCtxSynchronize", "cuMemcpy", // only the GPU tests use these
+                                     "cuMemGetAddressRange", "cuEventSynchronize"));
 }
 
-/// In processes of their own: the tracker is one for the process, and other tests start it.
+/// Each case runs in its own process: the tracker is one for the process, and other tests start it.
 TEST(CudaTracking, StartsWithTheDeviceWhereTheEnvironmentAsksForIt)
 {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
@@ -167,7 +168,7 @@ TEST(CudaTracking, StartsWithTheDeviceWhereTheEnvironmentAsksForIt)
         const FakeCuda fake;
         ::setenv("WARMGRAPH_TRACK_IMAGES", value, 1);
         const auto opened = make_cuda_backend(FakeCuda::options())->open("");
-        return opened ? 40 + static_cast<int>(fake.calls_of("cuptiSubscribe")) : 9; // none that a sanitizer ends with
+        return opened ? 40 + static_cast<int>(fake.calls_of("cuptiSubscribe")) : 9; // exit codes that no sanitizer uses
     };
     EXPECT_EXIT(std::exit(subscriptions("0")), testing::ExitedWithCode(40), "");
     EXPECT_EXIT(std::exit(subscriptions("1")), testing::ExitedWithCode(41), "");

@@ -1,4 +1,4 @@
-// What a captured or restored graph is for the driver, where a GPU's answer would not tell.
+// Captured and restored graphs as the driver sees them, where the results on a GPU would not show a difference.
 #include <array>
 #include <cstring>
 
@@ -32,7 +32,8 @@ protected:
         for (std::int32_t i = 0; i < k_count; ++i) values[static_cast<std::size_t>(i)] = i;
         return values;
     }
-    /// A launch of iota in a graph that somebody else makes, of a module that is registered; `given` has its arguments.
+    /// Another user of the driver makes a graph that launches iota, from a registered module. `given` has the
+    /// arguments.
     void make_graph(CUDA_KERNEL_NODE_PARAMS given)
     {
         const Bytes image = *module->image();
@@ -73,7 +74,8 @@ TEST_F(CudaFakeGraphs, AreInstantiatedForPrioritiesWhereANodeHasOne)
     device->release(memory);
 }
 
-/// Arguments as one buffer (CU_LAUNCH_PARAM_BUFFER_POINTER), as cuBLAS gives them: read so, built so, changed so.
+/// Arguments in one buffer (CU_LAUNCH_PARAM_BUFFER_POINTER), as cuBLAS passes them. They are read, built and updated in
+/// this form.
 TEST_F(CudaFakeGraphs, KeepArgumentsThatWereGivenAsOneBuffer)
 {
     const auto current = device->enter();
@@ -107,7 +109,7 @@ TEST_F(CudaFakeGraphs, KeepArgumentsThatWereGivenAsOneBuffer)
     EXPECT_EQ(read(x), counting());
     EXPECT_EQ(read(y), counting());
 
-    // An entry may say anything: the driver would read what is behind a shorter buffer.
+    // An entry may contain any size. With a shorter buffer, the driver would read past its end.
     kernel.params[0].value.resize(8);
     EXPECT_TRUE(
         failed_with(exec->update(0, kernel), ErrorCode::invalid_argument, "changes its parameter buffer's size"));
@@ -121,7 +123,7 @@ TEST_F(CudaFakeGraphs, KeepArgumentsThatWereGivenAsOneBuffer)
     device->release(y);
 }
 
-/// Restored without it the kernel might run otherwise.
+/// Without the attribute the restored kernel might run differently.
 TEST_F(CudaFakeGraphs, AreRefusedWithALaunchAttributeThatOnlyANewerDriverKnows)
 {
     const auto current = device->enter();

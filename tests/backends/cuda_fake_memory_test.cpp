@@ -1,4 +1,4 @@
-// What memory is, as the CUDA backend tells it.
+// Memory as the CUDA backend describes it.
 #include <algorithm>
 #include <set>
 
@@ -69,7 +69,7 @@ TEST_F(CudaFakeMemory, OfTheHostIsToldWhereTheDeviceReadsItAndTheDriverDoesNotKn
     EXPECT_EQ(open()->recording().host_memory_at(of_the_stack, HostMappings::read()), std::nullopt);
 }
 
-/// The upper halves of the addresses in [start, start + size).
+/// The upper halves of all addresses in `memory`.
 std::set<std::uint64_t> upper_halves(const MemoryRef& memory)
 {
     std::set<std::uint64_t> halves;
@@ -86,7 +86,7 @@ TEST_F(CudaFakeMemory, ShadowsHaveUpperHalvesOfAddressesThatNothingElseHas)
     const auto heap = std::make_unique<int>(0);
     std::vector<MemoryRef> all{{Address::from_pointer(&local), 4}, {Address::from_pointer(heap.get()), 4}};
     std::vector<MemoryRef> owned{*device->allocate(512), *device->allocate_host(512)};
-    // Allocations may share theirs with each other.
+    // Allocations may share upper halves with each other; shadows may not.
     std::set<std::uint64_t> taken;
     for (const MemoryRef& memory : owned) all.push_back(memory);
     for (const MemoryRef& memory : all) taken.merge(upper_halves(memory));
@@ -104,7 +104,7 @@ TEST_F(CudaFakeMemory, ShadowsHaveUpperHalvesOfAddressesThatNothingElseHas)
 TEST_F(CudaFakeMemory, ShadowsAreGivenWhereverTheDriverWantsThemIfItFollowsNoWish)
 {
     const auto device = open();
-    fake.fail("cuMemAddressReserve", 1, 3, CUDA_SUCCESS); // which gives nothing
+    fake.fail("cuMemAddressReserve", 1, 3, CUDA_SUCCESS); // the call succeeds but gives no memory
     const auto elsewhere = take(device->reserve_shadow(1000));
     fake.fail("cuMemAddressReserve", 1, 2, CUDA_ERROR_INVALID_VALUE);
     const auto refused_at_first = take(device->reserve_shadow(1000));
@@ -137,7 +137,7 @@ TEST_F(CudaFakeMemory, HostShadowsAreMemoryOfTheHostUntilTheyAreReleased)
     device->release(memory);
 }
 
-/// Large uploads with several lanes, whatever the machine has.
+/// Large uploads with several lanes, on any machine.
 class CudaFakeLargeUploads : public CudaFakeMemory {
 protected:
     static constexpr std::size_t k_size = (std::size_t{9} << 20) + 12345;

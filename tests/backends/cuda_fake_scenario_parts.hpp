@@ -1,4 +1,4 @@
-// What the scenarios are made of.
+// Helpers for the scenarios.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ using warmgraph::test::FakeCuda;
 inline constexpr std::int32_t k_count = 64;
 inline constexpr std::uint64_t k_bytes = k_count * sizeof(std::int32_t);
 
-// The value of a Result, or its error for the caller.
+// Gives `name` the value of a Result, or returns its error.
 #define TAKE(name, expression)                                                                                         \
     auto name##_result = (expression);                                                                                 \
     if (!name##_result) return std::unexpected(name##_result.error());                                                 \
@@ -22,7 +22,7 @@ inline constexpr std::uint64_t k_bytes = k_count * sizeof(std::int32_t);
         if (auto done = (expression); !done) return std::unexpected(done.error());                                     \
     } while (false)
 
-/// The fake's own entry points, as another user of the driver calls them; their faults are told as the backend's.
+/// Another user of the driver, who calls the fake's entry points. Faults in its calls are reported like the backend's.
 class OtherUser {
 public:
     explicit OtherUser(const FakeCuda& fake) : m_fake(fake) {}
@@ -40,7 +40,7 @@ private:
 };
 #define CALL(user, name, ...) DO((user).template operator()<decltype(::name)>(#name, __VA_ARGS__))
 
-/// Destroys what another user of the driver made, with its scope.
+/// An object of another user of the driver, destroyed at the end of the scope.
 template <class Handle, class Destroy>
 class Made {
 public:
@@ -54,7 +54,7 @@ private:
     Destroy* m_destroy;
 };
 
-/// Device memory that goes away with its scope.
+/// Device memory, released at the end of the scope.
 class Owned {
 public:
     Owned(Device& device, const MemoryRef& memory) : m_device(device), m_memory(memory) {}

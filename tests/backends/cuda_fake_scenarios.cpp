@@ -24,10 +24,12 @@ Result<void> uses_memory(Device& device, const FakeCuda& fake)
     CUdeviceptr theirs = 0;
     CALL(user, cuMemAlloc, &theirs, std::size_t{k_bytes});
     const Made made(theirs, fake.entry<decltype(::cuMemFree)>("cuMemFree"));
-    static_cast<void>(device.space_of(Address::from_flat(theirs))); // a failure takes it for the device's
-    static_cast<void>(device.recording().is_handle(1));             // and this one leaves a suspicion
+    static_cast<void>(
+        device.space_of(Address::from_flat(theirs)));   // when the driver's query fails, the answer is device memory
+    static_cast<void>(device.recording().is_handle(1)); // when this query fails, the answer is that it may be a handle
     if (device.free_memory() == 0)
-        return fail(ErrorCode::internal, "{}: no memory is free", k_wrong); // or all of it is
+        return fail(ErrorCode::internal, "{}: no memory is free",
+                    k_wrong); // when the query fails, the answer is all memory
     return expect_all(device, host.address, 8);
 }
 
@@ -63,7 +65,7 @@ Result<void> runs_kernels(Device& device, const FakeCuda&)
     return expect_all(device, x.address, 3);
 }
 
-/// Two streams; the first kernel has launch and function attributes, which must not get lost.
+/// A capture over two streams; the first kernel has launch and function attributes, which must not get lost.
 Result<RawGraph> capture(Device& device, Module& module, const Address& x, const Address& y, const Address& z)
 {
     TAKE(stream, device.create_stream());
@@ -100,7 +102,7 @@ Result<void> captures(Device& device, const FakeCuda&)
     const Owned owned_too(device, y);
     TAKE(stream, device.create_stream());
     RawKernel larger = add_scalar(*module, y.address, 1);
-    larger.shared_bytes = 150 * 1024; // raises the function's limit, which is not the captured launch's
+    larger.shared_bytes = 150 * 1024; // needs a higher function limit; the captured launch must not get it
     DO(stream->launch(larger));
     TAKE(graph, capture(device, *module, x, x + k_bytes, x + 2 * k_bytes));
     return graph.nodes.empty() ? fail(ErrorCode::internal, "{}: nothing captured", k_wrong) : Result<void>{};
@@ -125,7 +127,7 @@ Result<void> replays(Device& device, const FakeCuda&)
     DO(exec->update(3, add_scalar(*module, w, 20)));
     DO(exec->launch(*stream));
     DO(stream->synchronize());
-    DO(expect_all(device, y, 0x01010102 + 10)); // of the first launch only
+    DO(expect_all(device, y, 0x01010102 + 10)); // 0x01010102 comes from the first launch only
     DO(expect_all(device, z, 3));
     return expect_all(device, w, 0x01010103 + 20);
 }
@@ -155,8 +157,8 @@ Result<void> runs_host_and_event_nodes(Device& device, const FakeCuda&)
     return {};
 }
 
-/// Plain and programmatic edges in turn, for a driver that takes one kind a call. What it holds is compared while the graph
-/// is built.
+/// Plain and programmatic edges in turn, for a driver that takes one kind per call. The backend reads the edges back
+/// while it builds the graph.
 Result<void> keeps_edge_data(Device& device, const FakeCuda&)
 {
     constexpr EdgeData k_plain{}, k_programmatic{1, 0, 1};
@@ -174,7 +176,8 @@ Result<void> keeps_edge_data(Device& device, const FakeCuda&)
     return {};
 }
 
-/// A batch between two fills: it waits for the first one's words, and writes where it is told.
+/// A batch of memory operations between two fills: it waits for the words of the first fill and writes to the given
+/// addresses.
 Result<void> runs_memory_operations(Device& device, const FakeCuda&)
 {
     using enum MemoryOperationKind;
@@ -196,14 +199,15 @@ Result<void> runs_memory_operations(Device& device, const FakeCuda&)
     DO(exec->update(1, batch(y, 5)));
     DO(exec->launch(*stream));
     DO(stream->synchronize());
-    DO(expect_all(device, x, 7)); // filled again by the second launch, which writes elsewhere
+    DO(expect_all(device, x, 7)); // the second launch writes elsewhere, so the fills stay
     std::vector<std::int32_t> written(5);
     DO(device.download(std::as_writable_bytes(std::span(written)), y));
     if (written == std::vector<std::int32_t>{5, 6, 5, 5, 6}) return {};
     return fail(ErrorCode::internal, "{}: {} and {} written", k_wrong, written[0], written[2]);
 }
 
-/// Waits for one semaphore and signals two, the second time others and with other values; then a capture of the same.
+/// Waits for one semaphore and signals two, in the second launch other ones with other values; then a capture of the
+/// same work.
 Result<void> runs_semaphores(Device& device, const FakeCuda& fake)
 {
     const auto ready = fake.semaphore(5), shown = fake.semaphore(0), other = fake.semaphore(0);

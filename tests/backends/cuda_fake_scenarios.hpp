@@ -1,4 +1,4 @@
-// What a program does with the CUDA backend, a step at a time, each step's failure passed on.
+// Programs that use the CUDA backend step by step. Each passes the failure of a step on.
 #pragma once
 
 #include <functional>
@@ -14,16 +14,16 @@ namespace warmgraph::backends::test {
 struct Scenario {
     std::string name;
     std::function<Result<void>(Device& device, const warmgraph::test::FakeCuda& fake)> run;
-    long least_errors = 1; ///< calls whose failure it cannot do without
+    long least_errors = 1; ///< number of calls whose failure must make the scenario fail
 };
-[[nodiscard]] std::vector<Scenario> scenarios(); ///< all
+[[nodiscard]] std::vector<Scenario> scenarios(); ///< All scenarios.
 [[nodiscard]] std::vector<Scenario> foreign_scenarios();
-/// One of them (cuda_fake_bulk_scenario.cpp).
+/// One of the scenarios (cuda_fake_bulk_scenario.cpp).
 [[nodiscard]] Result<void> works_on_bulk_memory(Device& device, const warmgraph::test::FakeCuda& fake);
 
 inline void PrintTo(const Scenario& scenario, std::ostream* out) { *out << scenario.name; }
 
-/// In the message of a scenario whose work was done without an error, and is wrong.
+/// Part of the message when a scenario had no error but its results are wrong.
 inline constexpr const char* k_wrong = "WRONG";
 
 } // namespace warmgraph::backends::test

@@ -1,4 +1,4 @@
-// Whose contents of a module's variables are looked at, as the CUDA backend tells it by their names.
+// Which variables of a module are compared with their image; the CUDA backend decides by their names.
 
 #include "expect_error.hpp"
 #include "fake_cuda/steering.hpp"
@@ -12,7 +12,7 @@ using warmgraph::test::FakeCuda;
 
 class CudaFakeVariables : public testing::Test {
 protected:
-    /// A module with one variable, which holds 1, that somebody has set to 2.
+    /// A module with one variable, whose image says 1 and whose value is 2.
     std::unique_ptr<Module> written(const std::string& name)
     {
         const std::string source = std::string(warmgraph::test::k_fake_cuda_program) + "variable " + name + " = 1\n";
@@ -21,7 +21,7 @@ protected:
         EXPECT_TRUE(warmgraph::test::succeeded(module->write_variables(two)));
         return module;
     }
-    /// Names of those that differ from their image.
+    /// The names of the variables that differ from their image.
     static std::vector<std::string> changed(Module& module)
     {
         std::vector<std::string> names;
@@ -48,7 +48,7 @@ TEST_F(CudaFakeVariables, ThatOnlyResembleThoseAreLookedAt)
          {"__nv_static_51__76f6e0b7_25_my_cuda_device_runtime_cu_3f18d910_table", // of my_cuda_device_runtime.cu
           "__nv_static_51__76f6e0b7_122_cuda_device_runtime_cu_table", "__nv_static_51__76f6e0b7_8_table_cu_table",
           "_22_cuda_device_runtime_cu_table",       // a name that a program may give
-          "cudartErrorTable", "cudartErrorCnpMap"}) // without an address in them, and of 4 bytes
+          "cudartErrorTable", "cudartErrorCnpMap"}) // the name without an address in it, and 4 bytes large
         EXPECT_THAT(changed(*written(name)), ElementsAre(name)) << name;
 }
 

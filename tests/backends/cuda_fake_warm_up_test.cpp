@@ -1,4 +1,5 @@
-// What the first restore would wait for, done on another thread: once, undone at the end, and nobody's failure.
+// The warm-up: another thread does the slow steps that the first restore needs. It runs once, is undone at the end, and
+// its failures are silent.
 #include <cstdlib>
 #include <cstring>
 
@@ -33,7 +34,7 @@ protected:
     CudaFakeWarmUp& operator=(const CudaFakeWarmUp&) = delete;
 
     [[nodiscard]] std::shared_ptr<Device> open() const { return *backend->open(""); }
-    /// Loading waits for the warm-up.
+    /// Loads a module, which waits for the warm-up.
     void load_something(Device& device) const
     {
         const auto module = take(device.compiler().compile(warmgraph::test::k_fake_cuda_program, ""));
@@ -81,14 +82,14 @@ TEST_F(CudaFakeWarmUp, IsOverBeforeAnImageIsLoaded)
 
 TEST_F(CudaFakeWarmUp, LeavesNothingWhenTheDeviceIsClosed)
 {
-    { // what a process does once
+    { // the first device does the work that a process does once
         const auto first = open();
         first->begin_warm_up();
     }
     const std::string before = fake.live();
     for (int i = 0; i < 10; ++i) {
         const auto device = open();
-        device->begin_warm_up(); // and is closed in the middle of it
+        device->begin_warm_up(); // the device is closed during the warm-up
     }
     EXPECT_EQ(fake.live(), before);
 }
@@ -103,7 +104,7 @@ TEST_F(CudaFakeWarmUp, HappensOnce)
     EXPECT_EQ(fake.calls_of("cuGraphInstantiate"), 1);
 }
 
-/// The driver would take 0.3 s to compile the text.
+/// Compiling the text would take the driver 0.3 s.
 TEST_F(CudaFakeWarmUp, IsLeftOutWhereThereIsNoCodeForTheDevice)
 {
     fake.take_bulk_kernels(FakeCuda::Kernels::as_text);
@@ -122,7 +123,7 @@ TEST_F(CudaFakeWarmUp, IsLeftOutWhereTheEnvironmentSaysSo)
     EXPECT_EQ(fake.calls_of("cuGraphCreate"), 0);
 }
 
-/// glibc's, and Linux 5.14's MADV_POPULATE_WRITE.
+/// Whether the system has MADV_POPULATE_WRITE (Linux 5.14) and the allocator is glibc's.
 bool can_touch_ahead()
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -133,7 +134,7 @@ bool can_touch_ahead()
 #endif
 }
 
-/// Pages that this thread touched for the first time while it wrote `bytes`.
+/// The number of pages that this thread touched for the first time while it wrote `bytes`.
 long first_touches(std::size_t bytes)
 {
     const auto faults = [] {

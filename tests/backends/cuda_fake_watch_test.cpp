@@ -1,4 +1,4 @@
-// What a thread enqueues, as CUPTI tells of it: calls of anybody in the process, through the driver's entry points.
+// CUPTI's reports of the work that a thread enqueues: all calls of the process through the driver's entry points.
 #include <optional>
 #include <thread>
 
@@ -36,7 +36,7 @@ protected:
         EXPECT_EQ(watch->stray(), std::nullopt);
         EXPECT_FALSE(watch->waits_outside());
     }
-    /// Another stream, until the test ends.
+    /// Another stream, which lives until the test ends.
     [[nodiscard]] CUstream other()
     {
         others.push_back(*device->create_stream());
@@ -191,7 +191,7 @@ TEST_F(CudaFakeWatch, TransfersOfTheDeviceObjectAreNoWorkOfTheFunction)
     EXPECT_TRUE(succeeded(device->download(bytes, memory.address)));
     const MemoryRef shadow = *device->reserve_shadow(1000);
     device->release(shadow);
-    static_cast<void>(*device->create_stream()); // which waits for itself when it goes away
+    static_cast<void>(*device->create_stream()); // on destruction, this stream waits for itself
     expect_nothing();
     EXPECT_TRUE(succeeded(stream->synchronize()));
     EXPECT_EQ(stray(), "cuStreamSynchronize, which synchronises") << "a capture holds none";
@@ -264,10 +264,10 @@ TEST_F(CudaFakeWatch, OnlyTheWorkOfItsOwnThreadCounts)
     const auto theirs = *device->create_stream();
     std::thread([&] {
         const auto here = device->enter();
-        fill(nullptr); // without a watch
+        fill(nullptr); // this thread has no watch yet
         const auto own = *device->recording().watch_enqueues(*theirs);
         EXPECT_EQ(own->stray(), std::nullopt);
-        fill(native()); // which belongs to the other thread's watch
+        fill(native()); // native() belongs to the other thread's watch
         of_theirs = own->stray().value_or("");
     }).join();
     expect_nothing();
@@ -286,7 +286,7 @@ TEST_F(CudaFakeWatch, TwoOfOneThreadSeeTheSameCallsEachWithItsOwnStream)
     EXPECT_EQ(watch->stray(), std::nullopt);
     EXPECT_THAT(inner->stray().value_or(""), HasSubstr("another stream"));
     std::swap(inner, watch);
-    inner.reset(); // the older one first
+    inner.reset(); // the older watch ends first
     auto last = *device->recording().watch_enqueues(*stream);
     fill(side);
     EXPECT_THAT(last->stray().value_or(""), HasSubstr("another stream"));
@@ -318,7 +318,7 @@ TEST_F(CudaFakeWatch, IsRefusedWhereCuptiCannotOrTheStreamIsNone)
     EXPECT_TRUE(fake.was_hit());
     fake.reset();
     EXPECT_TRUE(succeeded(device->recording().watch_enqueues(*stream)));
-    fake.fail("cuStreamIsCapturing", 1, 0, CUDA_ERROR_UNKNOWN); // then it may have run
+    fake.fail("cuStreamIsCapturing", 1, 0, CUDA_ERROR_UNKNOWN); // without an answer, the work may have run
     watch = *device->recording().watch_enqueues(*stream);
     fill(other());
     EXPECT_NE(watch->stray(), std::nullopt);
@@ -341,7 +341,7 @@ TEST_F(CudaFakeWatch, WhoWatchesOrHoldsEndsAPauseAndLetsNoneBegin)
     EXPECT_TRUE(recording.pause_recording()) << "who held it began it again";
 }
 
-/// In a process of its own: the tracker is one for the process, and never ends.
+/// Runs in its own process: the tracker is one for the process, and never ends.
 TEST(CudaFakeWatchDeath, IsRefusedBeforeRecordingWasPrepared)
 {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
@@ -351,7 +351,7 @@ TEST(CudaFakeWatchDeath, IsRefusedBeforeRecordingWasPrepared)
         const auto stream = *device->create_stream();
         const bool is_refused =
             !!failed_with(device->recording().watch_enqueues(*stream), ErrorCode::not_recordable, "prepare_recording");
-        return is_refused && fake.calls_of("cuptiSubscribe") == 0 ? 40 : 9; // none that a sanitizer ends with
+        return is_refused && fake.calls_of("cuptiSubscribe") == 0 ? 40 : 9; // exit codes that no sanitizer uses
     };
     EXPECT_EXIT(std::exit(refused()), testing::ExitedWithCode(40), "");
 }

@@ -1,4 +1,5 @@
-// The memory that is touched ahead is the memory that small allocations then get, in the heap of a thread other than the first.
+// The pages that are touched ahead are the pages that small allocations get later, in the heap of a thread other than
+// the first.
 #include <cstdlib>
 #include <thread>
 #include <vector>
@@ -22,7 +23,7 @@ long page_faults_of_this_thread()
     return usage.ru_minflt;
 }
 
-/// Since Linux 5.14.
+/// Whether the system has MADV_POPULATE_WRITE (Linux 5.14).
 bool system_touches_ahead()
 {
     const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -33,7 +34,7 @@ bool system_touches_ahead()
     return does;
 }
 
-/// Page faults of allocations as the driver makes them for one graph: many, small, and kept.
+/// Page faults while the driver's allocations for one graph are made: many, small, and kept.
 long faults_of_one_graph(std::size_t bytes, std::vector<void*>& kept)
 {
     constexpr std::size_t k_block = 248;
@@ -50,8 +51,9 @@ TEST(GrownHeap, LeavesNoPageFaultsAlsoWhereAHeapEnds)
 {
     if (!system_touches_ahead()) WARMGRAPH_SKIP_LACKING("a system that touches memory on request (Linux 5.14)");
     constexpr std::size_t k_bytes = 8'000'000;
-    constexpr int k_graphs = 20;                                // glibc's heaps hold seven
-    std::vector<void*> kept(k_graphs * k_bytes / 248, nullptr); // each page of it is there
+    constexpr int k_graphs = 20; // glibc's heaps hold seven
+    std::vector<void*> kept(k_graphs * k_bytes / 248,
+                            nullptr); // writes to each page, so that this vector causes no faults later
     kept.clear();
     long faults = 0;
     std::thread{[&] {

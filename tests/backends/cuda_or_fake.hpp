@@ -1,5 +1,5 @@
-// For tests that are built twice: for a GPU, and over the fake driver (WARMGRAPH_FAKE_CUDA), which runs the same calls on the
-// host. Both have the conformance suite's kernels.
+// For tests that are built twice: for a GPU, and over the fake driver (WARMGRAPH_FAKE_CUDA), which runs the same calls
+// on the host. Both have the conformance suite's kernels.
 #pragma once
 
 #ifdef WARMGRAPH_FAKE_CUDA
@@ -20,7 +20,7 @@ inline constexpr const char* k_driver_library = "libcuda.so.1";
 inline constexpr const char* k_program = backends::test::k_cuda_program;
 #endif
 
-/// For the facade's own backend, which is made when the first device is opened.
+/// Chooses the driver of the facade's own backend, which is made when the first device is opened.
 inline void choose_driver()
 {
 #ifdef WARMGRAPH_FAKE_CUDA

@@ -202,7 +202,7 @@ TEST(CudaMemoryOperations, NeedAlignedWordsAndADriverThatHasThem)
     EXPECT_TRUE(failed_with(check_operations({{{write_32, {}, 0, 0}}}), ErrorCode::invalid_argument, "at 0x0"));
     EXPECT_TRUE(failed_with(check_operations({}), ErrorCode::invalid_argument, "no memory operations"));
     Core core;
-    core.driver = std::make_shared<Driver>(); // none of its entry points is there
+    core.driver = std::make_shared<Driver>(); // has no entry points
     EXPECT_TRUE(failed_with(read_operations(core, nullptr), ErrorCode::not_recordable,
                             "has no cuGraphBatchMemOpNodeGetParams"));
 }
@@ -229,7 +229,7 @@ TEST(CudaSemaphores, AreGivenToTheDriverAsTheyWere)
     EXPECT_TRUE(failed_with(check_semaphores({}), ErrorCode::invalid_argument, "no semaphores"));
 }
 
-/// What the driver of the test below holds.
+/// The semaphore and the parameters that the fake driver of the test below returns.
 CUexternalSemaphore g_semaphore = reinterpret_cast<CUexternalSemaphore>(0x10); // NOLINT: only passed on
 CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS g_signal{};
 CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS g_wait{};
@@ -268,7 +268,7 @@ TEST(CudaSemaphores, AreReadWhereAFenceValueIsAllThatTheyHave)
     g_wait.params.keyedMutex.timeoutMs = 10;
     refused("it has a keyed mutex (key 0, 10 ms)");
     g_wait.params.keyedMutex.timeoutMs = 0;
-    g_wait.flags = CUDA_EXTERNAL_SEMAPHORE_SIGNAL_SKIP_NVSCIBUF_MEMSYNC; // of a signal
+    g_wait.flags = CUDA_EXTERNAL_SEMAPHORE_SIGNAL_SKIP_NVSCIBUF_MEMSYNC; // a flag that is valid only for signals
     refused("flags 0x1, expected 0x2 at most");
     g_signal.params.keyedMutex.key = 1;
     EXPECT_TRUE(failed_with(read_signal(driver, nullptr), ErrorCode::not_recordable, "keyed mutex (key 1"));
@@ -276,7 +276,7 @@ TEST(CudaSemaphores, AreReadWhereAFenceValueIsAllThatTheyHave)
 
 TEST(CudaSemaphores, NeedADriverThatHasThem)
 {
-    const Driver driver; // none of its entry points is there
+    const Driver driver; // has no entry points
     EXPECT_TRUE(failed_with(read_signal(driver, nullptr), ErrorCode::not_recordable,
                             "has no cuGraphExternalSemaphoresSignalNodeGetParams"));
     EXPECT_TRUE(failed_with(read_wait(driver, nullptr), ErrorCode::not_recordable,

@@ -1,4 +1,4 @@
-// CUDA, on the device that $WARMGRAPH_TEST_CUDA names, else the first.
+// CUDA on the device that $WARMGRAPH_TEST_CUDA names, or on the first device.
 #include "conformance.hpp"
 #include "cuda_program.hpp"
 #include "warmgraph/backends/cuda.hpp"

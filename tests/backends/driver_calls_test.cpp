@@ -1,4 +1,4 @@
-// Every OpenCL call keeps its text: none is made but through driver.hpp.
+// Every OpenCL call goes through driver.hpp, which keeps the call's text for errors.
 #include <filesystem>
 #include <fstream>
 #include <regex>

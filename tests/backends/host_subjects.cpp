@@ -35,7 +35,7 @@ Subject cuda(const std::string& name, bool takes_kernels)
 
 std::vector<Subject> subjects()
 {
-    // Bulk memory work through the host, as where the driver has no compiler for PTX; and by the backend's kernels.
+    // Bulk memory work through the host (as with a driver that has no PTX compiler), and by the backend's kernels.
     return {fake(), cuda("cuda_fake", false), cuda("cuda_fake_with_bulk_kernels", true)};
 }
 

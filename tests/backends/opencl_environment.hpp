@@ -1,4 +1,4 @@
-// Where PoCL keeps its kernels, before the first OpenCL call. Included by one file of each binary.
+// Sets PoCL's folder for compiled kernels before the first OpenCL call. One file of each binary includes this.
 #pragma once
 
 #include <cstdlib>
@@ -9,8 +9,9 @@ namespace warmgraph::backends::test {
 
 inline const bool k_has_own_pocl_cache = [] {
     static const warmgraph::test::TempDir folder;
-    ::setenv("POCL_CACHE_DIR", folder.path().c_str(), 0); // ctest names one that all tests share
-    ::unsetenv("POCL_KERNEL_CACHE"); // with the cache off, an image lacks what is launched after the first (NOTES.md)
+    ::setenv("POCL_CACHE_DIR", folder.path().c_str(), 0); // ctest sets a folder that all tests share
+    ::unsetenv(
+        "POCL_KERNEL_CACHE"); // without PoCL's cache, an image lacks the functions that were launched after the first (NOTES.md)
     return true;
 }();
 

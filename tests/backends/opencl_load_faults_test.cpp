@@ -1,5 +1,5 @@
-// Why a driver does not build a stored image: what says that the image is useless, and what does not. The loader is one
-// whose clBuildProgram fails when told to (tests/fakes/faulty_opencl).
+// Failures to build a stored image: some mean that the image is useless, others do not. The loader is a fake whose
+// clBuildProgram fails on request (tests/fakes/faulty_opencl).
 #define CL_TARGET_OPENCL_VERSION 300
 #include <cstdlib>
 

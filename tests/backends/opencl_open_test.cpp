@@ -1,4 +1,4 @@
-// Preload OpenCL devices, rightly and wrongly.
+// Opening OpenCL devices ahead, with right and wrong settings.
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -29,7 +29,8 @@ TEST(OpenclOpen, SaysWhatToInstallWhereThereIsNoPlatform)
     EXPECT_EQ(status, 0);
 }
 
-// A child's devices, with $WARMGRAPH_OPENCL as `library`: whether they fail with `code` and name `cure`.
+// Opens devices in a child process with $WARMGRAPH_OPENCL set to `library`. The child exits with 0 when this fails with
+// `code` and the message names `cure`.
 int fails_with_loader(const char* library, ErrorCode code, std::string_view cure)
 {
     return ChildProcess([=] {
@@ -59,7 +60,8 @@ TEST(OpenclOpen, FindsTheLoaderThatIsThereLater)
 
 TEST(OpenclOpen, ByTwoThreadsAtOnceFindsTheDeviceForBoth)
 {
-    // In processes of their own: PoCL initialises itself once. A millisecond apart, the second came in the middle of it.
+    // Each round is a process of its own, because PoCL initialises itself once. The second thread starts one
+    // millisecond later, in the middle of PoCL's initialisation.
     for (int i = 0; i < 5; ++i) {
         const int status = ChildProcess([] {
                                bool first = false, second = false;

@@ -1,4 +1,4 @@
-// OpenCL, replayed in each of its ways.
+// OpenCL with each of its ways to replay.
 #include "conformance.hpp"
 #include "opencl_environment.hpp"
 #include "opencl_program.hpp"

@@ -1,4 +1,4 @@
-// What a raw node of each kind holds, and where.
+// The values in a raw node of each kind, and their places.
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -41,7 +41,8 @@ TEST(Places, AreWhatANodeMayHoldThatFollowsSomething)
 {
     using enum PlaceKind;
     using Places = std::vector<Place>;
-    EXPECT_EQ(places_of(kernel()), (Places{{parameter, 0}, {parameter, 1}, {attribute, 0}})); // local memory is none
+    EXPECT_EQ(places_of(kernel()),
+              (Places{{parameter, 0}, {parameter, 1}, {attribute, 0}})); // local memory has no place
     EXPECT_EQ(places_of(RawCopy{}), (Places{{source, 0}, {destination, 0}}));
     EXPECT_EQ(places_of(RawFill{}), (Places{{destination, 0}}));
     EXPECT_EQ(places_of(batch()), (Places{{operation, 0}, {operation, 1}}));

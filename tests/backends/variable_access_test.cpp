@@ -1,4 +1,4 @@
-// Who may write which module's variables.
+// Which code may write a module's variables.
 
 #include "cubin/variable_access.hpp"
 #include "matchers.hpp"
@@ -77,7 +77,7 @@ TEST_F(VariableAccesses, WhatIsAskedOfALibraryIsAskedOfItsModules)
 {
     m_access.library_made(m_library, Owner::program);
     m_access.asked_of_library(m_library,
-                              "a"); // as CUDA's runtime asks for managed variables, before any module is loaded
+                              "a"); // CUDA's runtime asks so for managed variables, before any module is loaded
     EXPECT_THAT(m_access.asked(), ElementsAre(asked(nullptr, {"a"})));
     m_access.module_of_library(m_module, m_library);
     m_access.module_of_library(m_other, m_library); // in another context

@@ -1,4 +1,4 @@
-// Functions called through pointers that the caller passes, or that a variable holds.
+// Functions that are called through pointers: the pointer is an argument, or is read from a variable.
 typedef float (*Function)(float);
 __device__ __noinline__ float add_one(float v) { return v + 1; }
 __device__ __noinline__ float twice(float v) { return v + v; }

@@ -1,4 +1,4 @@
-// What headers put into global memory: empty objects of cuda::std and Thrust, and the table that sinf reads.
+// Variables that headers put into global memory: empty objects of cuda::std and Thrust, and the table that sinf reads.
 #include <cuda/std/utility>
 #include <thrust/execution_policy.h>
 

@@ -1,4 +1,4 @@
-// Texts that the compiler puts in global memory: of an assertion, of printf, and a function's own name.
+// Texts that the compiler puts in global memory: an assertion's, printf's, and a function's name.
 #include <cassert>
 #include <cstdio>
 

@@ -1,4 +1,4 @@
-"""What Triton brings along: libdevice's text, and two assertions' texts.
+"""Makes a cubin with Triton's texts: libdevice's text, and two assertions' texts.
 
 python3 triton_texts.py FILE.cubin (Triton 3.6; needs no GPU)
 """
