@@ -1,4 +1,4 @@
-// In processes of their own, which end by std::exit.
+// Each case runs in its own process, which ends by std::exit.
 #include <atomic>
 #include <cstdlib>
 #include <memory>
@@ -15,7 +15,7 @@
 namespace warmgraph::test::exit_hook_test {
 namespace {
 
-/// What `body` and the hooks that it makes write into the pipe, in a child that exits after it.
+/// The text that `body` and its hooks write into a pipe, in a child that calls exit after `body`.
 template <class Body>
 std::string written_until_exit(Body body)
 {

@@ -90,7 +90,7 @@ TEST_F(PosixFiles, DoesNotWriteThroughALink)
     EXPECT_FALSE(fs::exists(at("target")));
 }
 
-/// Under a batch system's limit on file sizes: SIGXFSZ, which would end the process, does not get through.
+/// A batch system's limit on file sizes raises SIGXFSZ. The library must not let the signal end the process.
 TEST_F(PosixFiles, AWriteThatFailsHalfwayLeavesNothing)
 {
     const std::string big(100'000, 'x');

@@ -1,4 +1,4 @@
-// A folder that is opened once: everything in it is reached by descriptor, and by no link.
+// A folder that is opened once. Everything in it is reached by descriptor, and links are not followed.
 #include <fstream>
 #include <functional>
 
@@ -15,12 +15,12 @@
 
 namespace {
 
-/// Right after a folder was made: what somebody else on the machine may do in that moment.
+/// Runs right after a folder was made: the moment in which another user of the machine may act.
 std::function<void(const std::string& name)> s_after_mkdir;
 
 } // namespace
 
-// The library's call ends here: a program's own function comes before the C library's.
+// The library's calls come here: a function of the program hides the C library's.
 extern "C" int mkdirat(int folder, const char* name, mode_t mode) noexcept
 {
     const auto done = static_cast<int>(::syscall(SYS_mkdirat, folder, name, mode));
@@ -151,7 +151,7 @@ TEST_F(OpenedFolder, IsNotMadeAgainForWhatLiesBelow)
     EXPECT_FALSE(fs::exists(m_root));
 }
 
-/// Between mkdir() and the setting of the mode somebody swaps the folder for a link to one of ours.
+/// Another user replaces the folder by a link to one of our folders, between mkdir() and the setting of the mode.
 TEST_F(OpenedFolder, ALinkThatIsSwappedInAfterMkdirIsNotTouched)
 {
     const fs::path victim = m_dir.path() / "victim";

@@ -1,4 +1,4 @@
-// Kernels' names as people read them: real ones, and what somebody may have put into a file.
+// Kernel names in readable form: real ones, and hostile ones from a file.
 #include <string>
 #include <vector>
 
@@ -12,7 +12,7 @@ using testing::Le;
 
 constexpr std::size_t k_longest = 120;
 
-/// "1pI1pI...1AS1_ES2_E...": each type is a pair of the one before, so that `depth` of them are 2^depth names.
+/// "1pI1pI...1AS1_ES2_E...": each type is a pair of the previous type, so the name has 2^depth parts.
 std::string doubling(std::size_t depth)
 {
     const std::string digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Plain, KernelNames,
                                          Named{"_ZN", "_ZN"}, Named{"_ZNE", "_ZNE"}, Named{"_Z99x", "_Z99x"},
                                          Named{"a\x1b[2J", "a\\x1b[2J"}, Named{"<(", "<("}, Named{">)", ">)"}));
 
-/// Names that the demangler refuses for their length, or that it is not given.
+/// Names that are too long for the demangler.
 INSTANTIATE_TEST_SUITE_P(
     Long, KernelNames,
     testing::Values(
@@ -103,7 +103,7 @@ TEST(KernelName, IsNeverCutInsideACharacter)
     }
 }
 
-/// c++filt takes gigabytes for the longer ones.
+/// c++filt needs gigabytes for the longer names.
 TEST(KernelName, OfAFewBytesThatMeanGigabytesIsShortAndQuick)
 {
     EXPECT_EQ(readable_kernel_name(doubling(3)), "f");

@@ -1,4 +1,4 @@
-// Advisory locks: exclusive among threads and processes, gone with their holder.
+// Advisory locks: exclusive among threads and processes, and released when their holder ends.
 #include <atomic>
 #include <cerrno>
 #include <fstream>
@@ -26,7 +26,7 @@ bool s_refuses_modes = false;
 
 } // namespace
 
-// The library's calls end here: a program's own function comes before the C library's.
+// The library's calls come here: a function of the program hides the C library's.
 extern "C" int flock(int file, int operation) noexcept
 {
     if (s_before_flock && (operation & LOCK_EX) != 0) std::exchange(s_before_flock, nullptr)();
@@ -133,7 +133,7 @@ TEST_F(Lock, OnARemovedFileLocksNobodyOut)
 
 TEST_F(Lock, OnAFileThatIsRemovedBeforeItIsLockedIsTakenAnew)
 {
-    s_before_flock = [this] { fs::remove(m_path); }; // by its holder, who releases it right afterwards
+    s_before_flock = [this] { fs::remove(m_path); }; // its holder removes it, and releases it right afterwards
     const auto lock = try_lock();
     ASSERT_NE(lock, nullptr);
     EXPECT_TRUE(fs::exists(m_path));
@@ -143,7 +143,7 @@ TEST_F(Lock, OnAFileThatIsRemovedBeforeItIsLockedIsTakenAnew)
 TEST_F(Lock, OfAFileThatAnotherTookTheNameOfIsNotTaken)
 {
     std::unique_ptr<FileLock> theirs;
-    s_before_flock = [&] { // its holder removes it, and somebody else makes and locks the next one
+    s_before_flock = [&] { // its holder removes it; another process makes and locks the next one
         fs::remove(m_path);
         theirs = try_lock();
     };
@@ -151,7 +151,7 @@ TEST_F(Lock, OfAFileThatAnotherTookTheNameOfIsNotTaken)
     EXPECT_NE(theirs, nullptr);
 }
 
-/// `ln secret lock`: what the name leads to is not the library's.
+/// `ln secret lock`: the file behind the name is not the library's.
 TEST_F(Lock, OnAFileOfAnotherNameLeavesItAsItIs)
 {
     const fs::path secret = m_dir.path() / "secret";
@@ -193,7 +193,7 @@ TEST_F(Lock, OnAFileOfAnotherNameLeavesItAsItIs)
     }
 }
 
-/// `cp -al cache backup`: the file is the library's, and so is the lock that somebody holds.
+/// `cp -al cache backup`: the file is the library's, and its lock may be held.
 TEST_F(Lock, OnAFileWithABackupOfTheSameModeIsHeldByOne)
 {
     const auto mine = try_lock();
@@ -202,7 +202,8 @@ TEST_F(Lock, OnAFileWithABackupOfTheSameModeIsHeldByOne)
     EXPECT_EQ(try_lock(), nullptr);
 }
 
-// Holders remove the file before they release: whoever opened the old one must not believe that he holds the lock.
+// Holders remove the file before they release the lock. A thread that opened the old file must not take its lock for
+// the current one.
 TEST_F(Lock, StaysExclusiveWhenHoldersRemoveTheFile)
 {
     constexpr int k_threads = 4;
@@ -229,7 +230,7 @@ TEST_F(Lock, StaysExclusiveWhenHoldersRemoveTheFile)
     EXPECT_GT(entered, 0);
 }
 
-/// NFS without lockd, Lustre without its option, FUSE.
+/// NFS without lockd, Lustre without its lock option, and FUSE.
 TEST_F(Lock, IsGivenToEverybodyByAFileSystemWithoutLocks)
 {
     for (const int error : {ENOLCK, ENOSYS, EOPNOTSUPP}) {
@@ -241,7 +242,7 @@ TEST_F(Lock, IsGivenToEverybodyByAFileSystemWithoutLocks)
     s_flock_fails_with = 0;
 }
 
-/// A share whose modes the mount decides.
+/// A network share whose mount sets all modes.
 TEST_F(Lock, WhatHasItsModeIsNotGivenItAgain)
 {
     s_refuses_modes = true;
@@ -254,7 +255,7 @@ TEST_F(Lock, WhatHasItsModeIsNotGivenItAgain)
     EXPECT_TRUE(failed_with(refused, ErrorCode::permission_denied, "cannot set the mode of"));
 }
 
-/// What a program prints must not get into a file that the library holds open.
+/// Text that a program prints must not get into a file that the library holds open.
 TEST_F(Lock, LiesAboveTheStandardStreamsThatAProgramClosed)
 {
     ChildProcess child([&] {

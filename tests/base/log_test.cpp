@@ -12,7 +12,7 @@
 namespace warmgraph::test::log_test {
 namespace {
 
-/// What a process with this WARMGRAPH_LOG prints to standard error when it logs one line at each level.
+/// The text that a process with this WARMGRAPH_LOG prints to standard error when it logs one line at each level.
 std::string printed_at(const char* level)
 {
     const TempDir dir;
@@ -77,7 +77,8 @@ TEST(Log, AnUnknownLevelIsNamedOnceAndTakenAsWarn)
                                          printed_at("warn"));
 }
 
-/// "2 saved decode|3 odd|": what a receiver gets of one line at each level, and 0 for the child where all else held.
+/// The lines that a receiver gets of one line at each level, e.g. "2 saved decode|3 odd|", and 0 when the child's other
+/// checks held.
 std::string received_at(const char* level)
 {
     const TempDir dir;
@@ -93,7 +94,7 @@ std::string received_at(const char* level)
         const bool is_set = set_log_receiver([&](spdlog::level::level_enum at, const std::string& line) {
             lines << static_cast<int>(at) << " " << line << "|";
             refused_within = !set_log_receiver({});
-            log().error("from within"); // dropped: else it would not end
+            log().error("from within"); // dropped; otherwise the receiver would call itself for ever
         });
         log().debug("a detail");
         log().info("saved {}", "decode");

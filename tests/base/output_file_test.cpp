@@ -1,4 +1,4 @@
-// A file that a user names as an output: whole or as it was, and a device stays one.
+// A file that a user names as an output: it is written completely or stays unchanged, and a device stays a device.
 #include <fstream>
 #include <iterator>
 #include <thread>
@@ -89,7 +89,7 @@ TEST_F(Outputs, GoWhereALinkPoints)
     EXPECT_FALSE(write(at("circle"), "new").has_value());
 }
 
-/// H19: in a folder where others write, they plant what a program's own name leads to.
+/// H19: in a folder where other users may write, they may plant a link or a file under the name that a program uses.
 TEST_F(Outputs, OfAProgramsOwnNameReplaceNothingButAFileOfThisUsers)
 {
     const auto write_unnamed = [&](const std::string& name) -> Result<void> {

@@ -25,7 +25,7 @@
 namespace warmgraph::test::process_test {
 namespace {
 
-/// What binutils says of a file.
+/// The build id that binutils reports for a file.
 std::string readelf_build_id(const std::string& path)
 {
     struct Close {
@@ -75,7 +75,8 @@ TEST(Process, WhatIsNoElfFileHasNoBuildIdAndBlocksNobody)
                                     std::string("/proc/self/maps"), std::string()})
         EXPECT_FALSE(build_id_of_file(path)) << path;
 
-    // The headers of a real one, with each byte of the first page damaged in turn: some other answer or none.
+    // The headers of a real program with each byte of the first page damaged in turn: the answer may be another id or
+    // none.
     std::vector<char> bytes(4096);
     ASSERT_TRUE(std::ifstream("/proc/self/exe", std::ios::binary).read(bytes.data(), 4096));
     for (std::size_t at = 0; at < 1024; ++at) {
@@ -184,7 +185,7 @@ TEST(Process, OnlyTheOneOfThatNumberAndStartIsRunning)
     EXPECT_EQ(start_of_process(child), 0U);
 }
 
-/// Fields are counted behind the name, which may have brackets and blanks in it.
+/// The file lists fields after the program's name, which may contain brackets and blanks.
 TEST(Process, AStartIsFoundWhateverTheProgramIsCalled)
 {
     const std::uint64_t start = start_of_process(::getpid());
