@@ -1,4 +1,4 @@
-// Whether compiled programs and tuned configurations fit is told from what they say of themselves.
+// Compiled programs and tuned configurations describe the devices that they fit.
 #include "artifact_fixture.hpp"
 
 namespace warmgraph::test::artifact_fit_test {

@@ -21,7 +21,7 @@ inline std::string member_name(const ArtifactName& name) { return to_text(store:
 
 class ArtifactTest : public BundleTest {
 protected:
-    /// One object of each kind.
+    /// Puts one object of each kind into the store.
     void put_all(LocalStore& store) const
     {
         autotune::Library tuned(store.tier());
@@ -30,7 +30,7 @@ protected:
                           profile::Library(store.tier()).merge(m_profile).has_value();
         if (!done) throw std::runtime_error("the samples cannot be stored");
     }
-    /// What the store has of each kind, as a bundle.
+    /// The store's objects of each kind, as a bundle.
     static Bytes bundle_of(LocalStore& store, const bundle::WriteOptions& options = {}, Transfer* transfer = nullptr)
     {
         Bytes bytes;

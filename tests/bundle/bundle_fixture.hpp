@@ -1,4 +1,4 @@
-// A cache folder, and bundles made of it.
+// A cache folder, and bundles made from it.
 #pragma once
 
 #include "assemble_bundle.hpp"
@@ -33,7 +33,7 @@ inline Entry make_tombstone(const FunctionKey& function, int variant)
 
 class BundleTest : public StoreTest {
 protected:
-    /// Two entries that share an image, which compresses; one more that has one of its own.
+    /// Fills the store with two entries that share a compressible image, and one that has its own image.
     void fill(LocalStore& store)
     {
         for (const Bytes& image : {m_shared, m_own}) take(store.publish_image(image));

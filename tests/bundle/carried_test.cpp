@@ -1,4 +1,5 @@
-// What one process compiled, tuned and counted, in another folder and where it lies, through the public interface on PoCL.
+// Artifacts that one process compiled, tuned and counted, used from another folder and from a bundle, through the
+// public interface on PoCL.
 #include <fstream>
 
 #include "bundle_of_process.hpp"
@@ -71,7 +72,7 @@ TEST_F(Carried, IsReadWhereItLiesAndNothingIsUnpacked)
 TEST_F(Carried, ServesWithoutAFolder)
 {
     write_bundle(saved_work().bytes);
-    CacheOptions options = in("cache/CACHEDIR.TAG"); // a file
+    CacheOptions options = in("cache/CACHEDIR.TAG"); // this is a file
     options.bundles = {bundle_file()};
     Cache cache{options};
     expect_warm(cache);

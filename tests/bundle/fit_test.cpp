@@ -1,4 +1,4 @@
-// Whether an entry fits is told from its guards.
+// An entry's guards say whether the entry fits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

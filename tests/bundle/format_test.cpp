@@ -1,4 +1,4 @@
-// The bytes of a bundle: what was written reads the same, and nothing else is read.
+// The bytes of a bundle: written bundles read the same, and all other bytes are refused.
 #include <sys/stat.h>
 
 #include "bundle_fixture.hpp"
@@ -37,7 +37,7 @@ TEST_F(BundleFormat, HoldsEntriesWithTheirImagesOnce)
 TEST_F(BundleFormat, HasTheGuardsInTheIndex)
 {
     const Bytes bytes = make(*m_store);
-    /// Everything between header and index is somebody else's.
+    /// Everything between header and index is replaced.
     Bytes damaged = bytes;
     const auto index = load<std::uint64_t>(ByteView{bytes}, bundle_at::index_offset);
     std::fill(damaged.begin() + bundle_at::end, damaged.begin() + static_cast<std::ptrdiff_t>(index), std::byte{0});
@@ -48,7 +48,7 @@ TEST_F(BundleFormat, HasTheGuardsInTheIndex)
         EXPECT_TRUE(failed_with(opened->content(member), ErrorCode::corrupt)) << member.name;
 }
 
-// Reads what it is asked for, and counts it.
+// A source that counts the bytes that are read from it.
 class CountingSource final : public bundle::Source {
 public:
     CountingSource(ByteView bytes, std::uint64_t& read) : m_bytes(bundle::over_bytes(bytes)), m_read(read) {}
@@ -158,7 +158,7 @@ TEST(HostileBundle, WithSizesThatLieIsRefusedBeforeTheyAreAllocated)
             RawMember member = whole;
             (of_stored ? member.stored_size : member.size) = size;
             EXPECT_TRUE(failed_with(open_hostile(assemble_bundle({member})), ErrorCode::corrupt)) << size;
-            member.stored_size = member.size = size; // that agree
+            member.stored_size = member.size = size; // the two sizes agree
             EXPECT_TRUE(failed_with(open_hostile(assemble_bundle({member})), ErrorCode::corrupt)) << size;
         }
         EXPECT_TRUE(failed_with(open_hostile(assemble_bundle({whole}, size)), ErrorCode::corrupt)) << size;
@@ -169,15 +169,15 @@ TEST(HostileBundle, WithSizesThatLieIsRefusedBeforeTheyAreAllocated)
             EXPECT_TRUE(failed_with(open_hostile(bytes), ErrorCode::corrupt)) << "at " << at << ": " << size;
         }
     }
-    // A thousand times its stored size: a frame of zeros would give it.
+    // The member's size is a thousand times its stored size, as a compressed frame of zeros gives.
     const Bytes zeros(1 << 20);
     RawMember bomb = raw_member(2, "images/" + to_hex(sha256(zeros)), cachefmt::compress(zeros, 3, 0).value());
     bomb.codec = 1;
     bomb.size = zeros.size();
     ASSERT_GT(bomb.size, 1000 * bomb.stored_size);
     EXPECT_TRUE(failed_with(open_hostile(assemble_bundle({bomb})), ErrorCode::corrupt, "over the limit of 64 to 1"));
-    bomb.size = 64 * bomb.stored_size;               // less than the frame gives
-    const Bytes assembled = assemble_bundle({bomb}); // read from as long as the bundle is open
+    bomb.size = 64 * bomb.stored_size;               // less than the frame expands to
+    const Bytes assembled = assemble_bundle({bomb}); // must live as long as the open bundle
     const auto opened = open_hostile(assembled);
     EXPECT_TRUE(!opened || failed_with((*opened)->content((*opened)->members().front()), ErrorCode::corrupt));
 }
@@ -213,7 +213,7 @@ TEST_F(BundleFormat, IsSignedAsAWhole)
         EXPECT_EQ(open_bundle(bytes).value()->signed_by(), "") << "nobody knows the key";
         EXPECT_EQ(open_bundle(bytes).value()->key_id(), "release");
         EXPECT_TRUE(failed_with(open_bundle(bytes, {{}, {other}, false}), ErrorCode::untrusted, "or forged"));
-        // The signature of this one over another's index.
+        // This bundle's signature over another bundle's index.
         Bytes forged = make(*m_store, {.compress_above = 1 << 30});
         std::memcpy(forged.data() + 128, bytes.data() + 128, 128);
         reseal_bundle(forged);

@@ -1,4 +1,4 @@
-// Bundles below a cache folder.
+// Bundles as layers below a cache folder.
 #include "bundle_fixture.hpp"
 #include "warmgraph/bundle/bundle_tier.hpp"
 
