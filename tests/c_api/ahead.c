@@ -1,4 +1,5 @@
-/* Functions without a callback, entries restored ahead, graphs of others, and what only some devices have. */
+/* Functions without a callback, entries that are preloaded, foreign graphs, and functions that only
+ * some devices have. */
 #include <string.h>
 
 #include "checks.h"
@@ -109,7 +110,7 @@ void entries_are_preloaded(void)
     }
     struct seen seen = {0};
     wg_preload_options options = {.size = sizeof options};
-    options.threads = 1; /* several report as they get done */
+    options.threads = 1; /* with several threads, reports come in the order of completion */
     options.urgency = last_name_first;
     options.progress = note;
     options.user = &seen;
@@ -141,12 +142,12 @@ void entries_are_preloaded(void)
         CHECK(holds(y, 2, 1));
         OK(wg_function_destroy(functions[i]));
     }
-    OK(wg_cache_preload(cache, NULL, &preload)); /* no functions are left */
+    OK(wg_cache_preload(cache, NULL, &preload)); /* no functions are left to preload */
     OK(wg_preload_destroy(preload));
     OK(wg_preload_destroy(NULL));
     FAILS(wg_cache_preload(NULL, NULL, &preload), wg_invalid_argument, "cache is null");
     CHECK(preload == NULL);
-    OK(wg_cache_preload(cache, NULL, NULL)); /* it goes on by itself */
+    OK(wg_cache_preload(cache, NULL, NULL)); /* without an object, the preload continues in the background */
     options.wait = 9;
     FAILS(wg_cache_preload(cache, &options, &preload), wg_invalid_argument, "wait is 9");
     options.size = 4;
@@ -323,7 +324,7 @@ void restored_graphs_are_verified_on_demand(void)
     end(&it);
 }
 
-/* What a program that was compiled with version 0.1.0's first headers passes. */
+/* Structs of a program that was compiled with the first headers of version 0.1.0. */
 void structs_of_older_callers_are_taken(void)
 {
     enum { k_old_spec = 160, k_old_options = 80 };

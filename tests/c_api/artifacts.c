@@ -1,4 +1,5 @@
-/* What a process made or used, as bytes, into another folder; and as a bundle that is read where it lies. */
+/* The artifacts that a process made or used, as bytes that another folder loads, and as a bundle that is read without
+ * unpacking it. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,7 +20,7 @@ static wg_cache* open_with_bundle(const char* folder, const char* bundle)
     return open_with(options);
 }
 
-/* That no other test has compiled: what a cache compiles itself is its own to save. */
+/* No other test compiles this text. A cache saves only programs that it compiled itself. */
 static const char* const k_own_kernel = "__kernel void add_one(__global const float* x, __global float* y) { size_t i "
                                         "= get_global_id(0); y[i] = x[i] + 1; }";
 

@@ -1,4 +1,4 @@
-/* The C interface, used from C11 as a program would: records, replays, and fails with code and text. */
+/* The C interface, used from C11 like a program does: it records, replays, and fails with code and text. */
 #include <stdio.h>
 
 #include "checks.h"

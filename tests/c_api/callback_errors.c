@@ -1,4 +1,4 @@
-/* What goes wrong inside a callback: its code and text come out of the call. */
+/* Errors inside a callback: the call returns their code and text. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 /* Wraps the callback with policy off, so that it runs once, and calls it. */
 static wg_status run_once(wg_callback callback, void* user)
 {
-    static int number; /* a cache for each: names are unique in one */
+    static int number; /* each cache is a new one, because a name is unique in its cache */
     char name[32];
     snprintf(name, sizeof name, "once%d", number++);
     wg_function_spec spec = vector_spec("once");
@@ -131,7 +131,7 @@ void a_callback_gives_its_own_reason(void)
     const wg_function_spec spec = vector_spec("says_why");
     const wrapped it = wrap_in(open_cache("says_why", wg_policy_read_write), &spec, says_why, &runs);
     wg_report* report = NULL;
-    runs = 0; /* the answer succeeds, and the first capture fails */
+    runs = 0; /* the eager run succeeds, and the first capture fails */
     CHECK(call(&it) == wg_outcome_refused && holds(it.y, 1, 1));
     OK(wg_function_report(it.function, &report));
     CHECK(strcmp(wg_report_reason(report), "it counts its runs") == 0);

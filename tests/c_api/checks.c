@@ -209,7 +209,7 @@ wg_outcome call_add_one(wg_cache* cache)
     wrapped it = wrap_in(cache, &spec, add_one, NULL);
     const wg_outcome outcome = call(&it);
     CHECK(holds(it.y, 1, 1));
-    it.cache = NULL; /* the caller's */
+    it.cache = NULL; /* the cache belongs to the caller */
     end(&it);
     return outcome;
 }

@@ -1,4 +1,4 @@
-/* What the tests of the C interface share: checks that name their line, a folder, a device and a program. */
+/* Shared by the tests of the C interface: checks that print their line, a folder, a device and a program. */
 #ifndef WARMGRAPH_TESTS_CHECKS_H
 #define WARMGRAPH_TESTS_CHECKS_H
 
@@ -24,38 +24,38 @@ void check_status(wg_status got, wg_status expected, const char* part, const cha
 
 int contains(const char* text, const char* part);
 
-/* Of the cache `name` below g_folder. The folder's name is valid until the next call. */
+/* Options for the cache `name` below g_folder. The folder's name is valid until the next call. */
 wg_cache_options cache_options(const char* name, wg_policy policy);
 wg_cache* open_with(wg_cache_options options);
 /* Opens the cache `name` below g_folder. */
 wg_cache* open_cache(const char* name, wg_policy policy);
-/* first, first + 1, ... */
+/* A buffer with first, first + 1, ... */
 wg_buffer* floats(float first);
 wg_buffer* room(void);
 void destroy_buffers(wg_buffer* const* buffers, size_t count);
 #define DESTROY_BUFFERS(...)                                                                                           \
     destroy_buffers((wg_buffer*[]){__VA_ARGS__}, sizeof((wg_buffer*[]){__VA_ARGS__}) / sizeof(wg_buffer*))
-/* Every element is first + step * i. */
+/* Whether each element i is first + step * i. */
 int holds(wg_buffer* buffer, float first, float step);
 wg_arg memory_arg(const char* name, const wg_buffer* buffer);
 wg_kernel_arg at(wg_address address);
 /* Launches a kernel of g_program over k_count work-items. */
 wg_status launch(wg_stream* stream, const char* kernel, const wg_kernel_arg* args, uint64_t count);
-/* x and y of k_count floats, g_program as code. Valid until the next call. */
+/* The spec of a function with x and y of k_count floats and g_program as code. Valid until the next call. */
 wg_function_spec vector_spec(const char* name);
-/* y = x + 1; `user`, when there is one, is an int that counts the runs. */
+/* y = x + 1; `user` is NULL or an int that counts the runs. */
 int add_one(wg_recorder* recorder, void* user);
-/* A function, the cache that it is wrapped in, and memory for the x and y of vector_spec(): x is 0, 1, ... */
+/* A function, its cache, and memory for the x and y of vector_spec(): x is 0, 1, ... */
 typedef struct wrapped {
     wg_cache* cache;
     wg_function* function;
     wg_buffer *x, *y;
     wg_arg args[2];
 } wrapped;
-/* Takes the cache over. */
+/* The result owns the cache. */
 wrapped wrap_in(wg_cache* cache, const wg_function_spec* spec, wg_callback callback, void* user);
 wrapped load_from(wg_cache* cache, const wg_function_spec* spec);
-/* Calls it with x and y in the device's stream. */
+/* Calls the function with x and y in the device's stream. */
 wg_outcome call(const wrapped* it);
 int reason_contains(const wg_function* function, const char* part);
 /* Destroys the function and its memory, and closes its cache. */

@@ -1,4 +1,4 @@
-/* What an entry carries of memory and of bytes that nobody wrote: constants, and `strict`. */
+/* Memory contents in an entry: constants, and bytes that were never written (`strict`). */
 #include <string.h>
 
 #include "checks.h"
@@ -34,7 +34,7 @@ void constants_come_with_the_entry(void)
     end(&it);
 
     spec.name = "add_table", spec.max_constant_bytes = 0;
-    memset(&constant.memory, 0, sizeof constant.memory); /* none here */
+    memset(&constant.memory, 0, sizeof constant.memory); /* no memory here: the entry has the contents */
     it = load_from(open_cache("constants", wg_policy_require_hit), &spec);
     CHECK(call(&it) == wg_outcome_replayed && holds(it.y, 100, 2));
     end(&it);
@@ -54,9 +54,9 @@ void constants_come_with_the_entry(void)
     DESTROY_BUFFERS(table, other);
 }
 
-#ifndef __SANITIZE_ADDRESS__ /* which keeps locals on stacks of its own */
+#ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer keeps local variables on stacks of its own */
 
-/* Two ints on the stack, of which the first is set. */
+/* Two ints on the stack; only the first is set. */
 __attribute__((noinline)) static void half_initialised(unsigned char* to)
 {
     volatile unsigned char fields[8];

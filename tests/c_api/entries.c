@@ -1,9 +1,9 @@
-/* What is stored, for who knows a function by its name alone. */
+/* Stored entries, listed for a program that knows only a function's name. */
 #include <string.h>
 
 #include "checks.h"
 
-/* The text behind `"name":"`, up to the next quote. */
+/* Copies the text behind `"name":"`, up to the next quote. */
 static const char* text_of(const char* json, const char* name, char* out, size_t capacity)
 {
     char begin[64] = "\"";

@@ -1,4 +1,4 @@
-/* What works: devices, caches, functions, scalars, forks, events, states, reports. */
+/* Successful calls: devices, caches, functions, scalars, forks, events, states, reports. */
 #include <stdio.h>
 #include <string.h>
 
@@ -236,7 +236,7 @@ void scalars_are_patched_at_every_call(void)
     }
 }
 
-/* y = (x + 1) + (2 filled) + x, the two sums' left sides in two streams */
+/* y = (x + 1) + (2 filled) + x; the left sides of the two sums run in two streams */
 static int fork_and_join(wg_recorder* recorder, void* user)
 {
     (void)user;
@@ -402,7 +402,7 @@ void policies_and_unusable_folders_are_obeyed(void)
     OK(wg_cache_close(cache));
 }
 
-/* One call of add_one in a cache of its own; gives what became of it, and how many entries were untrusted. */
+/* Calls add_one once in a new cache; returns the outcome and the number of untrusted entries. */
 static wg_outcome outcome_with(const char* sign_with, const char* const* accept, uint64_t accept_count,
                                uint64_t* untrusted)
 {

@@ -1,4 +1,4 @@
-/* What bindings of Python look at: tensors of a make that is as simple as can be, and nothing where there is no Python. */
+/* The functions for Python bindings: simple tensors, and no objects where there is no Python. */
 #include <string.h>
 
 #include "checks.h"
@@ -21,7 +21,7 @@ static int copy_of(void* object, void* dltensor)
     return 0;
 }
 
-static char a, b, c; /* objects */
+static char a, b, c; /* stand for Python objects */
 
 void events_of_dictionaries_are_counted(void)
 {
@@ -98,7 +98,7 @@ void tensors_are_looked_at(void)
     CHECK(looks[1].rank == 0 && looks[1].alignment == 0 && looks[0].device_type == one.device_type);
     CHECK(own[0] == 4096 && own[1] == 8192);
     CHECK(wg_tensors_are_there(copy_of, tensors, looks, 3) == 1);
-    wide.sizes = strides; /* the looks have numbers of their own */
+    wide.sizes = strides; /* the descriptions have copies of the sizes */
     CHECK(wg_tensors_are_there(copy_of, tensors, looks, 3) == 0);
     one.strides = NULL;
     CHECK(wg_look_at_tensors(copy_of, tensors, 3, looks, own, numbers, 10) < 0);

@@ -1,4 +1,4 @@
-/* Pairs: y = x + 1 and what it saves, dx = 2 * what was saved. */
+/* Pairs: the forward half computes y = x + 1 and saves a value; the backward half computes dx = 2 * this value. */
 #include "checks.h"
 
 static int forward(wg_recorder* recorder, void* user)
