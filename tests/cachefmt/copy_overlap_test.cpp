@@ -1,4 +1,4 @@
-// Copies within one region: what validate() says about an overlap, against counting the bytes.
+// Copies within one region: validate()'s decision about an overlap must agree with a count of the bytes.
 #include <algorithm>
 #include <set>
 

@@ -1,4 +1,4 @@
-// F1 and F2: damage by chance. Every bit, every length, another key, another format.
+// F1 and F2: accidental damage. Every bit, every length, another key, another format.
 #include "expect_error.hpp"
 #include "sample_entry.hpp"
 #include "stride.hpp"
@@ -11,7 +11,7 @@ using warmgraph::test::poke;
 using warmgraph::test::reseal;
 namespace at = warmgraph::test::envelope_at;
 
-/// Close to 4 KiB, stored uncompressed or compressed.
+/// An entry of nearly 4 KiB, stored uncompressed or compressed.
 class Damage : public testing::TestWithParam<std::uint64_t> {
 protected:
     void SetUp() override
@@ -49,7 +49,9 @@ TEST_P(Damage, OfAnySingleBitIsRefused)
 TEST_P(Damage, ByTruncationAtAnyLengthIsRefused)
 {
     for (std::size_t size = 0; size < bytes.size(); ++size) {
-        const Bytes cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)); // so that ASan sees its end
+        const Bytes cut(bytes.begin(),
+                        bytes.begin() +
+                            static_cast<std::ptrdiff_t>(size)); // an exact copy, so that AddressSanitizer sees its end
         ASSERT_TRUE(failed_with(decode(cut, entry.header.key), ErrorCode::corrupt)) << size;
         ASSERT_EQ(decode_header(cut, entry.header.key).has_value(), size >= extent) << size;
         ASSERT_EQ(header_extent(cut).has_value(), size >= k_envelope_bytes) << size;
@@ -94,7 +96,7 @@ TEST_F(Envelope, OfAnotherKeyIsStale)
          {+[](EntryKey& key) { key.function.model_info += "x"; }, +[](EntryKey& key) { key.function.rank += "x"; },
           +[](EntryKey& key) { key.function.function += "x"; },
           +[](EntryKey& key) { key.guards_digest.bytes[31] ^= std::byte{1}; },
-          // The same letters, cut at another place.
+          // The same letters, divided at another place.
           +[](EntryKey& key) {
               key.function = {key.function.model_info + "w", key.function.rank.substr(1), key.function.function};
           }}) {
@@ -140,7 +142,7 @@ TEST_F(Envelope, TellsItsFormatOnlyWithTheMagic)
     EXPECT_EQ(stored_format_version(bytes), std::nullopt);
 }
 
-/// One bit of the version, and it would be left alone for ever as a newer warmgraph's.
+/// With one flipped bit in the version, the file would stay for ever as a newer warmgraph's.
 TEST_F(Envelope, WithADamagedVersionIsNotTakenForANewerFormat)
 {
     for (std::size_t bit = 0; bit < 32; ++bit) {

@@ -26,7 +26,7 @@ TEST(GuardsDigest, ChangesWithEveryGuardThatMustMatch)
         [](Guards& g) { g.tensors[2].alias_group = 0; },
         [](Guards& g) { g.tensors[2].distance = 128; },
         [](Guards& g) { g.tensors[2].distance.reset(); },
-        [](Guards& g) { g.tensors[0].distance = 0; }, // none is another guard than 0
+        [](Guards& g) { g.tensors[0].distance = 0; }, // no distance is another guard than distance 0
         [](Guards& g) { std::swap(g.tensors[0], g.tensors[1]); },
         [](Guards& g) { g.values[0].name += "x"; },
         [](Guards& g) { g.values[0].dtype = DType::u32; },
@@ -52,7 +52,8 @@ TEST(GuardsDigest, IgnoresIdentityAndAdvisoryFacts)
 
 TEST(GuardsDigest, IsTheSameInEveryBuild)
 {
-    // Part of the format: file names in existing caches are this digest. Computed with Python's hashlib from the page.
+    // The digest is part of the format, because existing caches use it for file names. These values were computed with
+    // Python's hashlib from the format page.
     EXPECT_EQ(to_hex(guards_digest({})), "18bf434f755deb6c7256c0e069aea0db36bc0c152bccecea04c13d9f0ac66470");
     EXPECT_EQ(to_hex(guards_digest(sample_guards())),
               "b295fed27cc0642630561c9ec3c76e26bf2de4138261e4efeda2302879419d52");
@@ -64,11 +65,11 @@ TEST(GuardsDigest, IsTheSameInEveryBuild)
 TEST(GraphDigest, CountsAnImageByItsSourceWhereThatIsKnown)
 {
     Graph rebuilt = sample_graph();
-    rebuilt.images[0].digest = digest_of(77); // PoCL's binaries of one source differ
+    rebuilt.images[0].digest = digest_of(77); // PoCL's binaries differ between compilations of one source
     rebuilt.images[0].size = 4001;
     rebuilt.images[0].label = "renamed";
     EXPECT_EQ(graph_digest(rebuilt), graph_digest(sample_graph()));
-    rebuilt.images[1].digest = digest_of(78); // of unknown source
+    rebuilt.images[1].digest = digest_of(78); // its source is not known
     EXPECT_NE(graph_digest(rebuilt), graph_digest(sample_graph()));
 }
 
@@ -90,7 +91,7 @@ TEST(GraphDigest, IgnoresWhatLiesUnderSlots)
     signals[0].value = 12, signals[1].value |= 12;
     EXPECT_EQ(graph_digest(cuda), graph_digest(sample_cuda_graph()));
     EXPECT_TRUE(difference(sample_cuda_graph(), cuda).empty());
-    signals[1].value = 12; // the half that no slot fills
+    signals[1].value = 12; // the half of the value without a slot
     EXPECT_NE(graph_digest(cuda), graph_digest(sample_cuda_graph()));
     cuda = sample_cuda_graph();
     auto& window = std::get<KernelNode>(cuda.nodes[6]).attributes[0].value;
@@ -110,7 +111,8 @@ TEST(WithoutScratch, GraphsDifferInEverythingButHowScratchLies)
     EXPECT_EQ(plain, after([](Graph& g) { g.regions[4] = {"pool", RegionKind::arena, 1U << 20U, 512, {}}; }));
     EXPECT_EQ(plain, after([](Graph& g) { std::get<FillNode>(g.nodes[0]).destination.addend = 1024; }));
     EXPECT_EQ(plain, after([](Graph& g) { std::get<KernelNode>(g.nodes[1]).params[3].slots[0].addend = 0; }));
-    EXPECT_EQ(plain, after([](Graph& g) { // another piece, before what is declared later
+    // A new region before a later one moves that region's number.
+    EXPECT_EQ(plain, after([](Graph& g) {
                   g.regions.insert(g.regions.begin() + 5, {"more", RegionKind::arena, 64, 64, {}});
                   std::get<CopyNode>(g.nodes[2]).source.target = 5;
               }));

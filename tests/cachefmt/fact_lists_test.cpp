@@ -1,4 +1,4 @@
-// Facts that come in lists are those facts, wherever people or misses read them.
+// Readers see the facts of a list as single facts, in texts and in misses.
 
 #include "matchers.hpp"
 #include "sample_entry.hpp"

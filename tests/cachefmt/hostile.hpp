@@ -1,4 +1,4 @@
-// Faults put into a sample graph, and the check that each is refused by name: by validate() and by decode().
+// Faults for a sample graph, and the check that validate() and decode() refuse each with a text that names it.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// F4: flatbuffers that no writer of ours makes, sealed with digests that match.
+// F4: flatbuffers that our writer never makes, sealed with matching digests.
 #include <algorithm>
 #include <array>
 #include <random>
@@ -164,7 +164,8 @@ TEST_F(HostileBytes, WithoutRequiredFieldsAreRefused)
 
 TEST_F(HostileBytes, WithSizesOffTheirAlignmentAreReadWithoutAMisalignedLoad)
 {
-    // The verifier lets it pass: only a vector's length is aligned. UndefinedBehaviorSanitizer watches the load.
+    // The verifier accepts this: it checks only the alignment of a vector's length. UndefinedBehaviorSanitizer checks
+    // the load.
     EntryHeader tensors = entry.header;
     tensors.guards.tensors = {{"only", DType::u8, {0x0A0B0C0D, 5}, {1, 1}, "d", 1, 0}};
     Bytes bytes = write_header(tensors);

@@ -1,4 +1,4 @@
-// F4: what CUDA adds to a graph, spoilt. Each fault is refused before any driver sees it.
+// F4: faults in CUDA's parts of a graph. Each is refused before a driver sees it.
 #include "hostile.hpp"
 
 namespace warmgraph::cachefmt::test::hostile_cuda_test {
@@ -289,7 +289,7 @@ TEST(HarmlessCudaGraph, AtEveryLimitIsAccepted)
     gemm(graph).params[0].slots[0].addend = -(1LL << 47);
     gemm(graph).params[0].slots[1].addend = 1LL << 47;
     gemm(graph).attributes[0].value.resize(64);
-    copy_of(graph).source.addend = 3'584; // its last byte is the region's
+    copy_of(graph).source.addend = 3'584; // its last byte is the region's last byte
     fill_of(graph).rows = 128;
     graph.edges[7].data = {2, 0, 1};
     host(graph).function.assign(255, 'f');
@@ -299,15 +299,16 @@ TEST(HarmlessCudaGraph, AtEveryLimitIsAccepted)
 TEST(HarmlessCudaGraph, MayCopyBetweenRowsThatLieSideBySide)
 {
     Graph graph = sample_cuda_graph();
-    copy_of(graph) = {region_slot(4), region_slot(4, 64), 64, 4, 1, {128, 0}, {128, 0}}; // the left half to the right
+    copy_of(graph) = {region_slot(4), region_slot(4, 64), 64, 4, 1, {128, 0},
+                      {128, 0}}; // copies the left half to the right half
     EXPECT_TRUE(succeeded(validate(graph)));
     copy_of(graph) = {region_slot(4, 64), region_slot(4), 64, 4, 1, {128, 0}, {128, 0}};
     EXPECT_TRUE(succeeded(validate(graph)));
     copy_of(graph) = {region_slot(4), region_slot(4, 512), 64, 4, 1, {128, 0},
-                      {256, 0}}; // behind the source's last row
+                      {256, 0}}; // starts behind the source's last row
     EXPECT_TRUE(succeeded(validate(graph)));
     copy_of(graph) = {region_slot(4), region_slot(4, 256), 64, 2, 2,
-                      {128, 1024},    {128, 1024}}; // the slices' other rows
+                      {128, 1024},    {128, 1024}}; // the other rows of the two slices
     EXPECT_TRUE(succeeded(validate(graph)));
 }
 

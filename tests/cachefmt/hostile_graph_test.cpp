@@ -1,4 +1,4 @@
-// F4: entries whose digests match and whose graph means nothing. Each is refused with a text that names the fault.
+// F4: entries with matching digests whose graph makes no sense. Each is refused with a text that names the fault.
 #include "hostile.hpp"
 
 namespace warmgraph::cachefmt::test::hostile_graph_test {

@@ -1,4 +1,4 @@
-// F4: headers whose digests match and whose guards or counts mean nothing.
+// F4: headers with matching digests whose guards or counts make no sense.
 #include <cmath>
 #include <functional>
 #include <limits>

@@ -1,4 +1,4 @@
-// F3: size fields that lie, with digests that match. Memory and time stay bounded.
+// F3: wrong size fields with matching digests. Memory and time stay bounded.
 #include <atomic>
 #include <cstdlib>
 #include <ctime>
@@ -41,7 +41,7 @@ void uncounted(void* pointer) noexcept
 
 void* operator new(std::size_t size) { return counted(size); }
 void* operator new[](std::size_t size) { return counted(size); }
-// GoogleTest asks for memory this way too: what is freed below must come from the same place.
+// GoogleTest also allocates with these. Memory that is freed below must come from the same allocator.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return counted_or_null(size); }
 void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return counted_or_null(size); }
 void operator delete(void* pointer) noexcept { uncounted(pointer); }
@@ -56,15 +56,15 @@ using warmgraph::test::poke;
 using warmgraph::test::reseal;
 namespace at = warmgraph::test::envelope_at;
 
-// Of this thread's processor time, which a core that others share stretches too. The largest case here verifies 51,200 tables:
-// 11 to 50 ms under the sanitizers, by how busy the machine is.
+// Milliseconds of this thread's processor time, which is longer on a shared core. The largest case verifies 51,200
+// tables: 11 to 50 ms under the sanitizers, depending on the machine's load.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr double k_most_ms = 2'000;
 #else
 constexpr double k_most_ms = 250;
 #endif
 
-/// Small caps, so that an allocation by a lying size would show.
+/// Low limits, so that an allocation by a wrong size field is noticed.
 constexpr Limits k_limits{.header_bytes = 64 << 10, .payload_stored_bytes = 1 << 20, .payload_bytes = 1 << 20};
 constexpr std::size_t k_cap = k_limits.header_bytes + k_limits.payload_bytes;
 
@@ -98,7 +98,7 @@ void expect_bounded_refusal(const Bytes& bytes, const EntryKey& key)
     ASSERT_FALSE(decoded);
     ASSERT_LE(cost.memory, 2 * k_cap);
     ASSERT_LE(cost.ms, k_most_ms);
-    (void)extended; // a lie about the payload leaves the header valid
+    (void)extended; // a wrong size of the payload leaves the header valid
 }
 
 std::vector<std::uint64_t> lies_about(std::uint64_t value)
@@ -219,7 +219,7 @@ TEST_F(Bomb, WhoseStatedSizeLiesIsRefused)
 
 TEST(SharedContents, AreCountedForEveryUseBeforeTheyAreCopied)
 {
-    // 500 regions of 512 KiB, all of them one table: 250 MiB from half a megabyte.
+    // 500 regions of 512 KiB share one table: half a megabyte that expands to 250 MiB.
     const Entry entry = sample_entry();
     flatbuffers::FlatBufferBuilder builder;
     const std::vector<std::uint8_t> contents(512 << 10);
@@ -237,7 +237,7 @@ TEST(SharedContents, AreCountedForEveryUseBeforeTheyAreCopied)
     EXPECT_LE(cost.ms, k_most_ms);
 }
 
-/// An entry whose payload holds `contents` of 256 KiB once and names it from many places.
+/// The payload holds `contents` of 256 KiB once and refers to it from many places.
 void expect_counted(const std::function<flatbuffers::Offset<flat::Payload>(
                         flatbuffers::FlatBufferBuilder&, flatbuffers::Offset<flatbuffers::Vector<std::uint8_t>>)>& make)
 {
@@ -325,7 +325,7 @@ TEST(SharedContents, OfTheHeaderAreCountedToo)
     EXPECT_LE(cost.memory, k_cap);
 }
 
-/// The limits that every caller has.
+/// The default limits.
 class RealCaps : public testing::Test {
 protected:
     static constexpr Limits k_real{};
@@ -340,7 +340,7 @@ protected:
     }
 
     enum class Tables : std::uint8_t { shared, own };
-    /// Payload of a number of equal kernels with so many parameters of 1 byte, and of contents.
+    /// A payload with `nodes` equal kernels, each with `params` parameters of 1 byte, and with `contents`.
     Bytes payload_of(Tables tables, std::size_t nodes, std::size_t params, const std::vector<std::uint8_t>& contents)
     {
         flatbuffers::FlatBufferBuilder builder;
@@ -385,10 +385,12 @@ TEST_F(RealCaps, AFileThatExpandsOutOfProportionIsNotExpanded)
     EXPECT_TRUE(failed_with(decode_counted(bytes, 256 << 10), ErrorCode::corrupt, "over the limit of 64 to 1"));
 }
 
-/// What took 525 MB and 376 ms: expanded as far as is allowed, and every node the same tables.
+/// Expands as far as the limits allow, and all nodes share one table. Without a bound on memory this took 525 MB and
+/// 376 ms.
 TEST_F(RealCaps, AFileOf18KilobytesTakes25MegabytesAtMost)
 {
-    std::vector<std::uint8_t> contents(4'300); // that do not compress, so that zeros may
+    std::vector<std::uint8_t> contents(
+        4'300); // bytes that do not compress, so that the zeros behind them may compress well
     std::uint32_t state = 1;
     for (std::uint8_t& byte : contents) byte = static_cast<std::uint8_t>((state = state * 1664525 + 1013904223) >> 24);
     contents.resize(850'000);
@@ -404,7 +406,8 @@ TEST_F(RealCaps, AFileOf18KilobytesTakes25MegabytesAtMost)
 
 TEST_F(RealCaps, ThePaddingOfManySmallAllocationsCounts)
 {
-    // 4,096 parameters of 1 byte each: 10 MB that become 240 MB, a third of it padding; and a few too many.
+    // 4,096 parameters of 1 byte each: 10 MB that expand to 240 MB, a third of it padding. With 900 nodes there are too
+    // many.
     for (const std::size_t nodes : {600U, 900U}) {
         const Bytes raw = payload_of(Tables::own, nodes, 4'096, std::vector<std::uint8_t>(500'000));
         const Bytes bytes = assemble(entry.header.key, header, raw, raw.size());
@@ -417,7 +420,7 @@ TEST_F(RealCaps, ThePaddingOfManySmallAllocationsCounts)
 TEST_F(RealCaps, WhatTheWriterMakesIsWithinThem)
 {
     Entry large = entry;
-    large.graph.nodes.assign(k_real.nodes, EmptyNode{}); // what grows most
+    large.graph.nodes.assign(k_real.nodes, EmptyNode{}); // empty nodes grow most when they are expanded
     large.graph.edges.clear();
     settle(large);
     const auto bytes = take(encode(large));

@@ -1,4 +1,4 @@
-// Two small entries, one as OpenCL yields it and one with what CUDA adds, that together use everything the format has.
+// Two small entries that together use the whole format: one as OpenCL makes it, one with CUDA's additions.
 #pragma once
 
 #include "reseal.hpp"
@@ -117,7 +117,7 @@ inline Guards sample_guards()
     return guards;
 }
 
-/// Makes key and counts agree with what is in the entry.
+/// Sets the key and the counts to agree with the entry's contents.
 inline void settle(Entry& entry)
 {
     entry.header.key.guards_digest = guards_digest(entry.header.guards);
@@ -167,7 +167,7 @@ inline Entry sample_tombstone()
     return entry;
 }
 
-/// An entry file around any header and payload bytes, with digests that match: what a hostile writer makes.
+/// An entry file with the given header and payload bytes and matching digests, as a hostile writer makes it.
 inline Bytes assemble(const EntryKey& key, ByteView header, ByteView payload, std::uint64_t raw_size,
                       std::uint32_t compression = 0, EntryKind kind = EntryKind::graph)
 {

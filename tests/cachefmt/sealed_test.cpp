@@ -1,4 +1,4 @@
-// Sealed files: facts, contents and a signature, of any kind.
+// Sealed files of any kind: facts, contents and a signature.
 
 #include "expect_error.hpp"
 #include "warmgraph/cachefmt/sealed.hpp"
