@@ -1,4 +1,4 @@
-// S1: signatures that are missing, wrong, old, cut, flipped or another entry's. S2: no message has a secret.
+// S1: signatures that are missing, wrong, old, cut, flipped or another entry's. S2: no message contains a secret.
 #include "expect_error.hpp"
 #include "sample_entry.hpp"
 #include "warmgraph/cachefmt/trust.hpp"
@@ -21,7 +21,7 @@ Key made(const std::string& id, SignatureKind kind)
 
 Trust only(const Key& key) { return {.sign_with = {}, .accepted = {key}, .require = true}; }
 
-/// With each kind of key: what signs, and what verifies.
+/// Each case runs with each kind of key, for signing and for verifying.
 class Signed : public testing::TestWithParam<SignatureKind> {
 protected:
     const Key key = made("ci-2026", GetParam());
@@ -73,7 +73,7 @@ TEST_P(Signed, EntriesWithAnyBitOfTheSignatureFlippedAreDamaged)
         Bytes flipped = bytes;
         flipped[bit / 8] ^= std::byte{1} << (bit % 8);
         ASSERT_TRUE(failed_with(decode(flipped, name), ErrorCode::corrupt, "signature")) << bit;
-        reseal_marks(flipped); // by somebody who can
+        reseal_marks(flipped); // an attacker can do this too
         const auto refused = decode(flipped, name, {}, only(verifier));
         ASSERT_EQ(refused.has_value(), bit >= 8 * at::signature_seal) << bit;
         if (!refused) {
@@ -121,7 +121,7 @@ TEST_P(Signed, EntriesCannotBeChangedOrRenamed)
     EXPECT_TRUE(failed_with(decode(replayed, name, {}, only(verifier)), ErrorCode::untrusted, "forged"));
 }
 
-/// The entry names its code by digests, which are signed with it: nobody can put other code under the signature.
+/// The entry names its code by digests, which the signature covers. So other code cannot be put under the signature.
 TEST_P(Signed, EntriesCannotHaveTheirImagesExchanged)
 {
     Entry forged = entry;
@@ -155,8 +155,7 @@ TEST(Tombstones, AreSignedToo)
         failed_with(decode(encode(tombstone).value(), tombstone.header.key, {}, only(key)), ErrorCode::untrusted));
 }
 
-/// HMAC: the text of RFC 4231's case 2 under a key as long as ours, computed with Python. Ed25519: RFC 8032, 7.1,
-/// test 1.
+/// HMAC: the text of RFC 4231, case 2, with a key of our length; computed with Python. Ed25519: RFC 8032, 7.1, test 1.
 TEST(SigningKeys, SignAsTheRfcsSay)
 {
     const std::string secret(64, 'a'); // 32 bytes 0xaa

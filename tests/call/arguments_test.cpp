@@ -1,4 +1,4 @@
-// CallArguments: what a call gives, and what is bound.
+// CallArguments: the values that a call passes, and the values that are bound.
 #include "call_fixture.hpp"
 #include "warmgraph/call/call_arguments.hpp"
 

@@ -1,4 +1,4 @@
-// LoadedVariants: which are kept, in which order, and what the last call was answered by.
+// LoadedVariants: the kept variants, their order, and the variant that answered the last call.
 #include "call_fixture.hpp"
 #include "warmgraph/call/loaded_variants.hpp"
 

@@ -1,4 +1,4 @@
-// CallableRunner: the callable as it is, in the caller's stream.
+// CallableRunner: runs the unchanged callable in the caller's stream.
 #include "call_fixture.hpp"
 #include "warmgraph/call/call_arguments.hpp"
 #include "warmgraph/call/callable_runner.hpp"

@@ -1,4 +1,4 @@
-// CallShapes: what a call is padded to.
+// CallShapes: the sizes that a call is padded to.
 #include "call_fixture.hpp"
 #include "warmgraph/call/call_arguments.hpp"
 #include "warmgraph/call/call_shapes.hpp"

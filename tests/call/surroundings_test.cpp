@@ -1,4 +1,4 @@
-// Surroundings: facts are gathered once, until what they depend on changes.
+// Surroundings: facts are gathered once, and again when something that they depend on changes.
 #include <cstdlib>
 
 #include "call_fixture.hpp"

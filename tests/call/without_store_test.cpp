@@ -1,4 +1,4 @@
-// Lookup, Publisher and RecordJobs where caching is off: they say so, and keep nothing.
+// Lookup, Publisher and RecordJobs with caching off: they report it and keep nothing.
 #include "call_fixture.hpp"
 #include "warmgraph/call/lookup.hpp"
 #include "warmgraph/call/publisher.hpp"
