@@ -1,4 +1,4 @@
-// An adoption of somebody's graph: two captures of the same work, elsewhere.
+// Adoption of a foreign graph: two captures of the same work with different memory.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,9 @@ protected:
         const std::array other = memory_elsewhere();
         second = captured({other[0], other[1]}, other[2]);
     }
-    /// Memory for x, y and the pool in the second capture. No region moves as far as one region moves farther than
-    /// another, nor does what moves by k_stale: the allocator decides the distances, so places are tried until it holds.
+    /// Memory for x, y and the pool in the second capture. Each region moves by its own distance, and no distance
+    /// equals the difference of two others or k_stale. The allocator decides the distances, so the function tries
+    /// places until this holds.
     std::array<MemoryRef, 3> memory_elsewhere()
     {
         for (std::int32_t padding = 1000;; padding += 100) {

@@ -1,10 +1,10 @@
-// What an adopted graph reads that is not its caller's: scratch that somebody filled, memory that nobody declared.
+// Memory that an adopted graph reads and its caller does not pass: scratch with contents, and undeclared memory.
 #include "adoption_fixture.hpp"
 
 namespace warmgraph::test::adoption_memory_test {
 namespace {
 
-/// Graphs of which the first nodes are another graph's, which left its results in the pool.
+/// The first node belongs to another graph, which left its results in the pool.
 class ScratchAdoption : public AdoptionTest {
 protected:
     void leave_first_node_to_another_graph()
@@ -14,7 +14,7 @@ protected:
             captured->graph.nodes[0].dependencies.clear();
         }
     }
-    /// In both captures' pools.
+    /// Writes the address into the pools of both captures.
     void put_address_into_pools(const Address& address)
     {
         const std::uint64_t word = address.flat();
@@ -23,10 +23,10 @@ protected:
         left.assign(k_count + 4, 99);
         std::memcpy(left.data() + 4, &word, sizeof word);
     }
-    std::vector<std::int32_t> left; // in the pool
+    std::vector<std::int32_t> left; // the contents that were left in the pool
 };
 
-/// Two workspaces of one size, as two handles of a library have them.
+/// Two workspaces of one size, e.g. of two handles of one library.
 class TwoPools : public AdoptionTest {
 protected:
     /// one = x + bias; other = one + bias; y = other + bias.
@@ -42,7 +42,7 @@ protected:
     }
     MemoryRef padded(std::int32_t padding)
     {
-        (void)make(padding, 0); // so that each region moves by a distance of its own
+        (void)make(padding, 0); // makes each region move by its own distance
         return make(k_count + 4, 0);
     }
     const MemoryRef a = make(k_count + 4, 0), b = make(k_count + 4, 0);
@@ -79,7 +79,7 @@ TEST_F(TwoPools, OfWhichOnlyOneIsUsedMayBeListedInAnyOrder)
     ASSERT_TRUE(recording) << recording.error().message;
 }
 
-/// No order explains both words.
+/// A word that lies in the first pool in one capture and in the second pool in the other: no region explains both.
 TEST_F(TwoPools, OfWhichWordsLeadFromOneToBothAreRefused)
 {
     const auto one = captured(frame.memory[0], frame.memory[1], a, b);
@@ -96,7 +96,7 @@ TEST_F(ScratchAdoption, WhatAnotherGraphOfThePoolLeftThereIsRefusedByItsRange)
                          HasSubstr("Undeclared::constants is off")));
 }
 
-/// The other graph has not run yet: what it is to leave there is zeros, as everywhere.
+/// The other graph has not run yet: the memory that it will fill holds zeros, like all other memory.
 TEST_F(ScratchAdoption, ZerosThatAnotherGraphIsToFillAreRefusedAsWell)
 {
     leave_first_node_to_another_graph();
@@ -120,7 +120,7 @@ TEST_F(ScratchAdoption, WhatIsReadBeforeItIsWrittenIsKeptWhereTheCallerSaysSo)
     EXPECT_EQ(regions[3].kind, RegionKind::constant);
     EXPECT_EQ(regions[3].inside, 2U);
     EXPECT_EQ(regions[4].inside_offset, 256U);
-    std::fill_n(pool.address.pointer<std::int32_t>(), k_count + 4, -1); // the pool is gone
+    std::fill_n(pool.address.pointer<std::int32_t>(), k_count + 4, -1); // the pool's contents are lost
     const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
     for (int again = 0; again < 2; ++again) {
         ASSERT_TRUE(replay(recording, {x, y}));
@@ -167,11 +167,11 @@ TEST_F(ScratchAdoption, AnAddressThatIsLeftThereAndThatNobodyFollowsDoesNoHarm)
     EXPECT_EQ(read(y), all(42));
 }
 
-/// Memory of a library's own, which the graph reads and nobody declares.
+/// A library's own memory, which the graph reads and the caller does not declare.
 class UndeclaredAdoption : public AdoptionTest {
 protected:
     UndeclaredAdoption() { keeps_undeclared = true; }
-    /// y = table + 1, at the end.
+    /// Adds y = table + 1 at the end.
     void read_table()
     {
         for (Captured* captured : {first.get(), second.get()})
@@ -204,11 +204,11 @@ TEST_F(UndeclaredAdoption, IsKeptAsAConstantAndNoLongerNeeded)
     keeps_undeclared = true;
     auto recording = adopted(first->capture, &second->capture);
     expect_constant(recording);
-    std::fill_n(table.address.pointer<std::int32_t>(), k_count, -1); // the library's is gone
+    std::fill_n(table.address.pointer<std::int32_t>(), k_count, -1); // the library's contents are lost
     expect_replay(*recording, 40, 31);
 }
 
-/// A size that has half of an old pointer above it looks like an address there.
+/// The table's address has small low bits. A size with half of an old pointer above it would look like this address.
 TEST_F(UndeclaredAdoption, WhereAddressesLookLikeNumbersNothingIsKept)
 {
     table = device->allocate_far(k_count * 4);
@@ -219,7 +219,7 @@ TEST_F(UndeclaredAdoption, WhereAddressesLookLikeNumbersNothingIsKept)
                    AllOf(HasSubstr("lies in no declared region"), HasSubstr("lies at a multiple of 4 GiB")));
 }
 
-/// As cuDNN's batch norm has its flag.
+/// cuDNN's batch norm has a flag in such memory.
 TEST_F(UndeclaredAdoption, PageLockedMemoryOfALibraryIsKeptAsWell)
 {
     table = {device->allocate_host(k_count * 4)->address, k_count * 4};

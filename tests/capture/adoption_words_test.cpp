@@ -1,14 +1,16 @@
-// Words of an adopted graph's parameters that follow nothing: unused ones, stale ones, halves of such.
+// Words of an adopted graph's parameters that follow no region: unused words, stale addresses, and halves of such
+// addresses.
 #include "adoption_fixture.hpp"
 
 namespace warmgraph::test::adoption_words_test {
 namespace {
 
-/// Words that differ between the captures and follow nothing: zeros, all together, and the results tell.
+/// Words that differ between the captures and follow no region. All of them become zero together, and the results show
+/// whether a kernel used one.
 class UnusedWordAdoption : public AdoptionTest {
 protected:
     Result<MemoryRef> allocation = device->allocate(0x8000);
-    /// The second kernel gets one more parameter, which it does not read.
+    /// Adds a parameter to the second kernel, which does not read it.
     void add_tail(std::uint64_t one, std::uint64_t other)
     {
         for (auto [captured, word] : {std::pair{first.get(), one}, std::pair{second.get(), other}}) {
@@ -18,7 +20,7 @@ protected:
             for (int i = 0; i < 6; ++i) append(value, word + static_cast<std::uint64_t>(i));
         }
     }
-    /// ... a struct of the pool's address and of the lower half of another one, stale, with a number above it.
+    /// Adds a struct: the pool's address, then the lower half of a stale address with a number above it.
     void add_torn()
     {
         for (Captured* captured : {first.get(), second.get()}) {
@@ -29,7 +31,7 @@ protected:
             append(value, (at & 0xFFFF'FFFFU) | std::uint64_t{1} << 32U);
         }
     }
-    /// Nobody's any more; as far from each other as no two regions are.
+    /// Addresses in freed memory. Their distance differs from the distance between any two regions.
     MemoryRef stale{allocation->address, 16}, stale_too{allocation->address + k_stale, 16};
     void set_count(Captured& captured, std::size_t node, std::int32_t count)
     {
@@ -60,7 +62,7 @@ TEST_F(UnusedWordAdoption, AreRefusedForWhoIsStrict)
         AllOf(HasSubstr("kernel add (node 1)"), HasSubstr("parameter 3 byte 8"), HasSubstr("follows no region")));
 }
 
-/// A counter, as many elements as it has counted so far.
+/// The kernel's element count differs between the captures, e.g. because it comes from a counter.
 TEST_F(UnusedWordAdoption, OnesThatTheResultsDependOnAreFoundAmongTheOthersAndRefused)
 {
     add_tail(0x1234'5678'9abc'def0, 0x7777'5555'3333'1111);
@@ -78,7 +80,7 @@ TEST_F(UnusedWordAdoption, APointerIntoUndeclaredMemoryIsRefusedUnrun)
                    AllOf(HasSubstr("parameter 3 byte 8"), HasSubstr("follows no region")));
 }
 
-/// What another computation left behind: its memory went back to the framework's allocator, which kept the allocation.
+/// A pointer left by another computation. Its memory went back to the framework's allocator, which kept the allocation.
 TEST_F(UnusedWordAdoption, AStalePointerIntoABlockThatNobodyOwnedIsAnUnusedWord)
 {
     add_tail(stale.address.flat(), stale_too.address.flat());
@@ -88,7 +90,7 @@ TEST_F(UnusedWordAdoption, AStalePointerIntoABlockThatNobodyOwnedIsAnUnusedWord)
     expect_untouched();
 }
 
-/// Of another segment of the framework's, which begins where the region ends and is gone.
+/// The word points into another segment of the framework, which began where the region ends and is freed.
 TEST_F(UnusedWordAdoption, OneAtTheEndOfARegionThatItDoesNotFollowIsAnUnusedWord)
 {
     device->lead = 4096; // nothing lies behind any allocation
@@ -109,7 +111,7 @@ TEST_F(UnusedWordAdoption, OneThatWasStaleInTheSecondCaptureAloneIsAnUnusedWordT
     EXPECT_TRUE(recording) << recording.error().message;
 }
 
-/// A word means the same in both captures: where one of them could not follow it, nobody does.
+/// A word must mean the same in both captures. When it is not a device address in one of them, no kernel can follow it.
 TEST_F(UnusedWordAdoption, OneThatIsNoDeviceAddressInTheSecondCaptureIsAnUnusedWordToo)
 {
     static const int s_on_the_host = 1;
@@ -139,7 +141,8 @@ TEST_F(UnusedWordAdoption, AStalePointerThatIsTheSameInBothCapturesStaysAsItIs)
     EXPECT_EQ(recording.entry.header.info.unused_words, 0U);
 }
 
-/// The upper half of an old pointer behind a small number, in memory that is somebody's in both captures.
+/// The upper half of an old pointer behind a small number. Together they look like an address of `theirs`, which is
+/// allocated in both captures.
 class SuspectAdoption : public UnusedWordAdoption {
 protected:
     SuspectAdoption() { std::fill_n(theirs.address.pointer<std::int32_t>(), k_count, 30); }
@@ -161,12 +164,13 @@ TEST_F(SuspectAdoption, WhatNoKernelFollowsBecomesZeroAndIsCounted)
     expect_replay(recording, 40, 42);
 }
 
-/// In ATen's reductions the number is not at a multiple of 8, and other small numbers stand around.
+/// In ATen's reductions the number is not at a multiple of 8, and other small numbers are near it.
 TEST_F(SuspectAdoption, OtherNumbersMakeNoPointerWithAHalfThatIsTried)
 {
     for (Captured* captured : {first.get(), second.get()}) {
-        captured->capture.scratch.emplace_back("near",
-                                               device->allocate_far(64)); // of the call, so halves are looked at
+        captured->capture.scratch.emplace_back(
+            "near",
+            device->allocate_far(64)); // scratch of the call with such addresses, so halves are checked
         auto& params = std::get<backends::RawKernel>(captured->graph.nodes[1].work).params;
         Bytes& value = params.emplace_back().value;
         for (const std::uint32_t half : {std::uint32_t{33}, std::uint32_t{7},
@@ -196,7 +200,7 @@ TEST_F(SuspectAdoption, WhatIsWrittenIsRefusedAsAPointer)
                    AllOf(HasSubstr("kernel add (node 2)"), HasSubstr("lies in no declared region")));
 }
 
-/// What may well be a pointer is never run as if it were none.
+/// A word that may be a pointer is refused; no trial runs without it.
 TEST_F(SuspectAdoption, WhatIsAlignedOrFarInsideIsRefusedUntried)
 {
     const MemoryRef large = device->allocate_far(1 << 20);

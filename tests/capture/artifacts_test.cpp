@@ -1,4 +1,4 @@
-// What a process made or used, carried to another folder; and bundles that are read where they lie.
+// Artifacts that a process made or used, loaded into another folder; and bundles that are read without unpacking them.
 #include "facade_fixture.hpp"
 #include "warmgraph/base/log.hpp"
 
@@ -168,7 +168,7 @@ TEST_F(Artifacts, OfABundleThatCannotBeUsedCostNothingElse)
 TEST_F(Artifacts, OfABundleThatIsDamagedAreAMissAndRecorded)
 {
     auto bytes = recorded().bytes;
-    for (std::size_t at = 288; at < 400; ++at) bytes[at] ^= std::byte{1}; // of the image, which lies first
+    for (std::size_t at = 288; at < 400; ++at) bytes[at] ^= std::byte{1}; // damages the image, the first member
     CacheOptions layered = elsewhere();
     layered.bundles = {written(bytes)};
     Cache cache{layered};

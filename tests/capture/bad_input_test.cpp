@@ -1,4 +1,4 @@
-// Each bad input gets a clear error, or a counted miss.
+// Each bad input gives a clear error or a counted miss.
 #include <sys/stat.h>
 #include <unistd.h>
 

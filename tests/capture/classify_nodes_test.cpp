@@ -1,4 +1,5 @@
-// Everything of a graph that is no parameter: copies, attributes, events, host functions, edges, its own allocations.
+// The parts of a graph other than kernel parameters: copies, attributes, events, host functions, edges, its own
+// allocations.
 #include "flat_captures.hpp"
 #include "number_decl.hpp"
 #include "warmgraph/backends/host_functions.hpp"
@@ -37,7 +38,7 @@ protected:
         m_result = result;
         return std::get<Node>(result->graph.nodes.back());
     }
-    /// `change` is applied to the second capture of the same, which must then be refused.
+    /// The second capture of the same work gets `change`, and must be refused.
     template <class Change>
     void expect_seen(Change change, const std::string& as)
     {
@@ -99,7 +100,7 @@ TEST_F(AdjacentNodes, ACopyToTheStartOfARegionIsNotOnePastTheEndOfTheOneBefore)
     add_copy_to_the_boundary(32);
     EXPECT_EQ(last<cachefmt::CopyNode>().destination, slot(1, 0, 0));
     EXPECT_EQ(m_result->unproven, 0U);
-    add_copy_to_the_boundary(0); // nothing of 'x' is there that it could be the end of
+    add_copy_to_the_boundary(0); // x has no bytes left, so this cannot be x's end
     EXPECT_EQ(last<cachefmt::CopyNode>().destination, slot(1, 0, 0));
 }
 
@@ -271,7 +272,7 @@ TEST_F(Nodes, SemaphoresAreStoredByNameWithTheirValuesAndUndeclaredOnesAreRefuse
     expect_seen([](CapturedGraph& c) { std::get<RawSemaphores>(c.graph.nodes[1].work).uses.pop_back(); },
                 "with 2 and then 1 semaphores");
     const Captures before = captures;
-    use(*captures.again).value = 10; // the callable counts by itself
+    use(*captures.again).value = 10; // the callable has a counter of its own
     expect_refused(AllOf(HasSubstr("something else the second time"), HasSubstr("semaphore 0 of value 9 and then 10")));
     captures = before;
     use(*captures.moved).value = 10;
@@ -286,7 +287,7 @@ TEST_F(Nodes, SemaphoresAreStoredByNameWithTheirValuesAndUndeclaredOnesAreRefuse
 
 class SemaphoreValues : public Nodes {
 protected:
-    /// A signal whose value `make` gives for the scalar's.
+    /// A signal; `make` computes its value from the scalar's value.
     template <class Make>
     void capture_signals(DType type, Make make)
     {
@@ -364,7 +365,7 @@ TEST_F(Nodes, KernelsAreNamedAsPeopleReadThem)
                 name + " and then one with other template arguments");
 }
 
-/// The driver goes by the alignment of what is copied or filled.
+/// The driver chooses its form by the alignment of the copied or filled memory.
 TEST_F(Nodes, TheSameBytesSpelledInAnotherWayAreNoDifference)
 {
     const auto work = [](CapturedGraph& capture, bool in_rows) -> std::vector<RawWork> {
@@ -409,7 +410,7 @@ TEST_F(Nodes, WhateverElseDiffersBetweenCapturesIsRefused)
 
 class Allocations : public FlatCaptures {
 protected:
-    /// The graph's own memory lies at other places in every capture.
+    /// The graph's own memory has another address in each capture.
     void capture_with_allocation(std::uint64_t first, std::uint64_t again, std::uint64_t moved)
     {
         const auto make = [](CapturedGraph& capture, std::uint64_t place) {

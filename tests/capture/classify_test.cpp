@@ -1,4 +1,4 @@
-// Differential capture on hand-made captures: what the device backends cannot be made to produce.
+// Differential capture on hand-made captures that no device backend can produce.
 #include "classify/classify.hpp"
 #include "expect_error.hpp"
 #include "number_decl.hpp"
@@ -31,7 +31,7 @@ protected:
         interface.scalars.push_back(test::number("n", DType::i32, std::pair{0.0, 100.0}));
         captures.scalars = {5};
     }
-    /// One kernel whose parameters `make` gives for a set of addresses and a scalar value.
+    /// Captures one kernel; `make` gives its parameters for a set of addresses and a scalar value.
     template <class Make>
     void capture_all(Make make)
     {
@@ -129,10 +129,10 @@ TEST_F(Classify, AnIntegerThatEqualsTheScalarByChanceStaysAConstant)
 
 TEST_F(Classify, AScalarThatIsSignExtendedWithinItsRangeIsRefused)
 {
-    // 64 bits of (n - 50): the high half changes between the ends of the range, a 4-byte slot would miss it.
+    // 64 bits of (n - 50): the upper half changes between the ends of the range, and a 4-byte slot would miss it.
     capture_all([](Address, Address, std::int32_t n) { return std::vector{value(std::int64_t{n} - 50)}; });
     EXPECT_FALSE(graph());
-    // 64 bits of n itself: the high half is 0 over the whole range.
+    // 64 bits of n itself: the upper half is 0 over the whole range.
     capture_all([](Address, Address, std::int32_t n) { return std::vector{value(std::int64_t{n})}; });
     EXPECT_TRUE(graph());
 }

@@ -1,4 +1,4 @@
-// Pointers among the words of by-value parameters: found by how they move, or refused.
+// Pointers among the words of by-value parameters: found by their movement between the captures, or refused.
 #include "flat_captures.hpp"
 #include "flat_device.hpp"
 #include "number_decl.hpp"
@@ -78,7 +78,8 @@ TEST_F(Words, APointerOutsideIsNoFartherAwayThanAllRegionsTogether)
     }
 }
 
-/// As a struct of a pointer's halves with a count between them: both halves change with the region, and no word does.
+/// A struct with a pointer's halves and a count between them: both halves change with the region, but no 8-byte word
+/// does.
 TEST_F(Words, HalvesOfAnAddressWithSomethingBetweenAreRefused)
 {
     m_moved.x = m_first.x + (1ULL << 32U) + k_size;
@@ -129,7 +130,7 @@ TEST_F(Words, HalfOfAnAddressIsRefused)
     expect_refused(HasSubstr("A value computed from an address cannot be recorded"));
 }
 
-/// Half of a stale pointer and a small number: each host address has an upper half that looks like a device's.
+/// Half of a stale pointer, and a small number. The upper half of every host address looks like a device address's.
 TEST_F(Words, AHalfOfAWholeAddressIsNoHalfOfAnother)
 {
     const std::uint64_t top = m_first.x >> 32U << 32U;
@@ -157,7 +158,7 @@ protected:
     }
 };
 
-/// It may be given where x begins and where it ends.
+/// The kernel gets both pointers: y may mean x's end or y's start.
 TEST_F(Neighbours, WhereTheKernelTakesTheFirstAsWellItIsRefused)
 {
     capture_all([](const Places& at) { return (Packer{} << at.x << at.y).bytes(); });
@@ -185,7 +186,7 @@ TEST_F(Words, AnIntegerThatLooksLikeAnAddressOfADeclaredRegionIsRefused)
     capture_all([this](const Places&) { return (Packer{} << m_first.x + 64).bytes(); });
     expect_refused(
         AllOf(HasSubstr("stays when that region is elsewhere"), HasSubstr("'x'"), HasSubstr("0x7f0000000040")));
-    captures.proof = Proof::allow_unproven; // movement proves that it follows nothing
+    captures.proof = Proof::allow_unproven; // the movement proves that the word follows no region
     expect_refused(HasSubstr("stays when that region is elsewhere"));
 }
 
@@ -269,7 +270,7 @@ TEST_F(WordsAndScalars, AnAddressThatDependsOnAScalarIsRefused)
 
 TEST_F(WordsAndScalars, AWordThatOverlapsAScalarIsTheScalars)
 {
-    // Together with its neighbour the scalar looks like an address of 'x': 0x00007f00'00000005.
+    // The scalar and its neighbour together look like an address of 'x': 0x00007f00'00000005.
     capture_all([](const Places& at) { return (Packer{} << at.n << std::int32_t{0x7f00}).bytes(); });
     const auto found = slots();
     ASSERT_EQ(found.size(), 1U);
@@ -335,11 +336,11 @@ TEST_F(Handles, AWordThatFollowsAScalarIsTheScalarsAndNoOtherOne)
     expect_refused(HasSubstr("parameter 0 byte 16"));
 }
 
-/// Bytes that differ between the captures and follow nothing.
+/// Bytes that differ between the captures and follow no region.
 class Unexplained : public FlatCaptures {
 protected:
     Unexplained() { captures.unused = UnusedWords::tried; }
-    /// The parameter is 16 bytes: what `make` gives of the first and of the moved capture, and a 7.
+    /// Captures a parameter of 16 bytes: `first` or `moved`, then a 7.
     void capture(std::uint64_t first, std::uint64_t moved)
     {
         capture_all([&](const Places& at) { return (Packer{} << (at.x == m_first.x ? first : moved) << 7L).bytes(); });
@@ -377,9 +378,9 @@ TEST_F(Unexplained, AreRefusedWhereTheyLieInLiveMemory)
     captures.allocation_at = [](std::uint64_t flat) {
         return flat >> 12U == 0x6f00'0000'0ULL ? std::optional{at(0x6f00'0000'0000)} : std::nullopt;
     };
-    capture(0x6f00'0000'0010, 0x5e00'0000'4444); // the first capture's; the second one's may be gone
+    capture(0x6f00'0000'0010, 0x5e00'0000'4444); // the first capture's address is live; the second one's may be freed
     expect_refused(AllOf(HasSubstr("follows no region"), HasSubstr("0x6f0000000010")));
-    capture(0x1111'2222'3333'4444, 0x6f00'0000'0010); // the first one is run without it
+    capture(0x1111'2222'3333'4444, 0x6f00'0000'0010); // the trial runs the first capture without it
     EXPECT_EQ(stored(), (Packer{} << 0L << 7L).bytes());
 }
 

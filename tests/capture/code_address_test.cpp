@@ -1,4 +1,5 @@
-// Plugins are told by the build ids of their own, also where they wrap callables of the same type and share their symbols.
+// Each plugin is identified by its own build id, also when two plugins wrap callables of the same type and share their
+// symbols.
 #include <string>
 
 #include <gtest/gtest.h>
@@ -8,7 +9,7 @@
 namespace warmgraph::test::code_address_test {
 namespace {
 
-/// The file that the address which `function` of the plugin gives lies in.
+/// The file that contains the address that the plugin's `function` returns.
 std::string file_of(const char* plugin, const char* function)
 {
     void* const library = ::dlopen(plugin, RTLD_NOW | RTLD_GLOBAL); // never closed

@@ -1,5 +1,5 @@
-// What a compiler reads beside a program's source: which header a name means, and flags from the environment. An entry must not
-// be replayed for another.
+// Inputs of a compiler beside a program's source: headers found by name, and flags from the environment. An entry must
+// not be replayed when they differ.
 #include "facade_fixture.hpp"
 
 namespace warmgraph::test::compiler_inputs_test {
@@ -28,7 +28,7 @@ protected:
         else
             ::unsetenv(k_flags);
     }
-    /// What a process with this source and these options computes for 21, and how.
+    /// The value that a new process with this source and these options computes from 21; sets the outcome.
     float run(const std::string& source, const std::string& flags, const std::string& version = "")
     {
         Cache cache{options()};

@@ -1,4 +1,4 @@
-// Memory whose contents an entry carries: stored with it, given to processes that have none, never mistaken for other contents.
+// Memory whose contents an entry stores. Processes without this memory get the contents; other contents are a miss.
 #include "facade_fixture.hpp"
 
 namespace warmgraph::test::constants_test {
@@ -20,7 +20,7 @@ protected:
             r.stream().launch(program, "add", k_launch, r["x"], r["table"], r["y"]);
         });
     }
-    /// Called with 1, 2, ...: y.
+    /// Calls the function with 1, 2, ... and returns y.
     [[nodiscard]] std::vector<float> call(Function& f, Outcome expected) const
     {
         const Buffer x = floats(1), y = device.allocate(k_count * 4);
@@ -33,7 +33,7 @@ protected:
         for (std::size_t i = 0; i < result.size(); ++i) result[i] = first + step * static_cast<float>(i);
         return result;
     }
-    /// As another process does, with 100, 101, ... as table.
+    /// Another process records with the table 100, 101, ...
     void record() const
     {
         Cache cache{options()};
@@ -57,7 +57,7 @@ TEST_F(ConstantTest, ItsContentsComeWithTheEntryToWhoHasNone)
     Function loaded = cache.load("add_table", device, table_spec({}));
     EXPECT_EQ(call(loaded, Outcome::replayed), sums(101, 2));
     Spec without = table_spec({});
-    without.constants.clear(); // no part of the interface
+    without.constants.clear(); // not a part of the interface
     Cache second{options(Policy::require_hit)};
     Function other = second.load("add_table", device, without);
     EXPECT_EQ(call(other, Outcome::replayed), sums(101, 2));
@@ -106,7 +106,7 @@ TEST_F(ConstantTest, MoreThanMayBeKeptIsRefused)
     EXPECT_THAT(f.report().reason, HasSubstr("its constants have 256 bytes, at most 255 are kept"));
 }
 
-/// An entry may say anything of itself: who loads it says how much.
+/// An entry may ask for any amount. The loading process sets the limit.
 TEST_F(ConstantTest, MoreThanMayBeKeptIsNotLoaded)
 {
     record();

@@ -1,4 +1,4 @@
-// Graphs that somebody else captured on a CUDA device, through the facade.
+// Foreign graphs captured on a CUDA device, through the facade.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -27,7 +27,7 @@ protected:
         driver.destroy(adoption.first.graph);
         if (adoption.second) driver.destroy(adoption.second->graph);
     }
-    /// The same work with everything elsewhere.
+    /// The same work with all memory at other addresses.
     void capture_again()
     {
         const MemoryRef moved_y{y2.memory().address + k_bytes, k_bytes};
@@ -122,7 +122,8 @@ TEST_F(CudaAdoption, AWatchTellsOfWorkInAStreamThatDoesNotCapture)
     EXPECT_THAT(watch.stray(), HasSubstr("in another stream"));
 }
 
-/// Backward is recorded anew under a new id, and so must forward be, though it is the same work.
+/// The backward half is recorded anew under a new id. The forward half must get the new id too, though its work is the
+/// same.
 TEST_F(CudaAdoption, APartHasTheIdOfItsLastRecording)
 {
     capture_again();
@@ -155,7 +156,7 @@ TEST_F(CudaAdoption, TheSameWorkTwiceIsNoDifferenceAndOtherWorkIsRecompiled)
     driver.destroy(second.graph);
 }
 
-/// Another process's allocator has another history: it gives more pieces, and larger ones.
+/// Another process: its allocator has another history, and returns more and larger pieces.
 class CudaAdoptionElsewhere : public CudaAdoption {
 protected:
     CudaAdoptionElsewhere()
@@ -228,7 +229,7 @@ TEST_F(CudaAdoptionElsewhere, LeavesTheEntryOnDiskWhereThatGivesTheSameAnswer)
 
 TEST_F(CudaAdoptionElsewhere, IsRecompiledWhereTheEntryOnDiskGivesAnotherAnswer)
 {
-    forge([](cachefmt::Graph& graph) { // it reads behind what it wrote
+    forge([](cachefmt::Graph& graph) { // now reads past the end of its own result
         scratch_of(graph).size = 2 * k_bytes;
         std::get<cachefmt::CopyNode>(graph.nodes.back()).source.addend += k_bytes;
     });
@@ -266,8 +267,9 @@ TEST_F(CudaAdoption, UnderAPolicyThatRecordsNothingIsRefusedOrStaysInTheProcess)
     }
 }
 
-#ifdef WARMGRAPH_FAKE_CUDA // the facade's own business, whatever the driver
-/// It could not be loaded again, over the module that was registered.
+// Driver-independent behaviour of the facade, tested on the fake driver.
+#ifdef WARMGRAPH_FAKE_CUDA
+/// The adopted graph is kept only in this process. With the registered module, it could not be loaded again.
 TEST_F(CudaAdoption, WhatStaysInTheProcessIsDroppedWhenAModuleIsRegistered)
 {
     capture_again();
@@ -290,8 +292,9 @@ TEST_F(CudaAdoption, WhatStaysInTheProcessIsDroppedWhenAModuleIsRegistered)
 }
 #endif
 
-#ifdef WARMGRAPH_FAKE_CUDA // a device: tests/gpu/torch/operators.py
-/// How many elements a kernel copies is another number in the second capture.
+// On a device: tests/gpu/torch/operators.py.
+#ifdef WARMGRAPH_FAKE_CUDA
+/// A kernel copies another number of elements in the second capture.
 class UnsteadyAdoption : public CudaAdoption {
 protected:
     UnsteadyAdoption()
@@ -349,7 +352,7 @@ TEST_F(CudaAdoption, WithWrongRegionsOrScratchIsInvalid)
     EXPECT_TRUE(failed_with(thrown, ErrorCode::invalid_argument, "no scratch 'pool'"));
 }
 
-/// Two processes: what one wrote is the second capture of the other's adoption.
+/// Two processes: the capture that one wrote is the second capture of the other's adoption.
 class CudaPairing : public CudaAdoption {
 protected:
     CudaPairing()
@@ -378,7 +381,7 @@ protected:
     {
         std::ofstream{file, std::ios::binary} << as_text(bytes);
     }
-    /// As if another process had written it.
+    /// Writes the capture file of another process.
     void write_as_another_process()
     {
         Cache cache{options()};
@@ -387,7 +390,7 @@ protected:
         capture.process = "another one";
         replace(file, encode(capture));
     }
-    /// And how many files were looked at in vain.
+    /// Adopts and returns the refusal, or nullopt; checks the number of ignored files.
     std::optional<Exception> refusal_of_pair(std::uint64_t ignored)
     {
         Cache cache{options()};

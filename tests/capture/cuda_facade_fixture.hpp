@@ -1,4 +1,4 @@
-// The facade on a CUDA device and the driver's own calls beside it, for tests that are built twice (cuda_or_fake.hpp).
+// The facade on a CUDA device with the driver's own calls beside it, for tests that are built twice (cuda_or_fake.hpp).
 #pragma once
 
 #include <cuda.h>
@@ -15,7 +15,7 @@ using std::int32_t;
 inline constexpr std::int64_t k_count = 256;
 inline constexpr std::uint64_t k_bytes = k_count * 4;
 
-/// The driver's own calls, as another framework would make them.
+/// Direct driver calls, as another framework makes them.
 class Driver {
 public:
     Driver()
@@ -39,7 +39,7 @@ public:
     }
     static void check(CUresult result) { ASSERT_EQ(result, CUDA_SUCCESS); }
 
-    /// from -> through -> to, captured and not run.
+    /// Captures the copies from -> through -> to without running them.
     [[nodiscard]] CUgraph capture_copies(const MemoryRef& from, const MemoryRef& through, const MemoryRef& to) const
     {
         CUstream stream = nullptr;

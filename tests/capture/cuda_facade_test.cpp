@@ -1,4 +1,4 @@
-// The facade on a CUDA device: pointers, native streams, launch options, entries opened ahead.
+// The facade on a CUDA device: pointers, native streams, launch options, preloaded entries.
 #include <atomic>
 #include <cstdlib>
 #include <stdexcept>
@@ -67,7 +67,7 @@ TEST_F(CudaFacade, AHeapThatTheCallableItselfRaisesIsRefused)
     Cache cache{options()};
     bool is_made = false;
     Function f = cache.wrap("f", device, spec(), [&](Recorder& r) {
-        if (!std::exchange(is_made, true)) // a library, when it is first used
+        if (!std::exchange(is_made, true)) // a library's first use
             Driver::check(set(CU_LIMIT_MALLOC_HEAP_SIZE, 2 * usual));
         r.stream().copy(r["y"], r["x"], k_bytes);
     });
@@ -120,8 +120,8 @@ TEST_F(CudaFacade, StreamsAreTheDriversAndPageLockedMemoryIsAddressable)
     EXPECT_EQ(y.read<int32_t>(), counting(3));
 }
 
-/// Copies between other kinds of memory are other work: one variant for each, whichever came first, and neither is taken
-/// for a second recording of the other.
+/// Copies between other kinds of memory are other work. There is one variant for each kind, whichever came first, and
+/// no variant counts as a second recording of another.
 TEST_F(CudaFacade, PageLockedInputsHaveAVariantOfTheirOwn)
 {
     Buffer host = device.allocate_host(k_bytes);
@@ -166,7 +166,7 @@ TEST_F(CudaFacade, WhatLibrariesEnqueueOnTheNativeStreamIsRecordedHostFunctionsA
     const auto is_capturing = driver.call<decltype(&cuStreamIsCapturing)>("cuStreamIsCapturing");
     CUevent done = nullptr;
     Driver::check(driver.call<decltype(&cuEventCreate)>("cuEventCreate")(&done, CU_EVENT_DISABLE_TIMING));
-    static std::atomic<int> host_calls; // registered for good
+    static std::atomic<int> host_calls; // stays registered until the process ends
     const CUhostFn count = [](void* calls) { ++*static_cast<std::atomic<int>*>(calls); };
     register_host_function("cuda_facade.count", count, &host_calls);
     const auto wrap = [&](Cache& cache, const Spec& declared) {
@@ -174,7 +174,7 @@ TEST_F(CudaFacade, WhatLibrariesEnqueueOnTheNativeStreamIsRecordedHostFunctionsA
             const auto stream = static_cast<CUstream>(r.stream().native());
             Driver::check(copy(r["y"].flat(), r["x"].flat(), k_bytes, stream));
             Driver::check(call_host(stream, count, &host_calls));
-            // Outside a capture the driver knows no external events.
+            // The driver accepts external events only in a capture.
             CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
             Driver::check(is_capturing(stream, &capturing));
             Driver::check(record(done, stream,
@@ -193,7 +193,7 @@ TEST_F(CudaFacade, WhatLibrariesEnqueueOnTheNativeStreamIsRecordedHostFunctionsA
         EXPECT_THAT(f.report().reason, HasSubstr("event")) << "it was not declared";
         EXPECT_EQ(read(y), counting(3));
     }
-    // Somebody else may wait for the event: the answer is not waited for, and a later call records it.
+    // Another user may wait for the event, so the call does not wait for its answer; a later call records it.
     for (const auto& outcomes :
          {std::pair{Outcome::eager, Outcome::recorded}, {Outcome::replayed, Outcome::replayed}}) {
         Cache cache{options()};
@@ -287,7 +287,7 @@ TEST_F(CudaFacade, RegistersOnlyTheImageThatAModuleWasLoadedFrom)
     EXPECT_EQ(call(f, 256), Outcome::replayed);
     EXPECT_EQ(cache.statistics().hits, 0U);
     device.register_module(module, whole);
-    device.register_module(module, whole); // again is harmless
+    device.register_module(module, whole); // a second registration is harmless
     for (int i = 0; i < 2; ++i) EXPECT_EQ(call(f, 256), Outcome::replayed);
     EXPECT_EQ(cache.statistics().hits, 1U) << "loaded again, once: it might have had to run the registered module";
     const auto refused = [&](CUmodule handle, std::span<const std::byte> image) {
@@ -349,7 +349,7 @@ TEST_F(CudaFacade, WordsThatAStreamWritesAndWaitsForAreRecordedAndFollowTheirReg
     }
 }
 
-/// Of linear memory; destroyed with its scope.
+/// A texture over linear memory; destroyed at the end of the scope.
 class Texture {
 public:
     Texture(const Driver& driver, const Buffer& contents) : m_driver(driver)
@@ -378,10 +378,12 @@ TEST_F(CudaFacade, ATexturesHandleIsAScalarOrRefused)
 {
     const Driver driver;
     const Buffer x = numbers(3), y = device.allocate(k_bytes);
-    const Texture one{driver, x}, other{driver, y}; // before anything is prepared: the driver is asked, not CUPTI
+    const Texture one{driver, x},
+        other{driver, y}; // made before recording is prepared, so CUPTI did not see it and the driver is queried
     device.prepare_recording();
     ASSERT_NE(one.handle(), other.handle());
-    // In place of a pointer that the kernel, of no elements, does not follow: nothing here can read a texture everywhere.
+    // The handle is passed as a pointer to a kernel with no elements, which does not use it: no test program reads a
+    // texture on every device.
     const auto enqueue = [&](Recorder& r, std::uint64_t handle) {
         r.stream().copy(r["y"], r["x"], k_bytes);
         r.stream().launch(program, "copy", {.grid = {1}, .block = {32}}, r["y"], handle, int32_t{0});

@@ -1,5 +1,6 @@
-// G1 for the whole facade on CUDA: whichever call of the driver fails, the caller gets the function's result, the fault is
-// counted, and nothing leaks. A call that the function itself makes for its answer fails as it would without a cache.
+// G1 for the whole facade on CUDA: when any driver call fails, the caller gets the function's result, the fault is
+// counted, and nothing leaks. A failing call that the function itself makes for its answer fails as it would without a
+// cache.
 #include <array>
 #include <map>
 #include <thread>
@@ -20,7 +21,7 @@ const std::vector<std::int32_t> k_right(k_count, 42), k_right_moved(k_count, 88)
 struct Answer {
     Outcome outcome = Outcome::eager;
     std::vector<std::int32_t> values, moved_values;
-    std::optional<Exception> thrown, moved_thrown; ///< by the first call, by the second one
+    std::optional<Exception> thrown, moved_thrown; ///< exceptions of the first and of the second call
     Statistics statistics;
     std::string reason;
 };
@@ -32,7 +33,7 @@ protected:
     [[nodiscard]] CacheOptions options() const
     {
         CacheOptions options = cache_options("toy", dir.path() / "cache");
-        options.probing_ms = 0; // the probes that are always made are calls enough
+        options.probing_ms = 0; // only the probes that are always made
         return options;
     }
     /// y = x.
@@ -42,8 +43,8 @@ protected:
         spec.version = "1";
         return cache.wrap("f", device, spec, [](Recorder& r) { r.stream().copy(r["y"], r["x"], 128); });
     }
-    /// Device, cache and function of their own over `dir`, as in a new process: a call, then one with other memory, which
-    /// rebinds. `arm` sets the fault; it is there from the first call's start to the second one's end.
+    /// Opens device, cache and function over `dir`, as a new process does: one call, then one with other memory, which
+    /// rebinds. `arm` sets the fault, which is active from the start of the first call to the end of the second.
     template <class Arm>
     Answer call(Arm arm)
     {
@@ -65,7 +66,7 @@ protected:
                 throw;
             }
         });
-        Stream elsewhere = device.stream(); // the second call has to be put in order behind the first
+        Stream elsewhere = device.stream(); // the second call must be ordered behind the first
         fake.reset();
         arm();
         Answer answer;
@@ -101,24 +102,24 @@ protected:
     {
         return call([] {});
     }
-    /// The function's own failure, which is no business of the cache's: it passes through, and the next call is right.
+    /// The function itself fails, without the cache's part: its error reaches the caller, and the next call is right.
     void expect_own_failure(const Answer& answer, Outcome undisturbed)
     {
         EXPECT_EQ(undisturbed, Outcome::recorded) << "a replay that fails is no failure of the function's";
         EXPECT_TRUE(callable_threw) << answer.thrown->what();
-        if (failed_call.starts_with("cu")) { // NVRTC's failures have texts of their own
+        if (failed_call.starts_with("cu")) { // NVRTC's failures have other texts
             EXPECT_THAT(answer.thrown->what(), HasSubstr(failed_call));
         }
         ASSERT_FALSE(answer.moved_thrown) << answer.moved_thrown->what();
         ASSERT_EQ(answer.moved_values, k_right_moved);
     }
-    /// Every call of the driver fails once. `prepare` puts the cache folder in the state to start from.
+    /// Makes each driver call fail once. `prepare` sets the initial state of the cache folder.
     template <class Prepare>
     void expect_right_results(Prepare prepare, Outcome undisturbed)
     {
-        static_cast<void>(call()); // what a process does once (CUPTI) is done
+        static_cast<void>(call()); // does the work that a process does once (CUPTI)
         const std::string before = fake.live();
-        // A machine that is busy elsewhere has a wait ask the driver more often: the quietest of a few calls counts.
+        // On a busy machine a wait queries the driver more often. So the call with the fewest queries counts.
         long total = 0;
         std::vector<long> all;
         std::vector<std::string> names;
@@ -172,11 +173,11 @@ protected:
     std::vector<long> positions;
     std::vector<std::string> call_names;
     bool was_hit = false, callable_threw = false;
-    long instantiations = 0; ///< between reset and the second call's end
+    long instantiations = 0; ///< calls between reset and the end of the second call
     std::string failed_call;
 };
 
-// The first: a process subscribes once.
+// This test runs first, because a process subscribes once.
 TEST_F(CudaFakeFacade, WithoutCuptiNothingIsRecordedAndTheCureIsNamed)
 {
     const Answer answer = call([&] { fake.fail("cuptiSubscribe", 1, 0, CUDA_ERROR_UNKNOWN); });
@@ -204,7 +205,8 @@ TEST_F(CudaFakeFacade, WhatTheDriverDoesNotLetAnExecChangeAnotherOneHolds)
     EXPECT_EQ(instantiations, instantiated + 1);
 }
 
-/// A stream may hold a wait, for another graph's work, that this very thread is going to meet.
+/// The stream may hold a wait for other work that this thread enqueues later. A host that waits for the stream would
+/// wait for ever.
 TEST_F(CudaFakeFacade, HoweverOftenThatHappensTheHostWaitsForNothing)
 {
     const Device device{"cuda:0"};
@@ -234,7 +236,7 @@ TEST_F(CudaFakeFacade, ALaterCallAsksOnceWhetherItsStreamCaptures)
     ASSERT_EQ(f.call(args), Outcome::recorded);
     ASSERT_EQ(f.call(args), Outcome::replayed);
     Stream stream = device.stream();
-    ASSERT_EQ(f.call(stream, args), Outcome::replayed); // after the default one's work
+    ASSERT_EQ(f.call(stream, args), Outcome::replayed); // ordered after the default stream's work
     for (const bool is_asked : {true, false}) {
         fake.reset();
         EXPECT_EQ(is_asked ? f.call(stream, args) : f.call_uncaptured(stream, args), Outcome::replayed);
@@ -292,7 +294,7 @@ TEST_F(CudaFakeFacade, OutOfMemoryAtInstantiateRunsTheFunctionAsItIs)
 TEST_F(CudaFakeFacade, AnImageForAnotherArchitectureRunsTheFunctionAsItIs)
 {
     static_cast<void>(call());
-    // The first load is the restored image's; the function's own program is compiled and loaded after it.
+    // The first load is the restored image's. The function's own program is compiled and loaded after it.
     const Answer answer = call([&] { fake.fail("cuModuleLoadData", 1, 1, CUDA_ERROR_NO_BINARY_FOR_GPU); });
     EXPECT_TRUE(was_hit);
     EXPECT_EQ(answer.values, k_right);
@@ -302,7 +304,7 @@ TEST_F(CudaFakeFacade, AnImageForAnotherArchitectureRunsTheFunctionAsItIs)
     EXPECT_THAT(answer.reason, HasSubstr("another architecture"));
 }
 
-/// What another process could load stays for it.
+/// An image that another process could load stays in place.
 TEST_F(CudaFakeFacade, OnlyAnImageThatIsToBlameCostsItsEntry)
 {
     const auto is_set_aside = [&](CUresult status) {

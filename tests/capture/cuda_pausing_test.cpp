@@ -1,5 +1,4 @@
-// Device code is kept while something may be recorded, and not when everything is replayed. Built twice, as
-// cuda_facade_test.cpp.
+// Device code is kept while a call may record, and not while all calls replay. Built twice, like cuda_facade_test.cpp.
 #include <atomic>
 #include <thread>
 
@@ -20,7 +19,7 @@ protected:
         result.pauses_recording = false;
         return result;
     }
-    /// Another library's: y = x + 1 by code of its own.
+    /// Another library, which computes y = x + 1 with its own code.
     class Foreign {
     public:
         explicit Foreign(const Driver& driver) : m_driver(driver)
@@ -45,7 +44,7 @@ protected:
 
     private:
         const Driver& m_driver;
-        CUmodule m_module = nullptr; // as long as the process
+        CUmodule m_module = nullptr; // stays loaded until the process ends
         CUfunction m_function = nullptr;
     };
     [[nodiscard]] Function foreign(Cache& cache, const char* name, const Foreign& code) const
@@ -64,10 +63,10 @@ TEST_F(CudaPausing, ManyReplaysInARowPauseItAndTheNextMissBeginsItAgain)
         for (int i = 0; i < 600; ++i) ASSERT_EQ(call(f, 256), Outcome::replayed);
         EXPECT_EQ(cache.pause_recording(), "") << "it was paused within a minute of a recording";
     }
-    Cache cache{options()}; // as the next process, in which nothing is recorded
+    Cache cache{options()}; // the next process, which only replays
     Function f = add_one(cache);
     device.prepare_recording();
-    for (int i = 0; i < 256; ++i) ASSERT_EQ(call(f, 256), Outcome::replayed); // the first is a load
+    for (int i = 0; i < 256; ++i) ASSERT_EQ(call(f, 256), Outcome::replayed); // the first call loads it
     EXPECT_EQ(cache.pause_recording(), "") << "it was paused too early";
     device.prepare_recording();
     for (int i = 0; i < 256; ++i) ASSERT_EQ(call(f, 256), Outcome::replayed);
@@ -115,7 +114,7 @@ TEST_F(CudaPausing, CodeThatWasLoadedInAPauseIsRefusedAndTheNextProcessDoesNotPa
         EXPECT_EQ(read(y), counting(6)) << "the call has its result all the same";
         EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::replayed);
     }
-    { // as the next process would
+    { // the next process
         Cache cache{manual()};
         const Foreign code{driver};
         Function g = foreign(cache, "g", code);
@@ -130,7 +129,7 @@ TEST_F(CudaPausing, CodeThatWasLoadedInAPauseIsRefusedAndTheNextProcessDoesNotPa
     EXPECT_EQ(cache.pause_recording(), "") << "the loss was made good once";
 }
 
-/// Nobody saw whether it was unloaded in the pause and its handle used again.
+/// In the pause, a module may have been unloaded and its handle used again, and the library did not see it.
 TEST_F(CudaPausing, ModulesOfTheProgramsOwnAreUnknownAfterAPause)
 {
     Cache cache{manual()};

@@ -1,4 +1,4 @@
-// Cache::preload on CUDA: what is left to the first call, counted by a driver that runs on the host.
+// Cache::preload on CUDA: the work that stays for the first call, counted by a driver that runs on the host.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -32,7 +32,7 @@ protected:
         options.global_rank = 0;
         return options;
     }
-    /// x + 1, of a table of functions that have one input, outputs and scratch of their own.
+    /// x + 1; a function of a table, each with its own input, output and scratch.
     [[nodiscard]] Function wrapped(Cache& cache, const std::string& name) const
     {
         Spec spec;
@@ -88,7 +88,7 @@ protected:
 
     struct Driver {
         Driver() { choose_driver(); }
-    } driver; // before the device
+    } driver; // must be chosen before the device is opened
     TempDir dir;
     FakeCuda fake;
     const Device device{"cuda:0"};
@@ -120,7 +120,7 @@ std::set<std::string> threads()
 TEST_F(CudaFakePreload, BeginsTheThreadsThatItsCallWouldBegin)
 {
     record({"f"});
-    Cache cache{options()}; // one that writes
+    Cache cache{options()}; // a cache that writes
     fake.reset();
     preload_by_name(cache, "f", device);
     wait_for_uploads(1);
@@ -200,7 +200,7 @@ TEST_F(CudaFakePreload, RestsWhileAFirstCallIsUnderWay)
 
     auto turn = graphs.turn_for(7, key, backend);
     std::jthread taker{[&] { EXPECT_FALSE(graphs.take(7, key, backend)) << "nobody restored it"; }};
-    while (rested() >= k_rest) std::this_thread::yield(); // until the thread waits: then there is no rest
+    while (rested() >= k_rest) std::this_thread::yield(); // until the thread waits: a waiting thread has no rest
     turn.reset();
     taker.join();
     EXPECT_GE(rested(), k_rest);
@@ -234,7 +234,7 @@ protected:
                            *DeviceAccess::impl(device)->device, std::chrono::steady_clock::now() + patience, stop);
     }
 
-    /// MiB: a hundredth of the device's, and 256 on a small one.
+    /// The limit in MiB: one percent of the device's memory, at least 256.
     [[nodiscard]] std::uint64_t room() const
     {
         constexpr std::uint64_t k_least = 256, k_part = 100;
@@ -246,7 +246,7 @@ protected:
     PreloadedGraphs graphs;
 
 private:
-    std::atomic<int> m_count = 0; ///< each of another function
+    std::atomic<int> m_count = 0; ///< each call wraps another function
 };
 
 TEST_F(PreloadRoom, IsForAllOfThemTogether)
@@ -275,7 +275,7 @@ TEST_F(PreloadRoom, IsWaitedForUntilOneGoesOrNobodyWantsItAnyMore)
     EXPECT_FALSE(stopped);
     {
         const std::jthread one{[&] { later = turn(room(), k_long); }};
-        std::this_thread::sleep_for(std::chrono::milliseconds{20}); // it waits by then, most times
+        std::this_thread::sleep_for(std::chrono::milliseconds{20}); // by then the thread usually waits
         first.reset();
     }
     EXPECT_TRUE(later);

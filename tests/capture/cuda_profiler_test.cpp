@@ -1,5 +1,5 @@
-// Where a profiler holds CUPTI, which has one subscriber a process, nothing is recorded, and what was recorded is replayed.
-// Each step is a process of its own. Built twice, as cuda_facade_test.cpp.
+// CUPTI allows one subscriber per process. While a profiler is subscribed, nothing is recorded, but entries are
+// replayed. Each step is a process of its own. Built twice, like cuda_facade_test.cpp.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -26,7 +26,7 @@ const std::vector<const char*> k_cupti{"libcupti.so.13", "libcupti.so.12", "libc
                                        "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so"};
 #endif
 
-/// Takes CUPTI, as a profiler does.
+/// Subscribes to CUPTI, like a profiler.
 void attach_profiler()
 {
     void* library = nullptr;
@@ -42,7 +42,7 @@ void attach_profiler()
     if (status != 0) throw std::runtime_error("cuptiSubscribe gave " + std::to_string(status));
 }
 
-/// One call of y = x + 1 in this process. Writes the outcome and the reason.
+/// Calls y = x + 1 once in this process and writes the outcome and the reason.
 int run_child(const std::string& mode, const std::filesystem::path& folder)
 try {
     choose_driver();

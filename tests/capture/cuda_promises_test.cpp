@@ -1,4 +1,4 @@
-// What a user of CUDA is promised: host memory, default streams, captures of his own. Over a device and over the fake driver.
+// Promises to users of CUDA: host memory, default streams, the user's own captures. On a device and on the fake driver.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -45,7 +45,7 @@ protected:
         declared.inputs.push_back(input("length", i32, {k_count}));
         return declared;
     }
-    /// y = x + the first number of "length", which it reads on the host.
+    /// y = x + the first number of "length", which the host reads.
     [[nodiscard]] Callable adding_length()
     {
         return [this](Recorder& r) {
@@ -54,7 +54,7 @@ protected:
             add_scalar(r, r["y"], length);
         };
     }
-    /// y = x + counter, and the counter advances; through scratch.
+    /// y = x + counter, and counter += 1; through scratch.
     [[nodiscard]] Function advance(Cache& cache, const std::string& name, const Buffer& counter)
     {
         Spec declared = spec(program);
@@ -67,7 +67,7 @@ protected:
         });
     }
     [[nodiscard]] static CUstream handle(Stream& stream) { return static_cast<CUstream>(stream.native()); }
-    /// What `work` enqueues in the stream, as the driver's own instance.
+    /// Captures the work that `work` enqueues in the stream, and instantiates it with the driver.
     template <class Work>
     [[nodiscard]] CUgraphExec captured(CUstream stream, Work&& work) const
     {
@@ -90,7 +90,7 @@ protected:
         Driver::check(driver.call<decltype(&cuGraphExecDestroy)>("cuGraphExecDestroy")(exec));
     }
 
-    /// Device code that the program loads by itself, as a framework would.
+    /// Device code that the program loads itself, like a framework.
     struct OwnCode {
         explicit OwnCode(const Driver& its_driver) : driver(its_driver)
         {
@@ -99,7 +99,7 @@ protected:
         }
         OwnCode(const OwnCode&) = delete;
         OwnCode& operator=(const OwnCode&) = delete;
-        /// What the program did to its variables is done to no other module.
+        /// Unloads the module, so that its changed variables do not affect other modules.
         ~OwnCode() { Driver::check(driver.call<decltype(&cuModuleUnload)>("cuModuleUnload")(module)); }
         void launch(CUstream stream, const char* kernel, std::vector<void*> arguments) const
         {
@@ -212,7 +212,7 @@ TEST_F(CudaPromises, ACallInsideTheCallersCaptureAfterOneInAnotherStreamIsPartOf
             Outcome inside = Outcome::refused;
             const CUgraphExec exec = captured(handle(other), [&] { inside = f(other, {{"x", x}, {"y", y}}); });
             note(seen, inside, f, {&y, &counter});
-            for (const int first : {5, 70}) { // his graph reads what is there when it runs
+            for (const int first : {5, 70}) { // the user's graph reads the memory when it runs
                 x.write(std::vector<std::int32_t>(k_count, first));
                 launch_graph(exec, handle(other));
                 note_results(seen, {&y, &counter});
@@ -226,7 +226,7 @@ TEST_F(CudaPromises, ACallInsideTheCallersCaptureAfterOneInAnotherStreamIsPartOf
         ElementsAre("recorded", "eager", "replayed", "replayed"));
 }
 
-/// The calls before were replays: a library's handle, which allocates, is made in the caller's capture.
+/// Earlier calls were replays. So a library makes its handle, which allocates memory, in the caller's capture.
 TEST_F(CudaPromises, AFirstRunInTheCallersCaptureMayAllocate)
 {
     Stream stream = device.stream();
@@ -271,7 +271,7 @@ TEST_F(CudaPromises, TheFirstCallOfAllMayBeInsideTheCallersCapture)
         ElementsAre("eager", "recorded", "replayed", "replayed"));
 }
 
-/// A copy, and a kernel that advances memory.
+/// The work is a copy and a kernel that changes memory.
 TEST_F(CudaPromises, WorkOnTheLegacyDefaultStreamIsRefusedAndHarmsNobody)
 {
     for (const CUstream legacy : {CUstream{nullptr}, CU_STREAM_LEGACY}) // NOLINT: the header's cast
@@ -326,7 +326,7 @@ TEST_F(CudaPromises, AGraphThatTheCallableLaunchesIsRefusedAndHarmsNobody)
         AllOf(HasSubstr("past the recorder's stream"), HasSubstr("cuGraphLaunch of a graph")));
 }
 
-/// One of memory that was declared, and one of memory that was not.
+/// A table that points to declared memory, and one that points to undeclared memory.
 TEST_F(CudaPromises, ATableOfPointersIsRefused)
 {
     for (const bool is_declared : {true, false})
@@ -360,14 +360,14 @@ protected:
         Driver::check(copy_in(address_of(code, variable), reinterpret_cast<CUdeviceptr>(&value), sizeof value));
         settle();
     }
-    /// x -> y, of code that is no Program.
+    /// x -> y, with code that is not a Program.
     [[nodiscard]] static Spec own_spec()
     {
         Spec result = x_to_y(i32, k_count);
         result.version = "1";
         return result;
     }
-    /// y = x * factor + offset; over the fake driver y = x.
+    /// y = x * factor + offset; on the fake driver y = x.
     [[nodiscard]] static Callable copying(const OwnCode& code)
     {
         return [&code](Recorder& r) {
@@ -411,9 +411,11 @@ TEST_F(PromisedVariables, OneThatIsFrozenIsStored)
         });
 }
 
-#ifdef WARMGRAPH_FAKE_CUDA // of a device: tests/gpu/promises
+// On a device: tests/gpu/promises.
+#ifdef WARMGRAPH_FAKE_CUDA
 
-/// What the image holds, when it is recorded: only that the program asks for the address tells.
+/// At recording the variable holds the image's value. Only the program's query of its address shows that the host may
+/// write it.
 TEST_F(PromisedVariables, OneThatTheHostWritesAfterwardsIsNotReplayedAnyMore)
 {
     const OwnCode code{driver};
@@ -434,10 +436,11 @@ TEST_F(PromisedVariables, OneThatTheHostWritesAfterwardsIsNotReplayedAnyMore)
     write(code, "factor", 9);
     EXPECT_EQ(call_in(f, 1), Outcome::refused);
     EXPECT_THAT(f.report().reason, HasSubstr("the module variable 'factor'"));
-    write(code, "factor", 1); // as in the image again
+    write(code, "factor", 1); // the image's value again
     EXPECT_EQ(call_in(f, 1), Outcome::refused);
 
-    // Nor by anybody else, who might not keep device code and could not tell; nor the variant that nobody called since.
+    // Other caches do not replay it either (they may not watch device code). Nor do they replay the variant that was
+    // not called since.
     Cache read_only{options(Policy::read_only)};
     Function elsewhere = read_only.wrap("later", device, declared, copying(code));
     for (const std::int32_t variant : {1, 2}) {
@@ -446,7 +449,7 @@ TEST_F(PromisedVariables, OneThatTheHostWritesAfterwardsIsNotReplayedAnyMore)
     }
 }
 
-/// By a program that asks before its first call of the next start, when nothing is loaded yet.
+/// In the next start, the program queries the address before its first call, when no entry is loaded yet.
 TEST_F(PromisedVariables, AnEntryOfOneThatTheProgramAskedForSinceIsNotLoaded)
 {
     const OwnCode code{driver};
@@ -454,7 +457,7 @@ TEST_F(PromisedVariables, AnEntryOfOneThatTheProgramAskedForSinceIsNotLoaded)
     for (const Outcome outcome : {Outcome::recorded, Outcome::replayed, Outcome::refused, Outcome::refused}) {
         Cache cache{options(Policy::read_write)};
         Function f = cache.wrap("next", device, spec(program), copying(code));
-        if (outcome == Outcome::refused) write(code, "factor", 1); // as in the image
+        if (outcome == Outcome::refused) write(code, "factor", 1); // the image's value
         EXPECT_EQ(f({{"x", x}, {"y", y}}), outcome) << f.report().reason;
         settle();
         EXPECT_EQ(y.read<std::int32_t>(), x.read<std::int32_t>());

@@ -1,4 +1,4 @@
-// A damaged, foreign or full cache costs time, not the caller's result.
+// A damaged, foreign or full cache costs time, but results stay right.
 #include "cache/cache_impl.hpp"
 #include "facade_fixture.hpp"
 #include "faulty_file_system.hpp"
@@ -31,7 +31,7 @@ protected:
         const ByteView bytes = as_bytes({chars.data(), chars.size()});
         return {bytes.begin(), bytes.end()};
     }
-    /// The entry becomes another one, which decodes.
+    /// Changes the entry at `path`; the result still decodes.
     static void forge(const std::filesystem::path& path, const std::function<void(cachefmt::Entry&)>& change)
     {
         const auto folder = path.parent_path();
@@ -78,8 +78,8 @@ TEST_F(Damage, AnotherKeysBytesAreRefused)
     EXPECT_EQ(call().outcome, Outcome::replayed);
 }
 
-/// A flipped bit of the version is no newer warmgraph's entry. Nor is one that is sealed as such: the key has the
-/// format in it.
+/// A flipped bit in the version does not make a newer warmgraph's entry. Nor does a sealed entry with another version,
+/// because the key contains the format.
 TEST_F(Damage, AnotherFormatUnderThisKeyIsAMissWithAReasonAndIsReplaced)
 {
     call();
@@ -103,7 +103,7 @@ TEST_F(Damage, AnotherFormatUnderThisKeyIsAMissWithAReasonAndIsReplaced)
     EXPECT_EQ(call().outcome, Outcome::replayed);
 }
 
-/// An entry that says less, or more, about its code than the code is.
+/// The entry gives a wrong size of its code, too small or too large.
 TEST_F(Damage, AnEntryThatLiesAboutTheSizeOfItsImagesIsRecordedAgain)
 {
     call();
@@ -118,7 +118,7 @@ TEST_F(Damage, AnEntryThatLiesAboutTheSizeOfItsImagesIsRecordedAgain)
     }
 }
 
-/// Calls bind by position, so a graph with other regions than the function has would read and write elsewhere.
+/// Calls bind memory by position. A graph with other regions than the function's would read and write wrong memory.
 TEST_F(Damage, AnEntryWithOtherRegionsThanTheFunctionIsRemovedAndRecordedAgain)
 {
     using cachefmt::Graph;
@@ -128,7 +128,7 @@ TEST_F(Damage, AnEntryWithOtherRegionsThanTheFunctionIsRemovedAndRecordedAgain)
         [](Graph& graph) { graph.regions[1].name = "z"; },
         [](Graph& graph) { std::swap(graph.regions[0], graph.regions[1]); },
         [](Graph& graph) { graph.regions.push_back({"more", RegionKind::input, 4, 4, {}}); },
-        [](Graph& graph) { // nothing but y, and the work follows it
+        [](Graph& graph) { // only y is left, and the work uses it
             graph.regions.erase(graph.regions.begin());
             for (auto& param : std::get<cachefmt::KernelNode>(graph.nodes[0]).params)
                 for (auto& slot : param.slots) slot.target = 0;
@@ -155,7 +155,7 @@ TEST_F(Damage, AMissingImageIsRecordedAgain)
     EXPECT_EQ(call().outcome, Outcome::replayed);
 }
 
-/// What decodes and cannot be restored is moved away, so that no other process tries it.
+/// An entry that decodes but cannot be restored is moved away, so that other processes do not try it.
 TEST_F(Damage, AnEntryWhoseImageIsGoneIsSetAsideByWhoMayPublish)
 {
     call();
@@ -166,12 +166,13 @@ TEST_F(Damage, AnEntryWhoseImageIsGoneIsSetAsideByWhoMayPublish)
     EXPECT_EQ(files(".reason").size(), 1U) << "and why is beside it";
 }
 
-/// Two recordings that differ are refused for everybody. An entry that nobody could replay is no proof of that.
+/// Two recordings that differ make the function refused for all processes. An entry that cannot be replayed does not
+/// count as one of the two.
 TEST_F(Damage, AnEntryThatCannotBeRestoredIsNoWitnessAgainstItsRecording)
 {
     call();
     forge(entries().at(0),
-          [](auto& entry) { // other code, which is nowhere: the entry is whole and nobody could replay it
+          [](auto& entry) { // the image is missing: the entry is valid, but cannot be replayed
               entry.graph.images[0].digest.bytes[0] ^= std::byte{1};
               entry.graph.images[0].origin.bytes[0] ^= std::byte{1};
           });

@@ -1,4 +1,4 @@
-// A function that its own callable destroys: the call ends as it would, and the callable is not run again.
+// A callable that destroys its own function: the call ends normally, and the callable does not run again.
 #include "cache_options.hpp"
 #include "facade_fixture.hpp"
 #include "warmgraph/backends/fake.hpp"
@@ -81,7 +81,7 @@ TEST_F(DestroyedWithin, AFunctionTakesItsCacheAndItsStreamAlong)
         }));
         const Outcome outcome = (*f)(*stream, {{"x", *x}, {"y", *y}});
         EXPECT_EQ(outcome, policy == Policy::off ? Outcome::eager : Outcome::refused);
-        Stream after = device->stream(); // what ran in the stream that is gone is done by then
+        Stream after = device->stream(); // waits for the work of the destroyed stream too
         after.synchronize();
         expect_sum();
         y.emplace(filled(0));

@@ -1,4 +1,4 @@
-// Cache::entries: what a process learns of a function that it knows by name alone, and that it can load it.
+// Cache::entries: a process that knows only a function's name learns its interface and can load it.
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -161,7 +161,7 @@ TEST_F(EntriesTest, AreThereForEachShapeAndForNoOtherNameModelOrPolicy)
     expect_thrown(ErrorCode::invalid_argument, "../f", [&] { static_cast<void>(cache.entries("../f", device)); });
 }
 
-/// Who can write the folder can say anything of the interface; what no declaration says is not listed.
+/// A user who can write the folder can store any interface. Interfaces that no declaration can have are not listed.
 TEST_F(EntriesTest, WhoseInterfaceLiesAreLeftOut)
 {
     ASSERT_NO_FATAL_FAILURE(record());

@@ -31,7 +31,7 @@ TEST_F(Facade, ASecondCacheReplaysWithoutRunningTheCallable)
     }
     Cache cache{options()};
     int runs = 0;
-    // The same code identity (build id) and interface; the callable would do something else if it ran.
+    // The same code identity (build id) and interface. If the callable ran, it would only count.
     Function f = cache.wrap("add_one", device, vector_spec(), [&runs](Recorder&) { ++runs; });
     const Buffer x = floats(10), y = device.allocate(k_count * 4);
     EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::replayed);
@@ -42,7 +42,7 @@ TEST_F(Facade, ASecondCacheReplaysWithoutRunningTheCallable)
     EXPECT_NE(cache.statistics().saved_ms, 0.0) << "counted; a stopped machine may make it negative";
 }
 
-/// Two versions share a folder while one takes the other's place.
+/// Two versions share a folder during an upgrade.
 TEST_F(Facade, ShowsThatANewerFormatsEntryIsThereAndLeavesItInItsPlace)
 {
     Cache cache{options()};
@@ -60,7 +60,7 @@ TEST_F(Facade, ShowsThatANewerFormatsEntryIsThereAndLeavesItInItsPlace)
     EXPECT_EQ(entries(), std::vector{path});
 }
 
-/// `warmgraph report` draws both beside each other.
+/// `warmgraph report` shows the two beside each other.
 TEST_F(Facade, LeavesWhereTheTimeOfAFirstCallWentWhenItIsRecordedAndWhenItIsLoaded)
 {
     const auto usage_file = [this] {
@@ -84,7 +84,7 @@ TEST_F(Facade, LeavesWhereTheTimeOfAFirstCallWentWhenItIsRecordedAndWhenItIsLoad
     EXPECT_NE(usage_file().find("\"try\""), std::string::npos) << "the cold times stay";
 }
 
-/// Each of them is told by its source, however many are called the same.
+/// Each program is guarded by its source, even when programs have the same name.
 TEST_F(Facade, OfProgramsWithOneNameEachIsGuarded)
 {
     const auto outcome = [this](const char* first, const char* second) {
@@ -116,10 +116,11 @@ TEST_F(Facade, OfProgramsWithOneNameEachIsGuarded)
     EXPECT_EQ(outcome(k_two, k_one), Outcome::replayed);
 }
 
-/// Neither hit nor miss can be told: it runs right, and nobody else is given it.
+/// The code's binary is unknown, so hits and misses cannot be decided. The function runs right, and its recording is
+/// not shared.
 TEST_F(Facade, WhatCodeOfNobodyKnowsWhichBinaryRecordsIsNotPublished)
 {
-    const auto on_the_heap = std::make_unique<int>(); // as the trampoline of a foreign language's callback
+    const auto on_the_heap = std::make_unique<int>(); // like the trampoline of a foreign language's callback
     for (const float summand : {1.0F, 2.0F}) {
         Cache cache{options()};
         Spec spec = vector_spec();

@@ -1,5 +1,5 @@
-// What guards depend on and no argument tells: gathered when it is used, and what was true at the call is true of what is
-// published.
+// Facts that guards depend on and no argument shows: gathered at use. A published entry must have the facts of its
+// call.
 #include "facade_fixture.hpp"
 
 namespace warmgraph::test::facts_test {
@@ -19,7 +19,7 @@ protected:
         device.synchronize();
         ::setenv(k_variable, mode, 1);
     }
-    /// y = x + 1, or x + 2 where the mode is "b".
+    /// y = x + 1, or x + 2 in mode "b".
     [[nodiscard]] Function by_mode(Cache& cache)
     {
         Spec spec = vector_spec();
@@ -39,7 +39,7 @@ protected:
         return outcome;
     }
     int runs = 0;
-    std::string next_mode{}; ///< set while it is captured
+    std::string next_mode{}; ///< set during the capture
 };
 
 TEST_F(Facts, AVariableThatChangesWhileItIsRecordedKeepsTheRecordingFromBeingPublished)
@@ -47,7 +47,7 @@ TEST_F(Facts, AVariableThatChangesWhileItIsRecordedKeepsTheRecordingFromBeingPub
     set_mode("a");
     Cache cache{options()};
     Function f = by_mode(cache);
-    next_mode = "c"; // as "a" for the function, so that the captures agree
+    next_mode = "c"; // means the same as "a" for the function, so the captures agree
     EXPECT_EQ(call(f, 1), Outcome::refused);
     EXPECT_THAT(f.report().reason, HasSubstr("an environment variable that it lists changed"));
     EXPECT_TRUE(entries().empty()) << "it would be a's entry";

@@ -1,4 +1,4 @@
-// Cache::find: the text that an entry carries, by function, facts and inputs.
+// Cache::find: the readable text of an entry, by function, facts and inputs.
 #include "expect_error.hpp"
 #include "facade_fixture.hpp"
 
@@ -24,7 +24,7 @@ protected:
         const Buffer x = floats(5, count), y = device.allocate(static_cast<std::uint64_t>(count) * 4);
         ASSERT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded);
     }
-    /// Who asks does not know the outputs.
+    /// The spec for a search, without outputs.
     [[nodiscard]] Spec sought(std::int64_t count) const
     {
         Spec spec = spec_of(count);
@@ -59,7 +59,7 @@ TEST_F(FindTest, AsksForTheSameFactsAsACall)
     EXPECT_EQ(cache.find("f", device, other), std::nullopt);
 }
 
-/// Without programs, of which the facts are gathered once for both.
+/// No programs: both functions share facts that are gathered once.
 TEST_F(FindTest, WhatIsLoadedNextIsHeldToItsOwnFacts)
 {
     const auto copies = [](const std::string& mode, DType of_output = f32) {
@@ -88,7 +88,7 @@ TEST_F(FindTest, WhatIsLoadedNextIsHeldToItsOwnFacts)
         Function f = cache.load("f", device, copies("fast"));
         EXPECT_EQ(call(f), Outcome::replayed);
     }
-    Spec inputs = copies("fast"); // which look as what was recorded
+    Spec inputs = copies("fast"); // the same inputs as the recorded function
     inputs.inputs.push_back(inputs.outputs.front());
     inputs.outputs.clear();
     const std::tuple<const char*, std::string, Spec> k_others[] = {{"another configuration", "f", copies("slow")},
@@ -137,7 +137,7 @@ TEST_F(FindTest, AStreamOfSomebodyElsesIsForCuda)
 
 TEST(PrepareRecordingTest, KnowsItsBackends)
 {
-    Device::prepare_recording("opencl"); // where there is nothing to prepare
+    Device::prepare_recording("opencl"); // this backend has nothing to prepare
     try {
         Device::prepare_recording("vulkan");
         FAIL() << "no such backend";

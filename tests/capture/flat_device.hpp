@@ -1,5 +1,5 @@
-// For tests: a device whose memory is the process's own, so that it has flat addresses as CUDA has: pointers among
-// parameters' bytes, modules with variables and images that can be cut, graphs that somebody else captured.
+// For tests: a device whose memory is the process's own, so that it has flat addresses like CUDA: pointers among the
+// bytes of parameters, modules with variables and images that can be cut, foreign graphs.
 #pragma once
 
 #include <algorithm>
@@ -20,17 +20,19 @@
 
 namespace warmgraph::test {
 
-/// What a device's kernels read by handle.
+/// Textures, which kernels read by handle.
 struct FlatTextures {
     std::map<std::uint64_t, std::int32_t> live;  ///< contents by handle
-    bool was_misused = false;                    ///< a kernel ran with a handle that is none
-    std::function<float(bool is_restored)> draw; ///< what "draw" gives
+    bool was_misused = false;                    ///< a kernel ran with an invalid handle
+    std::function<float(bool is_restored)> draw; ///< the result of "draw"
 };
 
-/// Kernels: "add" (y, x, n): y[i] = x[i] + bias, with the variable `bias`, which is 1 in the image. "sum" (y, w, n): y[0] = sum
-/// of w. "draw" (y): y[0], an f32, is what the test says. "follow" (y, p, n): y[i] = what is where p[0] points to. "count" (y): y[0] = bias++. "spoil" (w): w[0] = 0 where it was restored, nothing where it was compiled. "fetch" (y,
-/// texture, n): y[i] = what the texture holds. "add_inside" (y, x, n, struct): y[i] = x[i] + the struct's third number. "add_two" (y, a,
-/// n, b): y[i] = a[i] + b[i]. "add_up" (y, a, n, end): y[i] = sum of what lies from a up to end. i32 all.
+/// Kernels, all on i32: "add" (y, x, n): y[i] = x[i] + bias, with the variable `bias`, which is 1 in the image. "sum"
+/// (y, w, n): y[0] = sum of w. "draw" (y): y[0], an f32, comes from the test. "follow" (y, p, n): y[i] = the value that
+/// p[0] points to. "count" (y): y[0] = bias++. "spoil" (w): w[0] = 0 in a restored module, nothing in a compiled one.
+/// "fetch" (y, texture, n): y[i] = the texture's value. "add_inside" (y, x, n, struct): y[i] = x[i] + the struct's
+/// third number. "add_two" (y, a, n, b): y[i] = a[i] + b[i]. "add_up" (y, a, n, end): y[i] = sum of the values from a
+/// to end.
 class FlatModule final : public backends::Module {
 public:
     enum class Origin : std::uint8_t { compiled, whole, cut };
@@ -113,8 +115,8 @@ public:
     std::int32_t bias = 1;
     std::uint64_t table = 0;
     bool is_stateful = false;
-    std::string constant;       ///< a variable that only the library which brought the module writes
-    std::uint64_t function = 0; ///< the address of one that its code calls by it
+    std::string constant;       ///< a variable that only the library of the module writes
+    std::uint64_t function = 0; ///< the address of a device function that its code calls through a pointer
     Origin origin_of_code;
 
 private:
@@ -127,7 +129,7 @@ private:
     std::shared_ptr<FlatTextures> m_textures;
 };
 
-/// Semaphores that were signalled or waited for, in order.
+/// All signals and waits of semaphores, in order.
 inline std::vector<backends::RawSemaphores>& semaphores_run()
 {
     static std::vector<backends::RawSemaphores> all;
@@ -145,7 +147,7 @@ inline void run_flat(const backends::RawWork& work)
         std::memset(fill->destination.pointer(), std::to_integer<int>(fill->pattern[0]), fill->size);
 }
 
-/// Of work that is done at once, or never.
+/// An event that is done at once, or never.
 class FlatEvent final : public backends::Event {
 public:
     explicit FlatEvent(bool is_done) : m_is_done(is_done) {}
@@ -256,9 +258,9 @@ public:
     Result<MemoryRef> allocate(std::uint64_t size) override
     {
         constexpr std::uint64_t k_alignment = 512, k_step = 1ULL << 20U;
-        // Memory near a multiple of 4 GiB is allocate_far's: a heap has it by chance, AddressSanitizer's always. What
-        // will not do is kept meanwhile: the kernel gives mappings from the top down, so that the end of a longer one
-        // would lie where the end of the one before did.
+        // Only allocate_far() may return memory near a multiple of 4 GiB, but a heap gives such memory by chance
+        // (AddressSanitizer's always). Unsuitable allocations are kept until the end: Linux gives mappings from the top
+        // down, so a longer one would otherwise end at the same place.
         std::vector<std::unique_ptr<std::byte, decltype(&std::free)>> near_one;
         for (std::uint64_t before = lead;; before += k_step) {
             const std::uint64_t all = (before + size + k_alignment - 1) / k_alignment * k_alignment;
@@ -295,7 +297,7 @@ public:
     }
     [[nodiscard]] bool is_managed(const Address& address) const noexcept override { return address.flat() == managed; }
     [[nodiscard]] std::uint64_t free_memory() const override { return free; }
-    /// Ranges that were given and not released.
+    /// The number of ranges that were allocated and not released.
     [[nodiscard]] std::size_t live() const noexcept { return m_blocks.size(); }
     void release(const MemoryRef& memory) noexcept override
     {
@@ -342,7 +344,7 @@ public:
     {
         return std::make_unique<FlatBuilder>(restores_nothing);
     }
-    /// Does its work even where what is restored does nothing.
+    /// Runs the work even when restored graphs do nothing (`restores_nothing`).
     Result<std::unique_ptr<backends::GraphExec>> instantiate_captured(const backends::RawGraph& graph) override
     {
         return std::make_unique<FlatExec>(graph);
@@ -355,25 +357,25 @@ public:
     [[nodiscard]] std::vector<std::shared_ptr<backends::Module>> registered_modules() override { return own; }
     [[nodiscard]] std::vector<std::string> exposed_variables(ByteView) override { return exposed; }
     [[nodiscard]] std::uint64_t exposures() const noexcept override { return exposed.size(); }
-    /// `native` is a backends::RawGraph.
+    /// `native` points to a backends::RawGraph.
     Result<backends::RawGraph> read_graph(void* native) override { return *static_cast<backends::RawGraph*>(native); }
     Result<std::unique_ptr<backends::GraphExec>> instantiate_native(void* native) override
     {
         return std::make_unique<FlatExec>(*static_cast<backends::RawGraph*>(native));
     }
 
-    std::int32_t error_of_cut_images = 0; ///< what they compute wrong
-    std::uint64_t lead = 0;               ///< bytes from a multiple of 512 at which allocations start
+    std::int32_t error_of_cut_images = 0; ///< added to each result of a cut image
+    std::uint64_t lead = 0;               ///< bytes between a multiple of 512 and the start of each allocation
     int preparations = 0;
-    int loads = 0;                 ///< of images
-    bool code_keeps_state = false; ///< of images that are loaded
-    bool restores_nothing = false; ///< what is instantiated from a read graph does nothing
-    std::uint64_t managed = 0;     ///< the address of one that moves between host and device
+    int loads = 0;                 ///< number of loaded images
+    bool code_keeps_state = false; ///< loaded images keep state
+    bool restores_nothing = false; ///< graphs that are instantiated from a read graph do nothing
+    std::uint64_t managed = 0;     ///< the address of managed memory
     std::uint64_t free = ~0ULL;    ///< bytes
-    std::shared_ptr<bool> is_stuck = std::make_shared<bool>(false); ///< what is enqueued from now on never ends
-    std::optional<MemoryRef> captures_allocate{}; ///< by themselves: what each capture's graph says that it allocates
+    std::shared_ptr<bool> is_stuck = std::make_shared<bool>(false); ///< work that is enqueued from now on never ends
+    std::optional<MemoryRef> captures_allocate{}; ///< the memory that each capture's graph allocates itself
     std::vector<std::shared_ptr<backends::Module>> own;
-    std::vector<std::string> exposed; ///< variables of any code that the program asked for
+    std::vector<std::string> exposed; ///< names of variables whose address the program queried
     std::shared_ptr<FlatTextures> textures = std::make_shared<FlatTextures>();
 
 private:
@@ -383,7 +385,7 @@ private:
         std::uint64_t lead = 0;
         bool is_on_host = false;
         std::uint64_t start = 0;
-        bool is_live = false; ///< memory of somebody's, though it is mapped as shadows are
+        bool is_live = false; ///< the memory is in use, although it is mapped like a shadow
     };
     Result<MemoryRef> add(void* memory, Block block)
     {
@@ -391,13 +393,13 @@ private:
         m_blocks.emplace(block.start, block);
         return MemoryRef{Address::from_pointer(memory), block.size};
     }
-    /// Where an address's lower half may be a small number.
+    /// Whether the lower half of an address in this range may be a small number.
     static bool is_near_a_boundary(std::uint64_t flat, std::uint64_t size) noexcept
     {
         constexpr std::uint64_t k_boundary = 1ULL << 32U, k_small = 1ULL << 24U;
         return flat % k_boundary < k_small || flat % k_boundary + size > k_boundary;
     }
-    /// Where the upper 32 bits of addresses are those of no other one.
+    /// Maps memory whose addresses have upper 32 bits that no other address has.
     Result<MemoryRef> map(std::uint64_t size, int protection, bool is_on_host)
     {
         m_next_shadow += (size / k_far + 1) * k_far;

@@ -1,4 +1,4 @@
-// What only a device with flat addresses has, asked of one without: each refused by name, with what to do instead.
+// Features that need flat addresses, on a device without: each is refused by name, with the cure.
 #include "facade_fixture.hpp"
 
 namespace warmgraph::test::foreign_test {
@@ -24,7 +24,7 @@ protected:
         return result;
     }
     void launch(const Launch& geometry) { device.stream().launch(program, "add_one", geometry, x, y); }
-    int graph = 0; ///< never looked at
+    int graph = 0; ///< never read
     Buffer x = floats(0), y = device.allocate(k_count * 4);
 };
 

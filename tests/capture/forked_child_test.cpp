@@ -1,4 +1,4 @@
-// A process that forks after it used a cache: the child ends, whatever it destroys.
+// A process that forks after it used a cache. The child must end, whatever it destroys.
 #include <csignal>
 #include <thread>
 
@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Its status; nullopt: it had to be killed.
+/// The child's exit status; nullopt when it had to be killed.
 std::optional<int> ended(pid_t child)
 {
     int status = 0;
@@ -41,7 +41,7 @@ TEST(ForkedChild, ThatLeavesTheScopeOfACacheEnds)
     const Buffer x = device.upload<std::int32_t>(std::vector<std::int32_t>(32, 5)), y = device.allocate(128);
     for (int i = 0; i < 3; ++i) static_cast<void>((*f)({{"x", x}, {"y", y}}));
     device.synchronize();
-    std::this_thread::sleep_for(300ms); // the writers wait for news
+    std::this_thread::sleep_for(300ms); // by now the writer threads wait for work
     const pid_t child = ::fork();
     if (child == 0) {
         f.reset();

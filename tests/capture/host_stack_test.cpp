@@ -1,4 +1,4 @@
-// Where work runs on the host's stack, and what lies below it.
+// The place on the host's stack where work runs, and the bytes below it.
 #include <array>
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ TEST(HostStackTest, MovesTheFramesOfDeeperWorkByTheShift)
     EXPECT_GT(again, movement.bottom);
 }
 
-#ifndef __SANITIZE_ADDRESS__ // which realigns the frames between the two by 32 bytes
+#ifndef __SANITIZE_ADDRESS__ // AddressSanitizer realigns the frames between the two by 32 bytes
 TEST(HostStackTest, MovesThemByMoreWholePagesWhereTheCallerIsDeeperToo)
 {
     HostStack stack;
@@ -57,7 +57,7 @@ TEST(HostStackTest, MovesThemByMoreWholePagesWhereTheCallerIsDeeperToo)
 
 TEST(HostStackTest, PutsTheFramesOfCallersOfSeveralDepthsInOnePlace)
 {
-    // Wherever the thread's stack begins within its page: the first caller's place decides.
+    // The first caller's place decides, wherever the thread's stack begins in its page.
     const auto in_one_place = [] {
         HostStack stack;
         const std::uint64_t first = run_and_see(stack, StackDepth::usual);
@@ -99,8 +99,8 @@ TEST(HostStackTest, RunsTheWorkAllTheSameWhereASmallStackHasNoRoomToSpare)
     EXPECT_EQ(seen.movement.shift, 0U);
 }
 
-#ifndef __SANITIZE_ADDRESS__ // which keeps locals on stacks of its own
-/// What its frame holds before anybody writes there.
+#ifndef __SANITIZE_ADDRESS__ // AddressSanitizer keeps local variables on stacks of its own
+/// A byte of a new frame before anything is written to it.
 [[gnu::noinline]] std::byte unwritten_byte(std::size_t below)
 {
     std::array<std::byte, 64 << 10> room;

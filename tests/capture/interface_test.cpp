@@ -1,4 +1,4 @@
-// A call's arguments, read into a frame that is used again and again.
+// A call's arguments, read into a frame that all calls reuse.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

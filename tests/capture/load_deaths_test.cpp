@@ -1,5 +1,5 @@
-// The driver dies of an entry's code: real processes that end in the middle of a load, or of a first launch. The fake backend
-// runs in each of them.
+// The driver crashes on an entry's code: real processes end in the middle of a load or of a first launch. Each runs the
+// fake backend.
 #include <thread>
 
 #include <signal.h>
@@ -19,13 +19,13 @@ namespace {
 constexpr std::int32_t k_values = 32;
 constexpr int k_died = 1000 + SIGKILL;
 
-/// What a process does besides its one call.
+/// The steps of a process besides its one call.
 struct Start {
-    std::function<void()> in_load{}; ///< instead of loading the first image of an entry, or of `at`
+    std::function<void()> in_load{}; ///< called in place of the next call of `at`
     Policy policy = Policy::read_write;
     std::string driver = "1.9";
     bool preloads = false;
-    std::string at = "load"; ///< an entry point of the driver's
+    std::string at = "load"; ///< a driver entry point
     bool preloads_by_name = false;
 };
 
@@ -49,7 +49,7 @@ protected:
                               k_values);
         });
     }
-    /// The process's exit status: what its call did, or 99 where it answered wrongly.
+    /// The exit status of the process: the outcome of its call, or 99 for a wrong result.
     int call(const Start& start) const
     {
         const auto fake = backends::make_fake_backend({.driver_version = start.driver});
@@ -78,7 +78,7 @@ protected:
         start.in_load = [] { ::kill(::getpid(), SIGKILL); };
         return start;
     }
-    /// Says when it is in the load, and goes on when it may.
+    /// A start that opens `is_in` when its load begins, and waits there for `may_go`.
     [[nodiscard]] static Start that_waits(const Gate& is_in, const Gate& may_go)
     {
         Start start;
@@ -88,7 +88,7 @@ protected:
         };
         return start;
     }
-    /// Files of the cache whose names begin so.
+    /// The cache's files whose names begin with `start`.
     [[nodiscard]] std::vector<std::filesystem::path> files(const std::string& start) const
     {
         std::vector<std::filesystem::path> found;
@@ -97,7 +97,7 @@ protected:
         return found;
     }
     [[nodiscard]] std::size_t marks() const { return files(".loading-").size(); }
-    /// Why entries were set aside.
+    /// The texts that say why entries were set aside.
     [[nodiscard]] std::vector<std::string> reasons() const
     {
         std::vector<std::string> texts;
@@ -146,7 +146,7 @@ TEST_F(LoadDeaths, AfterTwoInARowTheEntryIsSetAsideAndRecordedAnew)
 
 TEST_F(LoadDeaths, AtTheFirstLaunchCountAsThoseInALoad)
 {
-    for (const std::string at : {"instantiate", "exec.launch", "event.is_done"}) // the last: behind the launch
+    for (const std::string at : {"instantiate", "exec.launch", "event.is_done"}) // event.is_done follows the launch
         for (const bool ahead : {false, true})
             for (const bool preloads_by_name : {false, true}) {
                 SCOPED_TRACE(at + (ahead ? ", preloaded" : "") + (preloads_by_name ? ", preloaded by name" : ""));
@@ -168,7 +168,7 @@ TEST_F(LoadDeaths, AtTheFirstLaunchCountAsThoseInALoad)
             }
 }
 
-/// A service that is ready and idle, or that had nothing to do since its first call.
+/// A service that is ready and idle, or that had no work since its first call.
 TEST_F(LoadDeaths, OfWhoLaunchesNothingAreNone)
 {
     ASSERT_EQ(run(), k_recorded);
@@ -194,7 +194,7 @@ TEST_F(LoadDeaths, OfWhoLaunchesNothingAreNone)
     EXPECT_TRUE(reasons().empty());
 }
 
-/// It answers no question any more; the process may end as it likes.
+/// The broken device fails all later queries; the process may end in any way.
 TEST_F(LoadDeaths, ADeviceThatALaunchBreaksIsOne)
 {
     ASSERT_EQ(run(), k_recorded);
@@ -263,7 +263,7 @@ TEST_F(LoadDeaths, LoadsThatGoOnAreNone)
     EXPECT_EQ(marks(), 0U);
 }
 
-/// A batch system ends all processes of a job at once, and all of them may load the same.
+/// A batch system ends all processes of a job at once, and all of them may be loading the same entry.
 TEST_F(LoadDeaths, AtTheSameTimeAreOne)
 {
     ASSERT_EQ(run(), k_recorded);
@@ -314,7 +314,7 @@ TEST_F(LoadDeaths, AFailureIsNone)
     EXPECT_EQ(run(), k_replayed);
 }
 
-/// The exit handlers run while another thread is in the driver.
+/// The exit handlers run while another thread is in a driver call.
 TEST_F(LoadDeaths, AnExitWhileAnotherThreadLoadsIsNone)
 {
     ASSERT_EQ(run(), k_recorded);
@@ -330,7 +330,7 @@ TEST_F(LoadDeaths, AnExitWhileAnotherThreadLoadsIsNone)
     }
 }
 
-/// Some drivers' compilers end a process by exit() where they give up.
+/// Some drivers' compilers give up with exit(), which ends the process.
 TEST_F(LoadDeaths, AnExitInsideOfALoadIsOne)
 {
     ASSERT_EQ(run(), k_recorded);
@@ -342,7 +342,7 @@ TEST_F(LoadDeaths, AnExitInsideOfALoadIsOne)
     EXPECT_EQ(reasons().size(), 1U);
 }
 
-/// Notes which marks are made and removed.
+/// Counts the load marks that are made and removed.
 class MarkCounter final : public ForwardingFileSystem {
 public:
     int made = 0, removed = 0, synced = 0, reads_of_marks = 0;

@@ -1,4 +1,5 @@
-// Functions without their callable: what was recorded elsewhere is replayed, and a miss is the caller's to know.
+// Functions without their callable: entries that were recorded elsewhere are replayed, and a miss is an error for the
+// caller.
 #include "facade_fixture.hpp"
 
 namespace warmgraph::test::loading_test {
@@ -21,7 +22,7 @@ protected:
         const Buffer x = floats(0), y = device.allocate(k_count * 4);
         ASSERT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded);
     }
-    /// What the call of a loaded function throws.
+    /// The exception of a loaded function's call.
     std::optional<Exception> thrown_by_call(const CacheOptions& with, const Spec& spec)
     {
         Cache cache{with};
@@ -67,7 +68,7 @@ TEST_F(Loading, AMissIsLookedUpAgainAtTheNextCall)
     Cache cache{options()};
     Function f = cache.load("f", device, versioned());
     EXPECT_TRUE(thrown_by([&] { f({{"x", m_x}, {"y", m_y}}); }));
-    record(versioned()); // as another process would meanwhile
+    record(versioned()); // another process records meanwhile
     EXPECT_EQ(f({{"x", m_x}, {"y", m_y}}), Outcome::replayed);
     EXPECT_EQ(read(m_y), read(floats(1)));
 }
@@ -76,7 +77,7 @@ TEST_F(Loading, AnEntryThatCannotBeUsedThrowsWhatStoodInTheWay)
 {
     record(versioned());
     auto bytes = file_bytes(entries().at(0));
-    bytes[bytes.size() - 1] ^= 1; // the payload: headers and guards are good
+    bytes[bytes.size() - 1] ^= 1; // the last byte is the payload's: headers and guards stay valid
     write_file(entries().at(0), bytes);
     EXPECT_TRUE(failed_with(thrown_by_call(options(), versioned()), ErrorCode::corrupt));
     EXPECT_EQ(statistics.cache_faults, 1U);

@@ -1,4 +1,4 @@
-// At which values a scalar is probed, and what an entry says of it.
+// The values at which a scalar is probed, and the entry's text about them.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -18,7 +18,7 @@ std::uint64_t bits(double value) { return std::bit_cast<std::uint64_t>(value); }
 
 class Probes : public testing::Test {
 protected:
-    /// Every value is in the range, is no other's twin, and is not the current one.
+    /// Checks that the probes are in the range, all different, and different from `current`.
     template <class T>
     static std::set<std::uint64_t> checked(DType type, T low, T high, T current)
     {
@@ -109,7 +109,7 @@ TEST_F(Probes, OfFloatsAreTheNumbersAtWhichLibrariesTakeAnotherWay)
     EXPECT_FALSE(plan.is_exhaustive()) << "no list of floats is all of them";
 }
 
-/// Whatever the time, the first ones are probed.
+/// The first probes are made even when no time is left.
 TEST_F(Probes, ComeInTheOrderInWhichTheyTellMost)
 {
     const auto first_of = [](DType type, const ScalarRange& range, std::uint64_t current) {

@@ -1,4 +1,4 @@
-// Captures of two processes: one was written down, and its memory is gone when the other one is adopted.
+// Captures of two processes: one was written to a file, and its memory is freed when the other is adopted.
 #include "adoption_fixture.hpp"
 #include "warmgraph/capture/stored_capture.hpp"
 
@@ -16,7 +16,7 @@ protected:
         auto stored = capture_for_others(subject, frame, header().key, capture);
         return stored ? decode_capture(encode(*stored)) : stored;
     }
-    /// As the other process left it.
+    /// Writes the capture as another process does, and frees its memory.
     [[nodiscard]] StoredCapture written_and_gone(Captured& capture)
     {
         auto stored = written(capture.capture);
@@ -33,7 +33,7 @@ protected:
         const Subject subject{m_name, interface, device, run_once({m_name, interface, none, on, streams})};
         return adopt(subject, frame, header(), first->capture, nullptr, {.stored = &stored}, modules, phases);
     }
-    /// One more parameter of the second kernel, which it does not read.
+    /// Adds a parameter to the second kernel, which does not read it.
     static void add_word(Captured& captured, std::uint64_t word)
     {
         append(std::get<backends::RawKernel>(captured.graph.nodes[1].work).params.emplace_back().value, word);
@@ -100,13 +100,13 @@ TEST_F(Pairing, ARegionThatStayedWhereItWasProvesNothing)
                    AllOf(HasSubstr("region 'x'"), HasSubstr("at the same place")));
 }
 
-/// A base that indices are subtracted from would stay as well.
+/// Such a word may be a base that indices are subtracted from, which would not move either.
 TEST_F(Pairing, AWordBesideARegionThatStayedIsRefused)
 {
     const auto same = captured({frame.memory[0], make(k_count, 0)}, make(k_count + 4, 0));
     const std::uint64_t before = frame.memory[0].address.flat() - 64;
     for (Captured* one : {first.get(), same.get()}) {
-        one->graph.nodes.erase(one->graph.nodes.begin()); // what takes x
+        one->graph.nodes.erase(one->graph.nodes.begin()); // removes the kernel that takes x
         one->graph.nodes[0].dependencies.clear();
         append(std::get<backends::RawKernel>(one->graph.nodes[0].work).params.emplace_back().value, before);
     }
@@ -115,7 +115,7 @@ TEST_F(Pairing, AWordBesideARegionThatStayedIsRefused)
                    AllOf(HasSubstr("near the region 'x'"), HasSubstr("both processes")));
 }
 
-/// Undeclared memory in the same segment of an allocator moves with the regions there, wherever it lies.
+/// Undeclared memory in the same segment of an allocator moves with the regions there, at any distance.
 TEST_F(Pairing, APointerThatWentAsFarAsARegionAndLiesOutsideIsRefused)
 {
     for (const std::uint64_t beyond : {std::uint64_t{4096}, std::uint64_t{1} << 33U}) {
@@ -129,7 +129,8 @@ TEST_F(Pairing, APointerThatWentAsFarAsARegionAndLiesOutsideIsRefused)
     }
 }
 
-/// What the other process said counts, and what lies at its addresses here does not.
+/// The other process's file says what lay at its addresses. The memory at these addresses in this process does not
+/// matter.
 TEST_F(Pairing, WhatAWordWasInTheOtherProcessIsAskedOfItsFile)
 {
     static const int s_on_the_host = 1;
@@ -150,7 +151,7 @@ TEST_F(Pairing, AWordThatNobodyFollowsIsAnUnusedOne)
     EXPECT_EQ(recording.entry.header.info.unused_words, 1U);
 }
 
-/// Such words differ between processes, and stay within one.
+/// Such words differ between processes, but not between two captures of one process.
 TEST_F(Pairing, DeviceFunctionsAndTexturesOfAProcessAreNoUnusedWords)
 {
     add_word(*first, 0x1234'5678'9abc'0000);
@@ -165,7 +166,7 @@ TEST_F(Pairing, DeviceFunctionsAndTexturesOfAProcessAreNoUnusedWords)
     EXPECT_TRUE(paired(stored));
 }
 
-/// Weights of a small model in one segment of an allocator: side by side in both processes.
+/// The weights of a small model in one segment of an allocator: adjacent in both processes.
 class SideBySide : public Pairing {
 protected:
     static constexpr std::int32_t k_large = 256; // 1024 bytes
@@ -173,7 +174,7 @@ protected:
     {
         interface = {};
         frame = {};
-        // Built before another order of members could give them other places.
+        // Allocated first, so that other members cannot change their places.
         const MemoryRef here = make(k_large + count, 0), there = make(k_large + count, 0);
         std::fill_n(here.address.pointer<std::int32_t>(), k_large, 3);
         std::fill_n(here.address.pointer<std::int32_t>() + k_large, count, 4);
@@ -187,7 +188,7 @@ protected:
     {
         return {both.address + k_large * 4ULL, both.size - k_large * 4ULL};
     }
-    /// A kernel that takes the start of the one and the word between the two.
+    /// Captures a kernel that takes the start of one region and the address between the two.
     void capture(const std::string& name)
     {
         const auto make_one = [&](const std::vector<MemoryRef>& at) {
@@ -210,7 +211,7 @@ protected:
         ASSERT_TRUE(replay(recording, {weight, bias, y}));
         EXPECT_EQ(read(y), std::vector<std::int32_t>(static_cast<std::size_t>(count), 15));
     }
-    /// It would sum whatever lies between the two: canaries, in the trial.
+    /// The kernel would sum the memory between the two regions, which holds canaries in the trial.
     void expect_end_refused()
     {
         capture("add_up");
@@ -218,11 +219,11 @@ protected:
         const auto refused = paired(stored);
         ASSERT_TRUE(failed_with(refused, ErrorCode::verification_failed));
     }
-    std::int32_t count; ///< of the bias
+    std::int32_t count; ///< elements of the bias
     std::vector<MemoryRef> other;
 };
 
-/// As most are: no multiple of what the trials' places differ by.
+/// A bias of usual size: not a multiple of the distance between the trials' places.
 class SideBySideWithAShortBias : public SideBySide {
 protected:
     SideBySideWithAShortBias() : SideBySide(64) {}
@@ -240,7 +241,7 @@ TEST_F(SideBySide, WhatCannotBePutApartIsRefused)
 {
     capture("add_two");
     const auto stored = take(written(second->capture));
-    device->free = 16'000; // no room for copies of what is only read
+    device->free = 16'000; // bytes; no room for copies of read-only memory
     const auto refused = paired(stored);
     ASSERT_TRUE(failed_with(refused, ErrorCode::not_recordable));
     EXPECT_THAT(refused.error().message, AllOf(HasSubstr("'weight'"), HasSubstr("'bias'"), HasSubstr("nothing tells")));

@@ -1,4 +1,4 @@
-// Cache::preload: entries are restored before their first calls, in order, whatever else happens meanwhile.
+// Cache::preload: entries are restored before their first calls, in order, while other things happen.
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -23,7 +23,7 @@ protected:
         spec.version = version;
         return spec;
     }
-    /// y = x + 1, of any multiple of 16 elements.
+    /// y = x + 1, for any multiple of 16 elements.
     [[nodiscard]] Function any_size(Cache& cache, const std::string& name = "f") const
     {
         return cache.wrap(name, device, spec_of(), [this](Recorder& r) {
@@ -31,7 +31,7 @@ protected:
             r.stream().launch(program, "add_one", {.grid = {groups}, .block = {16}}, r["x"], r["y"]);
         });
     }
-    /// Calls it with `count` elements and checks the result.
+    /// Calls `f` with `count` elements and checks the result.
     Outcome call(Function& f, std::int64_t count) const
     {
         const Buffer x = floats(5, count), y = device.allocate(static_cast<std::uint64_t>(count) * 4);
@@ -61,7 +61,7 @@ TEST_F(PreloadAll, RestoresEveryShapeAndCountsEachHitAtItsFirstUse)
     EXPECT_GT(preload.progress().elapsed_ms, 0);
     EXPECT_EQ(cache.statistics().hits, 0U);
     EXPECT_EQ(cache.statistics().images_loaded, 1U) << "images are shared";
-    fs::remove_all(dir.path() / "cache"); // nothing is read any more
+    fs::remove_all(dir.path() / "cache"); // nothing is read from now on
     for (int round = 0; round < 2; ++round)
         for (const std::int64_t count : {48, 16, 64, 32}) EXPECT_EQ(call(f, count), Outcome::replayed);
     EXPECT_EQ(cache.statistics().hits, 4U);
@@ -81,7 +81,7 @@ TEST_F(PreloadAll, RestoresTheMostUrgentBeforeItReturnsAndTheRestInOrder)
     std::vector<std::size_t> opened;
     std::promise<void> go;
     PreloadOptions urgent;
-    urgent.threads = 1; // several report as they get done
+    urgent.threads = 1; // with several threads, reports come in the order of completion
     urgent.urgency = [](std::string_view, std::span<const TensorDecl> inputs) {
         EXPECT_EQ(inputs.size(), 1U);
         EXPECT_EQ(inputs[0].name, "x");
@@ -98,7 +98,7 @@ TEST_F(PreloadAll, RestoresTheMostUrgentBeforeItReturnsAndTheRestInOrder)
     EXPECT_GE(preload.progress().loaded, 1U);
     go.set_value();
     preload.wait();
-    preload.wait(); // once more is harmless
+    preload.wait(); // a second wait is harmless
     EXPECT_EQ(order, (std::vector<std::string>{"b", "c", "a"}));
     EXPECT_EQ(opened, (std::vector<std::size_t>{1, 2, 3}));
 }
@@ -146,7 +146,7 @@ TEST_F(PreloadAll, TheFirstIsRightBeforeAndAfterItsGraphIsInstantiated)
         PreloadOptions named;
         named.first = "a";
         std::optional<Preload> preload{cache.preload(named)};
-        if (!is_kept) preload.reset(); // nobody instantiates it but its second call
+        if (!is_kept) preload.reset(); // its second call must instantiate it
         for (int i = 0; i < 3; ++i) EXPECT_EQ(call(a, 16), Outcome::replayed);
         if (preload) preload->wait();
         for (int i = 0; i < 3; ++i) EXPECT_EQ(call(a, 16), Outcome::replayed);
@@ -239,7 +239,7 @@ TEST_F(PreloadAll, WithoutUrgencyStartsWithTheMostRecentlyUsed)
         Function c = any_size(cache, "c");
         fs::last_write_time(entries().at(1), time); // b
         (void)cache.preload(all());
-        EXPECT_EQ(call(c, 16), Outcome::replayed); // a first use does
+        EXPECT_EQ(call(c, 16), Outcome::replayed); // the first use counts
     }
     EXPECT_GT(fs::last_write_time(entries().at(2)), fs::last_write_time(entries().at(0)));
 }
@@ -277,7 +277,7 @@ TEST_F(PreloadAll, ACallMeanwhileRestoresItsOwnEntryAndNothingIsThereTwice)
         return -static_cast<int>(inputs[0].sizes[0]);
     };
     slow.progress = [done = called.get_future().share()](const PreloadProgress& now) {
-        if (now.loaded == 2) done.wait(); // between the second and the third
+        if (now.loaded == 2) done.wait(); // blocks between the second and the third load
     };
     Preload preload = cache.preload(slow);
     EXPECT_EQ(call(f, 48), Outcome::replayed) << "not opened yet";
@@ -338,14 +338,14 @@ TEST_F(PreloadAll, DestroyingTheOpeningStopsAfterTheCurrentEntry)
         opened = now.loaded;
         if (now.loaded < 2) return;
         while (!is_ending) std::this_thread::yield();
-        std::this_thread::sleep_for(std::chrono::milliseconds{500}); // for the destructor to ask for the end
+        std::this_thread::sleep_for(std::chrono::milliseconds{500}); // the destructor asks for the end meanwhile
     };
     {
         const Preload preload = cache.preload(slow);
         while (opened < 2) std::this_thread::yield();
         is_ending = true;
     }
-    EXPECT_LT(opened, 4U); // 2 unless this thread was stopped before it asked
+    EXPECT_LT(opened, 4U); // 2, unless this thread was stopped before it asked
     for (const std::int64_t count : {16, 32, 48, 64}) EXPECT_EQ(call(f, count), Outcome::replayed);
     EXPECT_EQ(cache.statistics().hits, 4U);
 }

@@ -1,5 +1,5 @@
-// C3: many processes miss the same function at once. One records, the others run it as it is, or replay where the recording is
-// done by then; nobody waits; a leader that is killed is replaced.
+// C3: many processes miss the same function at once. One records; the others run it eagerly, or replay when the
+// recording is done. No process waits, and a killed leader is replaced.
 #include <chrono>
 #include <thread>
 
@@ -18,10 +18,10 @@ namespace {
 
 constexpr int k_processes = 16;
 
-// OpenCL does not survive fork(), so no device is opened before the children are.
+// OpenCL does not survive fork(), so the children are forked before any device is opened.
 class Processes : public testing::Test {
 protected:
-    /// Runs one call in a child and gives the outcome as its exit code; 99 for a wrong result.
+    /// Makes one call in a child, whose exit code is the outcome, or 99 for a wrong result.
     pid_t spawn(int startup_pipe = -1)
     {
         const pid_t child = ::fork();
@@ -82,7 +82,7 @@ TEST_F(Processes, AKilledLeaderIsReplaced)
     int pipe_ends[2];
     ASSERT_EQ(::pipe(pipe_ends), 0);
     const pid_t leader = spawn(pipe_ends[1]);
-    ::close(pipe_ends[1]); // so that a leader that ends early ends the read
+    ::close(pipe_ends[1]); // so that the read ends when the leader ends early
     char byte = 0;
     ASSERT_EQ(::read(pipe_ends[0], &byte, 1), 1) << "the leader records and holds the lock";
     EXPECT_EQ(wait_for(spawn()), static_cast<int>(Outcome::eager)) << "the lock is tried, never waited for";

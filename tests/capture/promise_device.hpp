@@ -1,5 +1,5 @@
-// The device of promises that are shown on several: PoCL, or a CUDA device (WARMGRAPH_PROMISES_ON_CUDA), real or fake. All have
-// the conformance suite's kernels.
+// The device for promises that several devices can show: PoCL, or a CUDA device (WARMGRAPH_PROMISES_ON_CUDA), real or
+// fake. All have the conformance suite's kernels.
 #pragma once
 
 #include <array>

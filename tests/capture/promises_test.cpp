@@ -1,4 +1,4 @@
-// What a user is promised, where any device can show it: programs with a cache and without give the same.
+// Promises to users that any device can show: programs give the same results with a cache and without.
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -57,7 +57,7 @@ TEST_F(Promises, AStateThatTheFirstCallInitialisesStaysInitialised)
         HasSubstr("initialises or advances something that no capture holds"));
 }
 
-/// The captures call the callable again, which counts: only this call is the native one.
+/// The captures call the callable again, which counts. Only this call's result is the native one.
 TEST_F(Promises, ARingThatIsKeptOnTheHostGivesItsFirstCallTheNativeResult)
 {
     expect_refused(
@@ -117,7 +117,7 @@ TEST_F(Promises, AConditionThatOnlySomeValuesMeetIsNoConstant)
             HasSubstr("position"));
 }
 
-/// As BLAS, which does not read C where beta is zero.
+/// BLAS does this: it does not read C when beta is zero.
 TEST_F(Promises, AFactorThatIsZeroChoosesAnotherWayAndIsRefused)
 {
     expect_refused(
@@ -138,7 +138,8 @@ TEST_F(Promises, AFactorThatIsZeroChoosesAnotherWayAndIsRefused)
         HasSubstr("beta"));
 }
 
-/// In place where it may be, else through scratch: a tensor that lies a little behind the other would be read when it is written.
+/// The function works in place when x and y are the same, else through scratch. Run in place with y a little behind x,
+/// it would overwrite x before it reads x.
 TEST_F(Promises, WhatWasRecordedInPlaceIsNotReplayedWhereTensorsOverlapOtherwise)
 {
     constexpr std::uint64_t k_behind = 256; // bytes
@@ -184,7 +185,7 @@ TEST_F(Promises, AnEnvironmentVariableIsReadAtEveryCall)
     const Seen later =
         expect_native(scene("ababb"), ElementsAre("recorded", "recorded", "replayed", "replayed", "replayed"));
     EXPECT_THAT(later.outcomes, Each("replayed"));
-    for (const std::string mode : {"a", "b"}) // another process, with one mode alone
+    for (const std::string mode : {"a", "b"}) // another process, with only one mode
         expect_native(scene(mode), ElementsAre("replayed"));
     expect_native(scene("cab"), ElementsAre("recorded", "replayed", "replayed"));
     ::unsetenv(k_mode);
@@ -203,7 +204,8 @@ TEST_F(Promises, AProgramThatTheSpecDoesNotNameIsRefused)
         AllOf(HasSubstr("'promises'"), HasSubstr("not in Spec::code: add it")));
 }
 
-#if !defined(WARMGRAPH_PROMISES_ON_CUDA) || !defined(WARMGRAPH_FAKE_CUDA) // the fake's compiler reads no headers
+// The fake's compiler reads no headers.
+#if !defined(WARMGRAPH_PROMISES_ON_CUDA) || !defined(WARMGRAPH_FAKE_CUDA)
 
 class PromisedHeaders : public DevicePromise {
 protected:
@@ -212,7 +214,7 @@ protected:
         std::filesystem::create_directories(path.parent_path());
         std::ofstream{path, std::ios::trunc} << text;
     }
-    /// y = x * FACTOR, called four times with a program made now.
+    /// y = x * FACTOR, called four times with a newly made program.
     [[nodiscard]] Scene scaled(const std::string& options)
     {
         return [this, options](Cache& cache, Seen& seen) {
@@ -224,7 +226,7 @@ protected:
             for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y});
         };
     }
-    /// A change is a miss, and the old text finds its old entry.
+    /// A changed header is a miss; with the old text, the old entry is found.
     void expect_followed(const std::string& options, const std::filesystem::path& changed)
     {
         const Scene scene = scaled(options);
@@ -251,7 +253,7 @@ TEST_F(PromisedHeaders, SoIsAChangedHeaderThatAnotherHeaderIncludes)
     expect_followed("-I" + folder.string(), folder / "detail" / "wg_factor.h");
 }
 
-/// While it lives.
+/// Changes the working folder; the destructor changes it back.
 class WorkingFolder {
 public:
     explicit WorkingFolder(const std::filesystem::path& folder) { std::filesystem::current_path(folder); }

@@ -1,4 +1,5 @@
-// G2: replay against the function itself over random shapes, addresses and alignments, with canaries around buffers.
+// G2: replays are compared with the function itself over random shapes, addresses and alignments, with canaries around
+// buffers.
 #include <cstdlib>
 #include <random>
 

@@ -1,4 +1,4 @@
-// Recording around the call's own answer: what a later process would not do, trials that go wrong, memory that is short.
+// Recording around the call's own answer: work that a later process would not do, trials that fail, too little memory.
 #include "recording_fixture.hpp"
 
 namespace warmgraph::test::recording_answer_test {
@@ -15,7 +15,7 @@ TEST_F(RecordingTest, RunsTheCallableOnceAndCapturesItFromThenOn)
     EXPECT_THAT(captured, ElementsAre(false, true, true, true));
 }
 
-/// What was counted as saved held the time until somebody asked: 6.2 s of a call that took 3.1 s.
+/// The saved time once included the time until the caller asked: 6.2 s for a call that took 3.1 s.
 TEST_F(RecordingTest, AnAnswerThatIsAskedForLongAfterItWasDoneCountsItsOwnTimeAlone)
 {
     constexpr std::chrono::milliseconds k_call{40};
@@ -64,7 +64,7 @@ TEST_F(RecordingTest, WhatIsInitialisedOnceIsRefusedByRegion)
     EXPECT_EQ(read(y), all(6));
 }
 
-/// It is read only: nothing of its own tells, but the results do.
+/// The undeclared table is only read, so its contents look unchanged. The results show the difference.
 TEST_F(RecordingTest, ResultsOfAnUndeclaredFirstCallAreRefusedByRegion)
 {
     bool is_first = true;
@@ -101,7 +101,7 @@ TEST_F(RecordingTest, AnExceptionFromACaptureIsARefusalWithItsText)
     EXPECT_EQ(read(y), all(6));
 }
 
-/// A second is what it costs to find out.
+/// The test takes a second: the wait before a trial is given up.
 TEST_F(RecordingTest, ATrialThatNeverEndsIsGivenUpAndItsMemoryLeaked)
 {
     const Callable callable = [this](Recorder& r) {

@@ -1,4 +1,4 @@
-// Recording where the callable works on the host: page-locked and managed regions.
+// Recording a callable that works on the host: page-locked and managed regions.
 #include "recording_fixture.hpp"
 
 namespace warmgraph::test::recording_host_test {
@@ -50,7 +50,8 @@ TEST_F(HostRegion, ThatTheCallableWritesIsRefusedAndHoldsWhatItWrote)
     EXPECT_EQ(*host.address.pointer<std::int32_t>(), k_count + 3) << "by the answer alone";
 }
 
-/// What is there already shows nothing where it is; elsewhere other contents are.
+/// Writing the value that the memory already has cannot be seen in place. The trial has other contents there, which
+/// shows it.
 TEST_F(HostRegion, ThatTheCallableWritesWithWhatItHoldsIsRefused)
 {
     expect_refused(

@@ -1,4 +1,4 @@
-// Memory of a library's own, which a callable's work reads and nobody declares.
+// A library's own memory, which the recorded work reads and the caller does not declare.
 #include "recording_fixture.hpp"
 
 namespace warmgraph::test::recording_undeclared_test {
@@ -19,7 +19,7 @@ TEST_F(UndeclaredRecording, IsKeptAsAConstantWhereTheCallerSaysSo)
     const auto& region = recording.entry.graph.regions.back();
     EXPECT_EQ(region.kind, RegionKind::constant);
     EXPECT_EQ(region.size, table.size);
-    std::fill_n(table.address.pointer<std::int32_t>(), k_count, -1); // the library's is gone
+    std::fill_n(table.address.pointer<std::int32_t>(), k_count, -1); // the library's contents are lost
     expect_replay(recording, 40, 31);
 }
 
@@ -30,7 +30,8 @@ TEST_F(UndeclaredRecording, IsRefusedWhereHeDoesNot)
     EXPECT_EQ(read(y), all(31));
 }
 
-/// The other half of a pair writes it at every step: it is refused by its name, whatever the caller says of libraries.
+/// The pair's other half writes it at every step. It is refused by its name, even when the caller allows libraries'
+/// memory.
 TEST_F(UndeclaredRecording, OfAPairsOtherHalfIsRefusedByNameAndNoConstant)
 {
     others = {{"'h' of 'step.forward'", table}};
@@ -40,7 +41,7 @@ TEST_F(UndeclaredRecording, OfAPairsOtherHalfIsRefusedByNameAndNoConstant)
     EXPECT_TRUE(recorded(add_table)) << "what lies elsewhere changes nothing";
 }
 
-/// A trial did it once more, in memory that may be others' too: nothing is put back, and the caller is told.
+/// A trial wrote the memory once more, and others may use this memory too. Nothing is put back, and the error says so.
 TEST_F(UndeclaredRecording, ThatIsWrittenIsAnErrorThatTellsOfIt)
 {
     const Callable count = [this](Recorder& r) {

@@ -1,4 +1,4 @@
-// A capture with a node of each kind, for tests of its file and for the fuzzer.
+// A capture with a node of each kind, for tests of the file format and for the fuzzer.
 #pragma once
 
 #include <cstring>
@@ -7,7 +7,7 @@
 
 namespace warmgraph::test {
 
-/// Where the fields begin in a capture's file, behind its header.
+/// The offset of the fields in a capture's file, behind its header.
 inline constexpr std::size_t k_capture_fields = 56;
 
 inline MemoryRef range_at(std::uint64_t flat, std::uint64_t size) { return {Address::from_flat(flat), size}; }
@@ -63,7 +63,7 @@ inline StoredCapture sample_capture()
     return capture;
 }
 
-/// With other bytes behind the header, and a digest that matches.
+/// Seals a file with changed bytes behind the header: its digest matches again.
 inline Bytes sealed_capture(Bytes file)
 {
     const ByteView fields = ByteView{file}.subspan(k_capture_fields);

@@ -1,4 +1,4 @@
-// What the scratch of a capture is filled with: words that look like addresses stay, few or many.
+// The contents of a capture's scratch: words that look like addresses are kept, few or many.
 #include "flat_fixture.hpp"
 #include "verify/scratch_contents.hpp"
 
@@ -7,10 +7,11 @@ namespace {
 
 using Fill = ScratchContents::Fill;
 
-/// Words by offset, of 8 bytes.
+/// Words of 8 bytes, by their offset.
 class ScratchContentsTest : public FlatFunction, public testing::WithParamInterface<std::uint64_t> {
 protected:
-    /// `words` words; every `every`-th one points near the scratch, where nothing is, the others have all bits set.
+    /// Lays `words` words. Every `every`-th one points near the scratch, at unused memory; the others have all bits
+    /// set.
     void lay(std::uint64_t words, std::uint64_t every)
     {
         auto allocated = device->allocate(words * sizeof(std::uint64_t));
@@ -22,9 +23,9 @@ protected:
         for (std::uint64_t i = 0; i < words; ++i) contents[i] = i % every == 0 ? nowhere + i : ~std::uint64_t{0};
         before.assign(contents.begin(), contents.end());
     }
-    /// Half a GiB off at least, and still among the addresses that are looked for: those with the same upper half. The
-    /// lower half is far from 0 and from 4 GiB, or a number added to it would leave them, and far from the numbers that
-    /// upper halves are, or two words beside each other would hold an address across them.
+    /// An unused address at least half a GiB away, with the scratch's upper half, so that it looks like an address. Its
+    /// lower half is far from 0 and from 4 GiB, so that small sums keep the upper half, and is unlike all upper halves,
+    /// so that two adjacent words do not contain an address across their border.
     [[nodiscard]] std::uint64_t address_of_nothing() const
     {
         constexpr std::uint64_t k_upper = ~0ULL << 32U, k_low = 0x6000'0000, k_high = 0xA000'0000;
@@ -89,7 +90,7 @@ using ScratchContentsOfOneTest = ScratchContentsTest;
 
 TEST_F(ScratchContentsOfOneTest, SmallNumbersAreNoAddressesWhereMemoryLiesLow)
 {
-    constexpr std::uint64_t k_low = 0x3'0200'0000; // what cuMemAddressReserve gives
+    constexpr std::uint64_t k_low = 0x3'0200'0000; // an address as cuMemAddressReserve returns it
     constexpr std::size_t k_at = 3;
     ASSERT_NO_FATAL_FAILURE(lay(64, 1));
     auto* const words = memory.address.pointer<std::uint64_t>();

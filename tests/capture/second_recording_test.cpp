@@ -1,5 +1,5 @@
-// A second recording under the guards of an entry that is on disk: what proves that the function is another one each time,
-// and what does not. The fake backend runs it.
+// A second recording under the guards of a stored entry: cases that prove that the function changes each time, and
+// cases that do not. It runs on the fake backend.
 #include <functional>
 #include <map>
 #include <stdexcept>
@@ -28,7 +28,7 @@ protected:
     {
         return cache_options("toy", dir.path() / "cache", policy);
     }
-    /// y = x + amount, through scratch: one call in a cache of its own, as in a new process.
+    /// y = x + amount, through scratch: one call in a new cache, as in a new process.
     Outcome call(Policy policy = Policy::read_write)
     {
         const Device device{"fake:0"};
@@ -55,7 +55,7 @@ protected:
         reason = f.report().reason;
         return f.report().outcome;
     }
-    /// The entry on disk becomes another one, which decodes.
+    /// Changes the entry on disk; the result still decodes.
     void forge(const std::function<void(Entry&)>& change) const
     {
         const auto store = *store::LocalStore::open(dir.path() / "cache");
@@ -86,8 +86,8 @@ protected:
 
     std::shared_ptr<backends::FakeBackend> fake = backends::make_fake_backend();
     TempDir dir;
-    std::int32_t amount = 37;              ///< outside of every guard
-    std::uint64_t scratch_bytes = k_bytes; ///< what an allocator gives follows its history
+    std::int32_t amount = 37;              ///< no guard sees it
+    std::uint64_t scratch_bytes = k_bytes; ///< an allocator's sizes depend on its history
     std::uint64_t scratch_offset = 0;
     bool has_more_scratch = false;
     bool copies_twice = false;
@@ -112,7 +112,7 @@ TEST_F(SecondRecording, ThatDoesTheSameInAnotherWayIsRecompiled)
     EXPECT_THAT(reason, HasSubstr("nodes: 3 against 4"));
 }
 
-/// Each is another graph than the function's, and nothing that the driver takes.
+/// Each cause makes a graph that differs from the function's and that the driver refuses.
 TEST_F(SecondRecording, OverAnEntryThatCannotBeRestoredTakesItsPlace)
 {
     const std::map<std::string, std::function<void(Entry&)>> causes{
@@ -139,7 +139,7 @@ TEST_F(SecondRecording, OverAnEntryThatCannotBeRestoredTakesItsPlace)
         }
 }
 
-/// What stood against it may be gone a moment later.
+/// The reason for the driver's refusal may be gone a moment later.
 TEST_F(SecondRecording, OverAnEntryThatTheDriverRefusedOnceTakesItsPlace)
 {
     for (const std::string entry : {"load", "allocate", "instantiate", "exec.launch"})
@@ -164,7 +164,7 @@ protected:
         EXPECT_EQ(call(), Outcome::recorded) << reason;
         first = cachefmt::graph_digest(stored().graph);
     }
-    /// Another process publishes what is on disk now while this one records.
+    /// Publishes the entry that is on disk now, while this process records, like another process.
     void publish_meanwhile()
     {
         const Entry entry = stored();
@@ -213,7 +213,7 @@ TEST_F(OtherScratch, BesideOtherWorkIsRecompiled)
 
 TEST_F(OtherScratch, OfAnEntryThatGivesAnotherAnswerIsRecompiled)
 {
-    forge([](Entry& entry) { // it reads behind what it wrote
+    forge([](Entry& entry) { // now reads past the end of its own result
         scratch_of(entry).size = 2 * k_bytes;
         std::get<cachefmt::CopyNode>(entry.graph.nodes.back()).source.addend += k_bytes;
     });
@@ -224,7 +224,7 @@ TEST_F(OtherScratch, OfAnEntryThatGivesAnotherAnswerIsRecompiled)
 
 TEST_F(OtherScratch, OfAnEntryThatCannotBeRunTakesItsPlace)
 {
-    std::uint64_t launches = 0; // of a recording beside the same graph, which is not asked
+    std::uint64_t launches = 0; // launches of a recording next to an equal graph, which is not launched
     before_call = [&] { fake->clear_calls(); };
     ASSERT_EQ(call(Policy::refresh), Outcome::recorded) << reason;
     launches = fake->call_count("exec.launch");

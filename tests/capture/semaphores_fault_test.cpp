@@ -1,4 +1,4 @@
-// External semaphores and faults of the driver.
+// External semaphores together with driver faults.
 #include <map>
 
 #include "semaphores_fixture.hpp"
@@ -7,18 +7,18 @@
 namespace warmgraph::test::semaphores_fault_test {
 namespace {
 
-// G1: whichever call of the driver fails, the result is right and the frame is signalled once.
+// G1: when any driver call fails, the result is right and the frame is signalled once.
 TEST_F(Semaphores, FaultsOfTheDriverNeitherLoseNorRepeatASignal)
 {
     struct Answer {
-        Outcome outcome = Outcome::eager; ///< of the second call
+        Outcome outcome = Outcome::eager; ///< outcome of the second call
         std::optional<std::string> thrown, thrown_second;
         std::vector<int32_t> values;
         std::uint64_t shown = 0;
         long calls = 0;
         bool was_hit = false;
         std::string failed_call, reason;
-        std::vector<std::string> names; ///< of the calls
+        std::vector<std::string> names; ///< names of the driver calls
     };
     const auto call = [&](long failing, CUresult status) {
         const Device device{"cuda:0"};
@@ -57,7 +57,7 @@ TEST_F(Semaphores, FaultsOfTheDriverNeitherLoseNorRepeatASignal)
         answer.was_hit = fake.was_hit();
         if (failing > 0) answer.failed_call = fake.call(failing - 1);
         answer.reason = f.report().reason;
-        // Not reset() yet: it would forget that a semaphore was misused.
+        // reset() must come later, because it forgets the error of a misused semaphore.
         fake.fail_at(1'000'000'000, CUDA_ERROR_UNKNOWN);
         device.synchronize();
         answer.values = y.read<int32_t>();
@@ -67,7 +67,7 @@ TEST_F(Semaphores, FaultsOfTheDriverNeitherLoseNorRepeatASignal)
     };
     const auto cache = dir.path() / "cache", recorded = dir.path() / "recorded";
     const auto forget = [&] { std::filesystem::remove_all(cache); };
-    static_cast<void>(call(0, CUDA_SUCCESS)); // what a process does once (CUPTI) is done
+    static_cast<void>(call(0, CUDA_SUCCESS)); // does the work that a process does once (CUPTI)
     for (const bool replays : {false, true}) {
         if (!replays) forget();
         const Answer undisturbed = call(0, CUDA_SUCCESS);
@@ -85,8 +85,8 @@ TEST_F(Semaphores, FaultsOfTheDriverNeitherLoseNorRepeatASignal)
                                      to_string(answer.outcome), answer.reason));
             ASSERT_TRUE(answer.was_hit);
             ASSERT_EQ(fake.live(), before);
-            ASSERT_EQ(answer.values, std::vector<int32_t>(k_semaphore_count, 6)); // of either call
-            // The function's own failure, in its answer, passes through; whether it had signalled is its business.
+            ASSERT_EQ(answer.values, std::vector<int32_t>(k_semaphore_count, 6)); // right after both calls
+            // The answer itself may fail, and its error reaches the caller; it may have signalled before it failed.
             ASSERT_FALSE(replays && (answer.thrown || answer.thrown_second));
             if (answer.thrown_second) {
                 ASSERT_THAT(answer.shown, AnyOf(11U, 12U));

@@ -1,5 +1,4 @@
-// Signatures as a program meets them: options, statistics, the reason of a miss; and no secret in anything that is
-// shown.
+// Signatures in a program: options, statistics, the reason of a miss. No secret is in anything that is shown.
 #include <spdlog/sinks/ostream_sink.h>
 
 #include "cache/cache_impl.hpp"
@@ -119,7 +118,7 @@ TEST_F(Signing, WrongOptionsThrowAndDoNotRepeatTheSecret)
     }
 }
 
-/// S2: in the log at its most talkative, in what is shown, in the folder, and in the options that the cache keeps.
+/// S2: checks the log at trace level, all shown text, the folder, and the options that the cache keeps.
 TEST_F(Signing, NoSecretIsInAnyOutput)
 {
     call(with(old_key, {new_key}));

@@ -1,4 +1,5 @@
-// A restored graph whose results vary as those of the function do, and leave what few own runs left by chance.
+// A restored graph with results that vary like the function's own, and that leave by chance the range of a few own
+// runs.
 #include <algorithm>
 #include <vector>
 
@@ -9,7 +10,8 @@ namespace {
 
 class SpreadByChance : public FlatFunction {
 protected:
-    /// Own runs are up to 16 roundings apart; the restored graph gives these, and the last one again and again.
+    /// The function's own results differ by up to 16 roundings. The restored graph gives `of_restored` in turn, then
+    /// its last value again and again.
     Result<Recording> recorded_with(std::vector<int> of_restored)
     {
         declare("y", RegionKind::output, 1, 0);

@@ -1,4 +1,4 @@
-// How much a function's results differ by themselves, on the flat device.
+// The spread: how much a function's own results differ, on the flat device.
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -50,7 +50,7 @@ TEST_F(SpreadTest, EqualRunsDemandABitwiseReplay)
                                                HasSubstr("the first at 1"), HasSubstr("own runs leaves 0")));
 }
 
-/// Of runs that are all the same: one rounding more or less is what another order of sums gives.
+/// All runs give the same. A sum in another order may differ by one rounding.
 TEST_F(SpreadTest, OneRoundingIsNoDeparture)
 {
     Spread spread = of(DType::f32);

@@ -1,4 +1,4 @@
-// Counters of a process are true: what a hit is said to have saved is what the function's own first call took.
+// A process's counters are true: the saved time of a hit is the time of the function's own first call.
 #include <chrono>
 #include <thread>
 

@@ -1,4 +1,4 @@
-// The file of a capture: what is written is what is read, and what is damaged is refused.
+// The file of a capture: written files read the same, and damaged files are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,8 @@ TEST(StoredCapture, OfANewerFormatIsStale)
     EXPECT_TRUE(failed_with(decode_capture(file), ErrorCode::stale, "format 2, expected 1"));
 }
 
-/// Whoever can write the file can seal it, so no count in it is believed. What is accepted can be written again.
+/// An attacker who can write the file can also seal it, so no count in it may be trusted. An accepted file must be
+/// writable again.
 TEST(StoredCapture, ThatLiesIsRefusedOrMeansSomething)
 {
     const Bytes file = encode(sample_capture());

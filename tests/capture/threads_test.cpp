@@ -10,7 +10,7 @@ namespace {
 using Threads = FacadeTest;
 constexpr int k_threads = 8;
 
-/// While one of them records, the others run as they are.
+/// While one call records, the others run eagerly.
 TEST_F(Threads, ConcurrentFirstCallsRecordOnce)
 {
     Cache cache{options()};
@@ -83,7 +83,7 @@ TEST_F(Threads, TwoCachesInOneProcessThatMissTogetherRecordOnce)
                 const Outcome first = call();
                 recorded += first == Outcome::recorded ? 1 : 0;
                 if (first == Outcome::refused) ADD_FAILURE() << f.report().reason;
-                // Who met the record lock runs as it is, and remembers no verdict: a later call replays.
+                // A call that finds the record lock taken runs eagerly and keeps no verdict, so a later call replays.
                 while (call() == Outcome::eager) std::this_thread::sleep_for(std::chrono::milliseconds{1});
                 later += call() == Outcome::replayed ? 1 : 0;
             });

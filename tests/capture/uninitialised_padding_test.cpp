@@ -1,4 +1,5 @@
-// A library that leaves padding of its by-value parameters uninitialised (cuBLAS 13): recorded, and recorded again.
+// A library that leaves the padding of by-value parameters uninitialised (cuBLAS 13): it is recorded, and recorded
+// again.
 #include <chrono>
 #include <cstring>
 #include <set>
@@ -28,7 +29,7 @@ private:
     std::shared_ptr<backends::Device> m_device;
 };
 
-/// As a frame that other code left below would look: another process has another address here.
+/// Runs `work` lower on the stack, because another process has other stack addresses.
 template <std::size_t bytes, class Work>
 [[gnu::noinline]] void lower_on_the_stack(const Work& work)
 {
@@ -47,10 +48,10 @@ protected:
     {
         return cache_options("toy", dir.path() / "cache", policy);
     }
-    /// y = x + 1, with a struct of a bool and what was on the stack as a further parameter: 15 of its 16 bytes.
+    /// y = x + 1. A further parameter is a struct of 16 bytes: a bool, and 15 bytes of old stack contents.
     void add(Recorder& r)
     {
-        // Not a local's address: AddressSanitizer keeps locals on a stack of its own.
+        // A local's address would not do: AddressSanitizer keeps local variables on a stack of its own.
         auto left = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
         auto work = kernel("add", {r["y"], r["x"]}, k_count);
         Bytes& padded = work.params.emplace_back().value;
@@ -111,7 +112,7 @@ TEST_F(UninitialisedPadding, BesideAWordThatReallyChangesIsRefused)
     EXPECT_THAT(m_reason, HasSubstr("kernel add (node 1), parameter 3 byte 0"));
 }
 
-/// One byte of an address, which moves with the depth and is too little to be told.
+/// One byte of an address. It changes with the stack's depth, and one byte is too little to recognise an address.
 TEST_F(UninitialisedPadding, OfAShapeThatCannotBeToldIsNoReasonToRefuse)
 {
     std::set<std::uint32_t> seen;
@@ -128,7 +129,7 @@ TEST_F(UninitialisedPadding, OfAShapeThatCannotBeToldIsNoReasonToRefuse)
     EXPECT_EQ(call_in_a_new_cache(Policy::require_hit, callable), Outcome::replayed) << m_reason;
 }
 
-/// Padding of a shape that no movement tells: the stored entry, replayed, decides.
+/// No movement shows that this is padding. The replayed stored entry decides.
 TEST_F(UninitialisedPadding, AConstantThatNoKernelReadsIsNoRecompiledFunction)
 {
     std::uint64_t rest = 0x0134'0000;
@@ -143,9 +144,9 @@ TEST_F(UninitialisedPadding, AConstantThatNoKernelReadsIsNoRecompiledFunction)
     EXPECT_EQ(call_in_a_new_cache(Policy::require_hit, callable), Outcome::replayed) << m_reason;
 }
 
-#ifndef __SANITIZE_ADDRESS__ // which keeps locals on stacks of its own
+#ifndef __SANITIZE_ADDRESS__ // AddressSanitizer keeps local variables on stacks of its own
 
-/// 32 bytes on the stack; written are bytes 0 to 3, and 28 to 31.
+/// 32 bytes on the stack; bytes 0 to 3 and 28 to 31 are written.
 [[gnu::noinline]] Bytes half_initialised()
 {
     Bytes copied(32);
@@ -160,7 +161,7 @@ TEST_F(UninitialisedPadding, AConstantThatNoKernelReadsIsNoRecompiledFunction)
     return copied;
 }
 
-/// What an earlier call left where half_initialised() has its struct.
+/// Leaves an earlier call's bytes where half_initialised() has its struct.
 [[gnu::noinline]] void leave_on_the_stack(std::byte byte)
 {
     std::array<volatile std::byte, 4096> room;
@@ -206,7 +207,8 @@ TEST_F(UnwrittenWords, OfOtherCapturesAreTheSameRecording)
     EXPECT_EQ(call_in_a_new_cache(Policy::require_hit, later), Outcome::replayed) << m_reason;
 }
 
-/// The second call of the callable is its first capture.
+/// The callable's second run is its first capture. The library leaves other bytes there; the next captures show the
+/// unwritten ones.
 TEST_F(UnwrittenWords, WhereALibraryDidSomethingOnceInItsFirstCaptureAreToldByTheNext)
 {
     declare_both();
@@ -218,7 +220,7 @@ TEST_F(UnwrittenWords, WhereALibraryDidSomethingOnceInItsFirstCaptureAreToldByTh
     EXPECT_EQ(recording.entry.header.info.unused_words, 4U);
 }
 
-/// Of 32 bytes: three bits of byte 8, and in bytes 16 to 23 an address that an earlier frame left there.
+/// 32 bytes: three bits of byte 8 are written; bytes 16 to 23 hold an address that an earlier frame left.
 [[gnu::noinline]] Bytes with_a_bit_field()
 {
     Bytes bytes = half_initialised();
@@ -236,7 +238,7 @@ Bytes with_a_bit_field_over_zeros()
     return expected;
 }
 
-/// Bits beside a bit-field are no reason to keep stale addresses of the stack.
+/// The unwritten bits become zero, and so does the stale stack address.
 TEST_F(UnwrittenWords, BesideABitFieldAreZerosAndSoIsAStackAddress)
 {
     declare_both();
@@ -254,7 +256,7 @@ TEST_F(UnwrittenWords, BesideABitFieldAreRefusedByStrict)
                 HasSubstr("Spec::strict"));
 }
 
-/// Whichever capture it is in which a library does something once and leaves other things on the stack.
+/// In one of the captures, the library does something once and leaves other bytes on the stack.
 TEST_F(UnwrittenWords, AreNeverStoredAsPaint)
 {
     declare_both();
@@ -283,7 +285,7 @@ TEST_F(UnwrittenWords, AreNeverStoredAsPaint)
     EXPECT_GE(recordings, 3);
 }
 
-/// Zeros in their place are another graph than the driver's own, which alone has the memory that it allocates.
+/// Storing zeros makes a changed graph. A graph that allocates memory can only run as the driver's own.
 TEST_F(UnwrittenWords, OfAGraphThatAllocatesMemoryAreRefused)
 {
     declare_both();
@@ -301,7 +303,7 @@ TEST_F(UnwrittenWords, ThatTheResultsDependOnAreRefused)
     declare_both();
     int calls = 0;
     auto recording = recorded([&](Recorder& r) {
-        if (++calls == 1) leave_on_the_stack(std::byte{0x42}); // the answer
+        if (++calls == 1) leave_on_the_stack(std::byte{0x42}); // the first run is the answer
         launch_with_struct(r, "add_inside", half_initialised());
     });
     EXPECT_THAT(message_of(recording), HasSubstr("4 words of its parameters that nobody wrote"));
@@ -318,7 +320,7 @@ TEST_F(UnwrittenWords, AreRefusedByStrict)
     EXPECT_THAT(recording.error().message, HasSubstr("Spec::strict"));
 }
 
-/// In bytes beside unwritten ones, what is made anew each time is refused as ever.
+/// A value that differs in each run, next to unwritten bytes, is refused as always.
 class MadeAnew : public UnwrittenWords, public testing::WithParamInterface<std::string> {
 protected:
     std::uint64_t make(Recorder& r)

@@ -1,4 +1,4 @@
-// Bytes of parameters that hold what the stack was painted with, in every capture its own paint.
+// Parameter bytes that hold the stack's paint. Each capture has its own paint.
 #include "classify/host_stack.hpp"
 #include "classify/unwritten_bytes.hpp"
 #include "flat_captures.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 class UnwrittenBytes : public FlatCaptures {
 protected:
-    /// `make` gives the bytes of the parameter: the how-manieth capture it is, from 1, and its paint.
+    /// `make` gives the parameter's bytes for the number of the capture, from 1, and its paint.
     template <class Make>
     void capture_painted(Make make)
     {
@@ -75,13 +75,13 @@ TEST_F(UnwrittenBytes, OfAnotherStructureAreLeft)
     ASSERT_EQ(unwritten.size(), 1U);
     captures.moved->graph.nodes.clear();
     EXPECT_TRUE(offsets().empty());
-    clear(captures.moved->graph, unwritten); // nothing there
+    clear(captures.moved->graph, unwritten); // the graph has no nodes
     clear(captures.first.graph, {{0, 0, 7}, {0, 9, 0}});
     EXPECT_EQ(std::get<backends::RawKernel>(captures.first.graph.nodes[0].work).params[0].value,
               Bytes{byte_of(Paint::one)});
 }
 
-/// Captures over one paint, made after all others.
+/// All captures have the same paint, which is chosen after all others.
 class UnwrittenBits : public UnwrittenBytes {
 protected:
     template <class Make>
@@ -102,7 +102,7 @@ protected:
 
 TEST_F(UnwrittenBits, AreThoseBesideABitField)
 {
-    for (int bits = 0; bits < 8; ++bits) { // whatever they have in common with a paint
+    for (int bits = 0; bits < 8; ++bits) { // the written bits may equal bits of a paint
         const auto bytes = found([&](int, std::byte paint) { return Bytes{std::byte{1}, with(paint, 7, bits)}; });
         ASSERT_EQ(bytes, (std::vector<UnwrittenByte>{{0, 0, 1, std::byte{0xF8}}}));
         for (CapturedGraph* capture : {&captures.first, &*captures.again, &*captures.moved}) {

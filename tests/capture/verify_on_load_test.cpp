@@ -1,4 +1,4 @@
-// verify_on_load: a restored graph is held to the function itself before it is used.
+// verify_on_load: a restored graph is compared with the function itself before it is used.
 #include "facade_fixture.hpp"
 
 namespace warmgraph::test::verify_on_load_test {
@@ -12,7 +12,7 @@ protected:
         result.verify_on_load = true;
         return result;
     }
-    /// y = x + `amount`, which is no guard: a function that changes under the same version.
+    /// y = x + `amount`. No guard sees `amount`, so the function can change under the same version.
     [[nodiscard]] Function wrap(Cache& cache, std::int32_t amount)
     {
         Spec spec = vector_spec();
@@ -128,7 +128,7 @@ TEST_F(VerifyOnLoad, LeavesStatesAsTheyWere)
 class VerifyFromOutside : public VerifyOnLoad {
 protected:
     ~VerifyFromOutside() override { ::unsetenv("WARMGRAPH_VERIFY"); }
-    /// How often the function itself runs in five calls.
+    /// The number of the function's own runs in each of five calls.
     std::vector<int> runs_of_calls(const char* variable, const CacheOptions& with)
     {
         device.synchronize(); // the driver's threads read the environment
