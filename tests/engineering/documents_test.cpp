@@ -1,4 +1,4 @@
-// What the documents say exists, exists.
+// Everything that the documents name exists.
 #include <algorithm>
 #include <iterator>
 #include <regex>
@@ -38,8 +38,8 @@ std::vector<fs::path> all_documents()
     return documents;
 }
 
-// A path from the repository's root or the document's own folder, or a header as it is included ("warmgraph/base/x.hpp")
-// or for short ("base/x.hpp").
+// Accepts a path from the repository's root or from the document's folder, or a header as in an #include
+// ("warmgraph/base/x.hpp"), also in short form ("base/x.hpp").
 bool exists_in_repository(const fs::path& document, const std::string& path)
 {
     if (fs::exists(source_dir() / path) || fs::exists(source_dir() / document.parent_path() / path)) return true;
@@ -49,14 +49,14 @@ bool exists_in_repository(const fs::path& document, const std::string& path)
     });
 }
 
-// What a build makes is not in the repository.
+// False for files that a build makes.
 bool is_of_the_repository(const std::string& path)
 {
     const std::string folder = path.substr(0, path.find('/'));
     return folder != "build" && (folder == "warmgraph" || fs::is_directory(source_dir() / folder));
 }
 
-// Sources and documents below a folder of the repository: what else has a slash there may be anything.
+// Paths of sources and documents below a folder of the repository. Other words with a slash are ignored.
 std::vector<std::string> paths_in_blocks(const std::string& blocks)
 {
     static const std::regex k_path(
@@ -67,8 +67,8 @@ std::vector<std::string> paths_in_blocks(const std::string& blocks)
     return paths;
 }
 
-// Links that are no URL, and `code spans` that are a path below a folder of the repository. (`usage.json` alone may be a
-// file of the cache.)
+// Links that are not URLs, and `code spans` with a path below a folder of the repository. (`usage.json` alone may be a
+// file in the cache.)
 std::vector<std::string> paths_named_in(const std::string& prose)
 {
     static const std::regex k_link(R"re(\]\(([^)#: ]+)[^): ]*\))re");
@@ -96,7 +96,7 @@ TEST(Documents, NameOnlyFilesThatExist)
         << "ARCHITECTURE.md alone has more in its blocks: they look different from what is expected";
 }
 
-// "./dev gpu-test FILTER", in prose and in blocks.
+// "./dev gpu-test FILTER", in prose and in code blocks.
 TEST(Documents, NameOnlyCommandsOfDevThatThereAre)
 {
     static const std::regex k_command(R"re(\./dev ([a-z][a-z-]*))re");
@@ -123,14 +123,14 @@ TEST(Documents, ListTheFoldersInDataFlowOrder)
     }
 }
 
-/// What is longer is not read.
+/// Nobody reads a longer README.
 TEST(Documents, AreBegunByAReadmeOfAtMost700Words)
 {
     std::istringstream words{read_text("README.md")};
     EXPECT_LE(std::distance(std::istream_iterator<std::string>{words}, {}), 700);
 }
 
-// That it compiles and runs is a test of its own: engineering.readme_example_runs_cold, _warm.
+// engineering.readme_example_runs_cold and _warm test that the example compiles and runs.
 TEST(Documents, ShowAnExampleOfAtMost25Lines)
 {
     const std::string readme = read_text("README.md");

@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Not bench/ and tests/: they measure and check against the bare driver.
+// Without bench/ and tests/, which compare with direct driver calls.
 std::vector<fs::path> product_sources()
 {
     std::vector<fs::path> sources;
@@ -43,7 +43,7 @@ TEST(DriverCalls, OfCudaAreNeverMadeOutsideTheWrapper)
 {
     const std::regex call(R"re(\bcu[A-Z][A-Za-z0-9]*\s*\()re");
     for (const fs::path& file : product_sources()) {
-        // core.hpp: a context that is made current for a scope, where a failure is the next call's to report.
+        // core.hpp makes a context current for a scope; when that fails, the next call reports it.
         const bool is_wrapper = file.parent_path() == "backends/cuda/src/device" &&
                                 (file.stem() == "driver" || file.filename() == "core.hpp");
         if (!is_wrapper)

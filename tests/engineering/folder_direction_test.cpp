@@ -1,4 +1,4 @@
-// Folders are the architecture: data flows from top to bottom, and a folder uses only those above it.
+// Folders are the architecture: data flows from top to bottom, and a folder uses only folders above it.
 #include <map>
 #include <optional>
 #include <set>
@@ -13,7 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What each may include besides itself. Only backends/built and replayer, which are lists of them, name the backends.
+// The folders that each folder may include besides itself. Only backends/built and replayer name all backends, because
+// they list them.
 const std::map<std::string, std::set<std::string>> k_allowed{
     {"base", {}},
     {"cachefmt", {"base"}},
@@ -56,7 +57,7 @@ std::set<std::string> public_headers()
     return headers;
 }
 
-// The folder of k_allowed that a file lies in.
+// The folder in k_allowed that contains the file.
 std::optional<std::string> folder_of(const fs::path& file)
 {
     auto part = file.begin();
@@ -65,7 +66,7 @@ std::optional<std::string> folder_of(const fs::path& file)
     return k_allowed.contains(folder) ? std::optional(folder) : std::nullopt;
 }
 
-// The file that an include in `from` means, when it is one of ours.
+// The file that an include in `from` refers to, or nullopt when it is not ours.
 std::optional<fs::path> resolve(const fs::path& from, const std::string& include)
 {
     const fs::path beside = (from.parent_path() / include).lexically_normal();
@@ -92,7 +93,7 @@ TEST(Folders, UseOnlyTheOnesAboveThem)
             for (const Include& include : includes_of(read_text(file))) {
                 const auto target = resolve(file, include.path);
                 if (!target) {
-                    // Anything else that claims to be ours would escape this test.
+                    // A "warmgraph/" header in no known folder would escape this test.
                     EXPECT_FALSE(include.path.starts_with("warmgraph/"))
                         << file << ":" << include.line << " includes " << include.path << ", which is in no folder";
                     continue;
@@ -115,13 +116,13 @@ TEST(Folders, AreAllKnownToThisTest)
     }
     for (const auto& entry : fs::directory_iterator(source_dir())) {
         const std::string name = entry.path().filename().string();
-        if (name.starts_with('.')) continue; // nobody's source
+        if (name.starts_with('.')) continue; // not a source folder
         if (!fs::is_directory(entry.path() / "include") && !fs::is_directory(entry.path() / "src")) continue;
         EXPECT_TRUE(k_allowed.contains(name)) << entry.path();
     }
 }
 
-// Their types are only declared in device.hpp: without these headers nobody can call them.
+// device.hpp only declares their types. Without these headers, replay cannot call them.
 TEST(Folders, LetReplayCompileAndRecordNothing)
 {
     std::size_t looked_at = 0;

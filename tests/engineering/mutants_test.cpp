@@ -1,4 +1,4 @@
-// The broken builds of tests/mutants: each still says what it breaks, and what must notice.
+// The broken builds in tests/mutants: each still says what it breaks, and which tests must notice.
 #include <algorithm>
 #include <fstream>
 #include <regex>
@@ -101,7 +101,7 @@ TEST(Mutants, NameTestsThatThereAre)
     static const std::regex k_suite(R"re((\w+)\.)re");
     for (const Mutant& mutant : all_mutants())
         for (const auto& [program, filter] : mutant.runs) {
-            // "store_${name}_test" of a loop is not told from the text: its last part is, or the file that it builds
+            // A loop's "store_${name}_test" is known only by its last part or by its source file.
             const auto folder_ends = program.find('_');
             const std::string stem = program.substr(folder_ends + 1);
             const fs::path source = source_dir() / "tests" / program.substr(0, folder_ends) / (stem + ".cpp");

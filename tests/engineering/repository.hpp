@@ -1,4 +1,4 @@
-// The repository as the engineering tests see it.
+// Access to the repository for the engineering tests.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@ namespace warmgraph::test {
 [[nodiscard]] std::vector<std::filesystem::path> files_under(const std::filesystem::path& folder,
                                                              const std::vector<std::string>& extensions);
 
-/// Throws when it cannot be read.
+/// Throws when the file cannot be read.
 [[nodiscard]] std::string read_text(const std::filesystem::path& relative);
 
 /// C++ text with comments and the contents of string and character literals blanked; lines keep their numbers.
@@ -23,7 +23,7 @@ namespace warmgraph::test {
 
 [[nodiscard]] std::size_t line_of(std::string_view text, std::size_t position);
 
-/// What is given to `#include "..."` and `#include <...>`.
+/// The text in `#include "..."` or `#include <...>`.
 struct Include {
     std::string path;
     std::size_t line = 0;

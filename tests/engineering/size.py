@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How large the house is, so that it cannot grow back unseen.
+"""Reports the size of the tree, so that growth is noticed.
 
 usage: size.py [--json] [--folders] [REVISION]
 
-Counts raw lines of C, C++ and Python (and those with code on them) of the product and of its tests, without bench/ and samples/; functions
-and fields of the structs that hold the parts of a function and of a cache; and the files of python/warmgraph that import each other in a
-circle, imports inside functions and for types alone counted too. --folders: lines of each folder. REVISION: of a commit instead of the
-working tree.
+Counts raw lines and code lines of C, C++ and Python in the product and in its tests, without bench/ and samples/;
+functions and fields of the structs that hold the parts of a function and of a cache; and the files of python/warmgraph
+that import each other in a circle, counting imports inside functions and for types alone. --folders: lines of each
+folder. REVISION: a commit to count instead of the working tree.
 """
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def git(*arguments: str) -> str:
 
 
 def sources(revision: "str | None", suffixes: tuple[str, ...] = SUFFIXES) -> dict[str, str]:
-    """Path -> text."""
+    """Returns a map from path to text."""
     if revision is None:
         names = git("ls-files", "--cached", "--others", "--exclude-standard").splitlines()
         present = (name for name in sorted(set(names)) if name.endswith(suffixes) and (ROOT / name).is_file())
@@ -40,7 +40,7 @@ def sources(revision: "str | None", suffixes: tuple[str, ...] = SUFFIXES) -> dic
 
 
 def code_lines(name: str, text: str) -> int:
-    """Without blanks and without lines of a comment alone; a Python string that stands alone is a comment."""
+    """Counts the lines without blank and comment lines; a Python string that stands alone is a comment."""
     if name.endswith(".py"):
         text = re.sub(r'^\s*[rf]?"""(?:[^"]|"(?!""))*"""\s*$', "", text, flags=re.MULTILINE)
         comment = re.compile(r"\s*#")
@@ -56,7 +56,7 @@ def folder_of(name: str) -> str:
 
 
 def lines(files: dict[str, str]) -> dict[str, dict[str, int]]:
-    """"product" and "tests", and each folder -> {"raw": ..., "code": ...}."""
+    """Maps "product", "tests" and each folder to {"raw": ..., "code": ...}."""
     counts: dict[str, dict[str, int]] = collections.defaultdict(lambda: {"raw": 0, "code": 0})
     for name, text in files.items():
         if name.startswith(LEFT_OUT):
@@ -69,7 +69,7 @@ def lines(files: dict[str, str]) -> dict[str, dict[str, int]]:
 
 
 def body_of(text: str, struct: str) -> str:
-    """Of `struct NAME {...};`, what is directly in it: nested braces and comments are gone."""
+    """Returns the direct members in `struct NAME {...};`, without nested braces and comments."""
     start = re.search(rf"\bstruct {re.escape(struct)}\b[^;{{]*\{{", text)
     if start is None:
         return ""
@@ -78,13 +78,14 @@ def body_of(text: str, struct: str) -> str:
         depth += (character == "{") - (character == "}")
         if depth == 0:
             break
-        # A nested body ends its declaration, as ';' does.
+        # A nested body ends a declaration, like ';'.
         body.append(character if depth == 1 and character != "}" else ";" if depth == 1 else " " if character == "\n" else "")
     return "".join(body)
 
 
 def members(text: str, struct: str) -> tuple[int, int]:
-    """Its functions and its fields. Types, constants of the class and friends are neither; `a, b` are two fields."""
+    """Returns the number of functions and of fields. Types, class constants and friends do not count; `a, b` are two
+    fields."""
     functions = fields = 0
     for statement in body_of(text, struct).split(";"):
         statement = re.sub(r"\b(?:public|private|protected):|\[\[[^\]]*\]\]", "", statement).strip()
@@ -99,7 +100,7 @@ def members(text: str, struct: str) -> tuple[int, int]:
 
 
 def imports_of(name: str, text: str, modules: dict[str, str]) -> set[str]:
-    """The files of the package that this one imports, wherever in it."""
+    """Returns the package's files that this file imports, at any place in it."""
     package = name.removesuffix(".py").split("/")
     if package[-1] == "__init__":
         package.append("")
@@ -123,7 +124,7 @@ def imports_of(name: str, text: str, modules: dict[str, str]) -> set[str]:
 
 
 def circles(files: dict[str, str]) -> list[int]:
-    """How many files are in each circle of imports, the largest first."""
+    """Returns the number of files in each circle of imports, the largest first."""
     names = [name for name in files if name.startswith("python/warmgraph/")]
     modules = {name.removeprefix("python/").removesuffix(".py").removesuffix("/__init__").replace("/", "."): name for name in names}
     edges = {name: imports_of(name, files[name], modules) for name in names}
