@@ -1,4 +1,4 @@
-// The entry points around which this CUPTI calls back, with their numbers and structures of parameters.
+// The entry points that this CUPTI reports, with their numbers and parameter structures.
 #pragma once
 
 #include <cuda.h>
@@ -8,7 +8,7 @@
 
 namespace fake_cuda {
 
-/// None.
+/// An entry point without callbacks.
 template <auto function>
 struct Announcement {
     static constexpr bool exists = false;
@@ -23,7 +23,7 @@ struct NoParams {};
         static constexpr auto id = CUPTI_DRIVER_TRACE_CBID_##name;                                                     \
         using Params = type;                                                                                           \
     };
-// Twice, so that the header's macros choose the version: cuMemcpyHtoD is cuMemcpyHtoD_v2.
+// Two macros, so that the header's macros choose the version: cuMemcpyHtoD is cuMemcpyHtoD_v2.
 #define FAKE_CUDA_ANNOUNCED_VERSION(name) FAKE_CUDA_ANNOUNCED_AS(name, name, name##_params)
 #define FAKE_CUDA_ANNOUNCED(name) FAKE_CUDA_ANNOUNCED_VERSION(name)
 
@@ -61,7 +61,7 @@ FAKE_CUDA_ANNOUNCED(cuStreamWaitEvent)
 FAKE_CUDA_ANNOUNCED(cuStreamSynchronize)
 FAKE_CUDA_ANNOUNCED_AS(cuCtxSynchronize, cuCtxSynchronize, NoParams)
 
-/// Calls `function` with CUPTI's callbacks around it where it has any.
+/// Calls `function`, with CUPTI's callbacks around it if it has them.
 template <auto function, class... Arguments>
 CUresult call_announced(const char* name, Arguments... arguments)
 {

@@ -11,7 +11,7 @@
 #include "memory.hpp"
 #include "modules.hpp"
 
-// What nvcc knows of itself, for threads that run one after another. kernels.cu needs no more.
+// nvcc's keywords and built-in variables, for threads that run one after another. kernels.cu needs no others.
 #define __global__        // NOLINT: the compiler's name
 #define __device__        // NOLINT: the compiler's name
 #define __grid_constant__ // NOLINT: the compiler's name
@@ -93,7 +93,8 @@ void add(CUmod_st& module, const char* name, void (*kernel)(Work))
     function->bulk = run_of(kernel);
     function->arguments = {{ArgumentKind::value, 0, sizeof(Work)}};
     function->attributes = {{CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 0}};
-    // A kernel that the text lacks is not found, as in the driver. Of a fat binary nothing is known: it is compressed.
+    // A kernel that the text lacks is not found, as in the driver. A fat binary is compressed, so its kernels are not
+    // known.
     const std::string_view text(reinterpret_cast<const char*>(module.image.data()), module.image.size());
     if (text.empty() || text.find(".visible .entry " + std::string(name) + "(") != std::string_view::npos)
         module.functions.emplace(name, std::move(function));
@@ -101,7 +102,7 @@ void add(CUmod_st& module, const char* name, void (*kernel)(Work))
 
 } // namespace
 
-/// The one kernel of backends/cuda/src/device/device_heap.cpp, whose text is PTX too.
+/// The only kernel of backends/cuda/src/device/device_heap.cpp, whose text is PTX too.
 std::unique_ptr<CUmod_st> make_heap_module(const void* data)
 {
     constexpr std::string_view k_begin{"\n.version 6.4\n"};
@@ -115,7 +116,7 @@ std::unique_ptr<CUmod_st> make_heap_module(const void* data)
     function->arguments = {{ArgumentKind::value, 0, sizeof(CUdeviceptr)}};
     function->attributes = {{CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 0}};
     function->bulk = [](const auto&, const auto&, const std::byte* found) {
-        constexpr std::uint64_t k_in_heap = 0x123456780010; // where nothing of the fake's is
+        constexpr std::uint64_t k_in_heap = 0x123456780010; // no memory of the fake lies there
         CUdeviceptr at = 0;
         std::memcpy(&at, found, sizeof at);
         std::memcpy(pointer_to<void>(at), &k_in_heap, sizeof k_in_heap);

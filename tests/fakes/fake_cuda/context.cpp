@@ -21,7 +21,7 @@ namespace fake_cuda {
 namespace {
 
 bool g_is_initialised = false;
-std::map<CUdevice_attribute, int> g_attributes; // those that a test chose
+std::map<CUdevice_attribute, int> g_attributes; // values that a test chose
 int g_driver_version = CUDA_VERSION;
 std::size_t g_malloc_heap = 8U << 20U; // the driver's default
 

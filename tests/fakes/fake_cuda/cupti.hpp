@@ -1,4 +1,4 @@
-// What CUPTI tells its subscriber here: the images that are loaded, and the call that loaded them.
+// The fake CUPTI's reports to its subscriber: loaded images, and the call that loaded them.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace fake_cuda {
 
-/// A driver call as CUPTI tells of it, at its start and its end. `params` is CUPTI's structure of the call's parameters; both
-/// outlive this.
+/// A driver call in CUPTI's reports, at its start and its end. `params` is CUPTI's structure of the call's parameters;
+/// both outlive this.
 class AnnouncedCall {
 public:
     AnnouncedCall(std::uint32_t id, const char* name, const void* params);
@@ -26,7 +26,7 @@ private:
     CUresult m_status = CUDA_SUCCESS;
 };
 
-/// As CUPTI does around cuModuleLoadData: the call's entry, CUPTI_CBID_RESOURCE_MODULE_LOADED, the call's exit.
+/// Reports as CUPTI does around cuModuleLoadData: the call's entry, CUPTI_CBID_RESOURCE_MODULE_LOADED, the call's exit.
 /// REQUIRES: the module is live.
 void announce_module(CUmodule* loaded, const void* image);
 

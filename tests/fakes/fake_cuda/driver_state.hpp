@@ -1,4 +1,4 @@
-// What the parts of the fake driver share: one lock, handles, contexts.
+// Shared by the parts of the fake driver: one lock, handles, contexts.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,11 @@
 
 namespace fake_cuda {
 
-/// Held by every entry point (entry_points.cpp), so nothing else here locks. Recursive: a cupti callback may call back.
+/// Every entry point holds it (entry_points.cpp), so no other function here locks. Recursive, because a CUPTI callback
+/// may call the driver.
 [[nodiscard]] std::recursive_mutex& driver_mutex();
 
-/// The live objects of one kind, by handle: a dead or foreign handle is an error, as with the driver, and no crash.
+/// The live objects of one kind, by handle. A dead or foreign handle is an error, as with the driver, and not a crash.
 template <class T>
 class Handles {
 public:
@@ -34,21 +35,21 @@ private:
     std::unordered_map<const T*, std::unique_ptr<T>> m_objects;
 };
 
-/// Number of live objects by kind.
+/// The number of live objects of each kind.
 [[nodiscard]] std::vector<std::pair<const char*, long>> live_objects();
 
-/// A kernel touched memory that is not there: synchronising calls report it from then on, as on a device.
+/// After a kernel accessed unallocated memory: synchronising calls report it from then on, as on a device.
 void set_sticky_error(CUresult status);
 [[nodiscard]] CUresult sticky_error();
-/// The sticky error, and the device attributes that a test chose.
+/// Forgets the sticky error, and the device attributes that a test chose.
 void forget_state();
 
-/// CUDA_ERROR_NOT_INITIALIZED before cuInit, CUDA_ERROR_INVALID_CONTEXT where this thread has none.
+/// CUDA_ERROR_NOT_INITIALIZED before cuInit; CUDA_ERROR_INVALID_CONTEXT when this thread has no context.
 [[nodiscard]] CUresult require_context();
 [[nodiscard]] long retained_contexts();
 [[nodiscard]] long contexts_of_this_thread();
 
-inline constexpr int k_architecture = 90; ///< unless a test chose another
+inline constexpr int k_architecture = 90; ///< used unless a test chose another
 [[nodiscard]] int device_architecture();
 inline constexpr std::uint64_t k_total_memory = 64ULL << 30;
 inline constexpr unsigned k_max_block = 1024;

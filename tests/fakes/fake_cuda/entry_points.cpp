@@ -1,10 +1,10 @@
-// cuGetProcAddress: the entry points by name, each behind the call log, the fault and the lock.
+// cuGetProcAddress: the entry points by name; each call is logged, may fail on request, and holds the lock.
 #include <algorithm>
 #include <array>
 #include <string_view>
 
 #include "announcements.hpp"
-#include "device/driver.hpp" // the names that the backend asks for: one that is missing here does not link
+#include "device/driver.hpp" // the names that the backend asks for: without one of them here, linking fails
 #include "driver_state.hpp"
 #include "faults.hpp"
 
@@ -26,7 +26,7 @@ constexpr bool releases(std::string_view name)
     return std::ranges::find(k_names, name) != k_names.end();
 }
 
-/// What a call does that was chosen to fail.
+/// The side effect of a call that a test makes fail.
 void fail_to(CUresult (*)(CUstream, CUgraph*), CUstream stream, CUgraph* graph)
 {
     static_cast<void>(cuStreamEndCapture(stream, graph));
@@ -61,7 +61,7 @@ struct Entry {
     void* address;
 };
 
-// Beyond what the backend uses: for tests that make graphs as others make them.
+// Entry points that the backend does not use: for tests that make foreign graphs.
 #define FAKE_CUDA_EXTRA(X)                                                                                             \
     X(cuCtxSetCurrent)                                                                                                 \
     X(cuCtxSetLimit)                                                                                                   \

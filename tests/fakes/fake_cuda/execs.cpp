@@ -29,7 +29,7 @@ Handles<CUgraphExec_st>& execs()
     return all;
 }
 
-/// Child graphs are taken apart, so that the exec owns all its work.
+/// Appends child graphs node by node, so that the exec owns all its work.
 void append(CUgraphExec_st& exec, const CUgraph_st& graph)
 {
     for (CUgraphNode node : in_order(graph)) {
@@ -45,14 +45,14 @@ CUresult instantiate(CUgraphExec* exec, CUgraph graph)
 {
     FAKE_CUDA_CHECK(require_context());
     if (!is_graph(graph)) return CUDA_ERROR_INVALID_VALUE;
-    if (in_order(*graph).empty() && !graph->nodes.empty()) return CUDA_ERROR_INVALID_VALUE; // a cycle
+    if (in_order(*graph).empty() && !graph->nodes.empty()) return CUDA_ERROR_INVALID_VALUE; // the graph has a cycle
     auto made = std::make_unique<CUgraphExec_st>();
     append(*made, *graph);
     *exec = execs().add(std::move(made));
     return CUDA_SUCCESS;
 }
 
-/// The exec's work of a node of the graph that it was made of; null where handles or kind are wrong.
+/// The exec's work of a node of the original graph; null when handles or kind are wrong.
 template <class Kind>
 Kind* find(CUgraphExec exec, CUgraphNode node)
 {
@@ -61,7 +61,7 @@ Kind* find(CUgraphExec exec, CUgraphNode node)
     return place == exec->places.end() ? nullptr : std::get_if<Kind>(&exec->works[place->second]);
 }
 
-/// Gives that work another value of a member, where the value is good.
+/// Sets a member of that work when the value is valid.
 template <class Kind, class Member>
 CUresult set(CUgraphExec exec, CUgraphNode node, Member Kind::* member, const Member& value, bool is_good)
 {
@@ -104,8 +104,8 @@ CUresult cuGraphUpload(CUgraphExec exec, CUstream stream)
     return CUDA_SUCCESS;
 }
 
-// No current context is asked for: the stream has one, and by the documentation CUDA_ERROR_INVALID_CONTEXT is not among
-// what it returns.
+// Needs no current context, because the stream has one. The documentation does not list CUDA_ERROR_INVALID_CONTEXT for
+// this call.
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
 {
     if (!execs().has(exec) || !is_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;

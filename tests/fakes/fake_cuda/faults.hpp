@@ -1,4 +1,4 @@
-// The call log and the fault of fake_cuda.h. The caller holds no lock.
+// The call log and the fault of fake_cuda.h. The caller must not hold a lock.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace fake_cuda {
 
-/// Logs a call. The status that it must fail with.
+/// Logs a call. Returns the status that the call must fail with, or nullopt.
 [[nodiscard]] std::optional<int> enter(const char* entry);
 
 } // namespace fake_cuda

@@ -1,4 +1,4 @@
-// A graph's life, its nodes as a whole and its edges.
+// Making and destroying graphs, lists of their nodes, and their edges.
 #include "graphs.hpp"
 
 #include <algorithm>
@@ -130,7 +130,7 @@ CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CU
             graph->edges, [&](const auto& edge) { return edge.from == from[i] && edge.to == to[i]; });
         if (!fits || !is_new) return CUDA_ERROR_INVALID_VALUE;
     }
-    // The driver's own fault (measured on 580.159): the first record's data go to all edges of the call.
+    // A bug of the real driver (measured on 580.159): the first record's data go to all edges of the call.
     for (std::size_t i = 0; i < count; ++i)
         graph->edges.push_back({from[i], to[i], data != nullptr ? data[0] : CUgraphEdgeData{}});
     return CUDA_SUCCESS;

@@ -11,7 +11,7 @@
 struct CUgraphNode_st {
     CUgraph graph = nullptr;
     fake_cuda::Work work;
-    /// Where cuGraphKernelNodeGetParams' pointers point, until the node changes or goes.
+    /// cuGraphKernelNodeGetParams returns pointers into these, valid until the node changes or is destroyed.
     std::vector<void*> pointers{};
     std::size_t buffer_size = 0;
 };
@@ -23,7 +23,7 @@ struct CUgraph_st {
     };
     std::vector<std::unique_ptr<CUgraphNode_st>> nodes;
     std::vector<Edge> edges;
-    bool is_child = false; ///< belongs to a node of another graph
+    bool is_child = false; ///< the graph belongs to a node of another graph
 };
 
 namespace fake_cuda {
@@ -36,17 +36,17 @@ namespace fake_cuda {
 [[nodiscard]] CUgraph create_graph();
 void destroy_graph(CUgraph graph);
 CUgraphNode add_node(CUgraph graph, Work work, std::span<const CUgraphNode> dependencies);
-/// Of nodes without a path from a later to an earlier one; empty where there is a cycle and there are nodes.
+/// The nodes, each after the nodes that it depends on; empty when the graph has a cycle.
 [[nodiscard]] std::vector<CUgraphNode> in_order(const CUgraph_st& graph);
 
-/// The node's work of one kind; null where the handle is dead or the kind another.
+/// The node's work if it is of this kind; null when the handle is dead or the kind is another.
 template <class Kind>
 [[nodiscard]] Kind* work_of(CUgraphNode node)
 {
     return is_node(node) ? std::get_if<Kind>(&node->work) : nullptr;
 }
 
-/// A member of that work, for who asks what a node has.
+/// Reads one member of that work.
 template <class Kind, class Member>
 [[nodiscard]] CUresult read(CUgraphNode node, Member Kind::* member, Member* to)
 {

@@ -72,7 +72,7 @@ private:
         elf.e_type = ET_EXEC;
         elf.e_machine = k_cuda_machine;
         elf.e_version = EV_CURRENT;
-        // As ptxas of CUDA 12 writes it: the architecture in the low byte and, virtual, in the third.
+        // The form that ptxas of CUDA 12 writes: the architecture in the low byte, and the virtual one in the third.
         elf.e_flags = static_cast<Elf64_Word>(architecture | 0x500 | architecture << 16);
         elf.e_ehsize = sizeof(Elf64_Ehdr);
         elf.e_shentsize = sizeof(Elf64_Shdr);
@@ -103,7 +103,7 @@ struct Symbols {
     }
 };
 
-/// What read_image needs of a file whose headers were checked.
+/// Reads the sections of a file whose headers were checked.
 class Reader {
 public:
     explicit Reader(const void* data) : m_data(static_cast<const std::byte*>(data))

@@ -1,5 +1,5 @@
-// Device code of the fake: an ELF file of the form of a cubin, so that what reads and cuts cubins works on it. A kernel's
-// .text section holds its arguments' kinds as text in place of instructions.
+// The fake's device code: an ELF file in the form of a cubin, so that code that reads and cuts cubins works on it. A
+// kernel's .text section holds the kinds of its arguments as text, in place of instructions.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Variable {
 };
 
 struct Image {
-    int architecture = 0; ///< 90: sm_90
+    int architecture = 0; ///< 90 means sm_90
     struct Entry {
         std::string name;
         std::vector<ArgumentKind> arguments;
@@ -28,9 +28,9 @@ struct Image {
 };
 
 [[nodiscard]] std::vector<std::byte> write_image(const Image& image);
-/// nullopt where the bytes are no image. `data` has no length, as cuModuleLoadData's.
+/// Returns nullopt when the bytes are not an image. `data` has no length, like cuModuleLoadData's.
 [[nodiscard]] std::optional<Image> read_image(const void* data);
-/// Bytes of the image at `data`, which read_image accepted.
+/// The size in bytes of the image at `data`, which read_image accepted.
 [[nodiscard]] std::size_t size_of_image(const void* data);
 
 } // namespace fake_cuda

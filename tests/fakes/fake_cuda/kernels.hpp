@@ -1,4 +1,4 @@
-// The kernels that fake programs may name: those of the fake backend (fake_backend/src/fake_kernels.cpp).
+// The kernels that fake programs may name: the fake backend's (fake_backend/src/fake_kernels.cpp).
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ namespace fake_cuda {
 enum class ArgumentKind : std::uint8_t {
     memory, ///< a pointer, 8 bytes
     value,  ///< an i32
-    local,  ///< dynamic shared memory: no argument of the kernel
+    local,  ///< dynamic shared memory: not an argument of the kernel
 };
 
-/// A kernel's arguments as the launch gave them.
+/// The arguments of one launch.
 struct Arguments {
     std::uint64_t items = 0; ///< threads of the whole grid
     std::vector<CUdeviceptr> memory;
@@ -29,14 +29,14 @@ struct Arguments {
 struct Kernel {
     std::string_view name;
     std::vector<ArgumentKind> arguments;
-    /// False when it touched memory that is not there.
+    /// Returns false when the kernel accessed unallocated memory.
     std::function<bool(const Arguments&)> run;
 };
 
-/// nullptr: there is none of that name.
+/// Returns nullptr when no kernel has this name.
 [[nodiscard]] const Kernel* find_kernel(std::string_view name);
 
-/// "memory,value": as images hold it. nullopt where a word is unknown.
+/// The form in images, e.g. "memory,value". nullopt when a word is unknown.
 [[nodiscard]] std::string to_text(std::span<const ArgumentKind> arguments);
 [[nodiscard]] std::optional<std::vector<ArgumentKind>> arguments_of(std::string_view text);
 

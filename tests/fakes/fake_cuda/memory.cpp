@@ -9,11 +9,11 @@
 namespace fake_cuda {
 namespace {
 
-constexpr std::size_t k_range = 16ULL << 40; // addresses only: shadows of a tebibyte fit
+constexpr std::size_t k_range = 16ULL << 40; // only addresses; a shadow of one tebibyte fits
 constexpr std::size_t k_least_range = 64ULL << 30;
 constexpr std::size_t k_page = 4096;
 
-/// Less where there is not as much: ThreadSanitizer leaves a program some hundreds of gigabytes.
+/// Reserves less when the system has less: ThreadSanitizer leaves a program some hundreds of gigabytes.
 std::span<std::byte> reserve_range()
 {
     for (std::size_t size = k_range; size >= k_least_range; size /= 2) {
@@ -52,7 +52,7 @@ CUdeviceptr Memory::allocate(std::size_t size, MemoryKind kind, std::size_t alig
 
 CUdeviceptr Memory::reserve_at(CUdeviceptr start, std::size_t size)
 {
-    // A hint: ThreadSanitizer ends a program that asks for exactly an address that it does not leave to programs.
+    // The address is only a hint. With a fixed address outside the program's range, ThreadSanitizer ends the program.
     constexpr int k_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     void* const range = ::mmap(pointer_to<void>(start), size, PROT_READ | PROT_WRITE, k_flags, -1, 0);
     if (range == MAP_FAILED) return 0;
@@ -77,7 +77,7 @@ bool Memory::free(CUdeviceptr start, MemoryKind kind)
 {
     const auto found = m_allocations.find(start);
     if (found == m_allocations.end() || found->second.kind != kind) return false;
-    // Whole pages go back to the system.
+    // Gives whole pages back to the system.
     const CUdeviceptr first = round_up(start, k_page), end = (start + found->second.size) / k_page * k_page;
     if (kind == MemoryKind::reserved && !is_in_range(start))
         ::munmap(pointer_to<void>(start), found->second.size);
@@ -106,7 +106,7 @@ std::span<std::byte> Memory::rest(CUdeviceptr address) const
 
 bool Memory::holds(CUdeviceptr address, std::size_t size) const
 {
-    // Nothing but shadows is given there (far_addresses.hpp), and what is left behind is gone.
+    // Only shadows get such addresses (far_addresses.hpp), so an address without an allocation is stale.
     const bool is_far = address >= 1ULL << 44 && address < 1ULL << 46;
     if (is_in_range(address) || is_far || around(address) != nullptr) return rest(address).size() >= size;
     return address != 0;

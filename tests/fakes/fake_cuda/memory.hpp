@@ -1,4 +1,4 @@
-// Device memory: host memory in a range of addresses that are never given twice, so that a stale pointer is noticed.
+// Device memory: host memory in a range of addresses that are never reused, so that a stale pointer is noticed.
 #pragma once
 
 #include <array>
@@ -14,9 +14,9 @@ enum class MemoryKind : unsigned char {
     device,
     host,
     reserved,
-    inner, ///< of modules and graphs
+    inner, ///< belongs to a module or a graph
     managed,
-    registered ///< the process's own
+    registered ///< registered memory of the process
 };
 
 struct Allocation {
@@ -32,27 +32,27 @@ struct Allocation {
 
 class Memory {
 public:
-    /// 0: out of memory.
+    /// Returns 0 when out of memory.
     [[nodiscard]] CUdeviceptr allocate(std::size_t size, MemoryKind kind, std::size_t alignment = 512);
-    /// Addresses alone, exactly there, as a driver that follows the wish gives them; 0: they are taken.
+    /// Reserves addresses at exactly `start`, like a driver that follows the hint; returns 0 when they are taken.
     [[nodiscard]] CUdeviceptr reserve_at(CUdeviceptr start, std::size_t size);
-    /// Memory of the process, from now on known. False where some of it is already.
+    /// Registers memory of the process. Returns false when some of it is registered already.
     bool add_registered(CUdeviceptr start, std::size_t size);
-    /// False where no allocation of this kind starts there.
+    /// Returns false when no allocation of this kind starts at `start`.
     bool free(CUdeviceptr start, MemoryKind kind);
-    /// The live allocation around an address.
+    /// The live allocation that contains the address.
     [[nodiscard]] const Allocation* around(CUdeviceptr address) const;
-    /// From there to the end of the allocation; empty where there is none.
+    /// The bytes from the address to the end of its allocation; empty when there is no allocation.
     [[nodiscard]] std::span<std::byte> rest(CUdeviceptr address) const;
-    /// Whether [address, size) may be read and written: inside a live allocation, or memory of the process that this
-    /// driver did not allocate.
+    /// Whether `size` bytes at the address may be read and written: in a live allocation, or in memory of the process
+    /// that this driver did not allocate.
     [[nodiscard]] bool holds(CUdeviceptr address, std::size_t size) const;
     [[nodiscard]] long count(MemoryKind kind) const { return m_counts[static_cast<std::size_t>(kind)]; }
 
 private:
     [[nodiscard]] bool is_in_range(CUdeviceptr address) const { return address >= m_begin && address < m_end; }
     CUdeviceptr m_begin = 0, m_next = 0, m_end = 0;
-    std::size_t m_used = 0; ///< bytes that are not reservations
+    std::size_t m_used = 0; ///< bytes, without reservations
     std::map<CUdeviceptr, Allocation> m_allocations;
     std::array<long, 6> m_counts{};
 };

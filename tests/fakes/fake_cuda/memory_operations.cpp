@@ -1,5 +1,5 @@
-// Batches of memory operations: waits and writes of single words. All work is done at once, so a wait that does not hold when
-// its turn comes never will: where a device hangs, this one reports CUDA_ERROR_LAUNCH_TIMEOUT from then on.
+// Batches of memory operations: waits and writes of single words. All work is done at once, so a wait that does not
+// hold at once never will: a device would hang; this one reports CUDA_ERROR_LAUNCH_TIMEOUT from then on.
 #include "graphs.hpp"
 #include "memory.hpp"
 #include "streams.hpp"
@@ -29,7 +29,7 @@ CUresult check(const CUstreamBatchMemOpParams& operation)
     const CUstreamBatchMemOpType type = operation.operation;
     if (!is_wait(type) && !is_write(type))
         return type == CU_STREAM_MEM_OP_BARRIER ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
-    const CUdeviceptr address = operation.waitValue.address; // a write has it at the same place
+    const CUdeviceptr address = operation.waitValue.address; // a write has its address at the same place
     const std::size_t width = is_64(type) ? 8 : 4;
     return address % width == 0 && memory().holds(address, width) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

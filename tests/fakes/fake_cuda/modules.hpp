@@ -20,7 +20,7 @@ struct CUfunc_st {
     };
     std::vector<Argument> arguments; ///< without shared memory
     std::map<CUfunction_attribute, int> attributes;
-    fake_cuda::BulkRun bulk; ///< in place of `kernel`
+    fake_cuda::BulkRun bulk; ///< set instead of `kernel`
 
     [[nodiscard]] std::size_t buffer_size() const
     {
@@ -41,7 +41,7 @@ struct CUmod_st {
 namespace fake_cuda {
 
 [[nodiscard]] long live_modules();
-/// Whether it is a function of a module that is loaded.
+/// Whether the handle is a function of a loaded module.
 [[nodiscard]] bool is_function(CUfunction function);
 
 } // namespace fake_cuda

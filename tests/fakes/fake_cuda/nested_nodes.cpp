@@ -1,4 +1,4 @@
-// Nodes that own something: child graphs, and memory.
+// Nodes that own child graphs or memory.
 #include <map>
 
 #include "graphs.hpp"

@@ -1,4 +1,4 @@
-// Nodes by kind: added, and read back.
+// Adds nodes of each kind, and reads them.
 #include <cstring>
 
 #include "fake_cuda.h"
@@ -10,7 +10,7 @@
 namespace fake_cuda {
 namespace {
 
-/// Adds to a live graph, after live nodes of it.
+/// Adds a node to a live graph, after live nodes of it.
 CUresult add(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count, Work work)
 {
     if (!is_graph(graph)) return CUDA_ERROR_INVALID_VALUE;
@@ -22,7 +22,7 @@ CUresult add(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, 
     return CUDA_SUCCESS;
 }
 
-/// The header's type ends sooner than what a driver may be asked for.
+/// The attribute's number; a driver may know more numbers than the header's type.
 std::uint32_t number_of(const CUlaunchAttributeID& id)
 {
     std::uint32_t number = 0;
@@ -41,7 +41,8 @@ bool is_kernel_attribute(std::uint32_t id)
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
     case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return true; // those that are read back on the H200
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        return true; // attributes that the H200 lets a program read back
     default: return id == FAKE_CUDA_LATER_ATTRIBUTE;
     }
 }

@@ -1,4 +1,4 @@
-// NVRTC for programs of the fake (source.hpp). The library that is named as the driver serves as NVRTC too.
+// NVRTC for the fake's programs (source.hpp). The fake driver's library is also the NVRTC library.
 #include <charconv>
 #include <cstring>
 #include <memory>
@@ -24,7 +24,7 @@ Handles<_nvrtcProgram>& programs()
     return all;
 }
 
-/// Of "--gpu-architecture=sm_90", "-arch=sm_90a"; the device's where none is named.
+/// The architecture in "--gpu-architecture=sm_90" or "-arch=sm_90a", or the device's when no option names one.
 int architecture_of(int count, const char* const* options)
 {
     int architecture = k_architecture;

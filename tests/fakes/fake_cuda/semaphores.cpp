@@ -1,6 +1,6 @@
-// External semaphores: timelines on the host, which a test makes, sets and reads (fake_cuda.h). All work is done at once: a
-// wait whose value is not there yet would hang on a device and is CUDA_ERROR_LAUNCH_TIMEOUT from then on. So is a signal that
-// does not count upwards, which Vulkan forbids: that shows one that is done twice.
+// External semaphores: timelines on the host, which a test makes, sets and reads (fake_cuda.h). All work is done at
+// once. A wait for a value that is not reached would hang on a device; here it gives CUDA_ERROR_LAUNCH_TIMEOUT from
+// then on. So does a signal that does not count upwards, which Vulkan forbids: this shows a repeated signal.
 #include "semaphores.hpp"
 
 #include <span>

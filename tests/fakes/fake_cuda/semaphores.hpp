@@ -1,11 +1,11 @@
-// What nodes and streams do with external semaphores.
+// Operations on external semaphores by nodes and streams.
 #pragma once
 
 #include "work.hpp"
 
 namespace fake_cuda {
 
-/// New parameters of an instantiated node: as many semaphores as it had.
+/// Sets new parameters of an instantiated node; the number of semaphores must stay the same.
 [[nodiscard]] CUresult change(SignalWork& work, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS& params);
 [[nodiscard]] CUresult change(SemaphoreWaitWork& work, const CUDA_EXT_SEM_WAIT_NODE_PARAMS& params);
 

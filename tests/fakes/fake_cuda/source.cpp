@@ -7,7 +7,7 @@
 namespace fake_cuda {
 namespace {
 
-/// The log's line; empty when it was understood.
+/// Returns an error line for the log; empty when the kernel is right.
 std::string read_kernel(std::istringstream& words, Image& image)
 {
     std::string name, kind, argument, kinds;

@@ -1,9 +1,9 @@
-// Programs of the fake: one declaration a line.
+// The fake's programs: one declaration per line.
 //
-//   kernel add_scalar(memory x, value amount, value n)     one of kernels.hpp, with its very arguments
-//   variable tables = 1 2 3                                i32 elements, a __device__ variable
+// kernel add_scalar(memory x, value amount, value n)     one of kernels.hpp, with exactly its arguments
+// variable tables = 1 2 3                                i32 elements, a __device__ variable
 //
-// Lines that begin with # or // are skipped: what a header holds changes nothing here.
+// Lines that begin with # or // are skipped, so a header's contents have no effect.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace fake_cuda {
 
 struct Compiled {
     Image image;
-    std::string log; ///< "line 7: ..." of what is wrong; empty: it compiled
+    std::string log; ///< the error, e.g. "line 7: ..."; empty when it compiled
 };
 [[nodiscard]] Compiled compile_source(const std::string& source, int architecture);
 

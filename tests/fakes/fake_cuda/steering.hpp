@@ -1,4 +1,4 @@
-// The fake CUDA driver as a test sees it. Its path is in WARMGRAPH_FAKE_CUDA (warmgraph_fake_cuda_test).
+// The fake CUDA driver for tests. Its path is in WARMGRAPH_FAKE_CUDA (warmgraph_fake_cuda_test).
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@
 
 namespace warmgraph::test {
 
-/// One for the process, as the driver is.
+/// Controls the fake driver, which is one per process.
 class FakeCuda {
 public:
-    /// `library`: of a copy of it, which is a driver of its own.
+    /// `library`: the path of the fake, or of a copy, which is a separate driver.
     explicit FakeCuda(const std::string& library = WARMGRAPH_FAKE_CUDA)
         : m_library(::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL))
     {
         if (m_library == nullptr) throw std::runtime_error(::dlerror());
-        ::setenv("WARMGRAPH_WARM_UP", "0", 1); // a thread beside the test would be counted among its calls
+        ::setenv("WARMGRAPH_WARM_UP", "0", 1); // the calls of a second thread would be counted with the test's
         reset();
     }
 
@@ -39,7 +39,7 @@ public:
     {
         find<decltype(::fake_cuda_fail_at)>("fake_cuda_fail_at")(call, status);
     }
-    /// 0 times: for ever.
+    /// Fails calls as fake_cuda_fail() does; 0 times means for ever.
     void fail(const std::string& entry, long first, long times, CUresult status) const
     {
         find<decltype(::fake_cuda_fail)>("fake_cuda_fail")(entry.c_str(), first, times, status);
@@ -52,14 +52,14 @@ public:
         for (long i = 0; i < calls(); ++i) count += call(i) == entry ? 1 : 0;
         return count;
     }
-    /// From 0; empty where there is none.
+    /// The name of the call `index`, from 0; empty when there is no such call.
     [[nodiscard]] std::string call(long index) const
     {
         const char* const name = find<decltype(::fake_cuda_call)>("fake_cuda_call")(index);
         return name != nullptr ? name : "";
     }
-    /// Of the calls so far, those to let fail in turn (1 is the first): each of the first 200, of the others every seventh,
-    /// and of each entry point the first two and the last.
+    /// The positions of the calls to make fail in turn (1 is the first), chosen from the calls so far: the first 200,
+    /// every seventh of the others, and the first two and the last of each entry point.
     [[nodiscard]] std::vector<long> fault_positions() const
     {
         std::map<std::string, std::vector<long>> by_entry;
@@ -71,9 +71,9 @@ public:
         for (const auto& [entry, all] : by_entry) chosen.insert({all.front(), all[all.size() > 1 ? 1 : 0], all.back()});
         return {chosen.begin(), chosen.end()};
     }
-    /// What is alive, by kind.
+    /// The live objects by kind.
     [[nodiscard]] std::string live() const { return find<decltype(::fake_cuda_live_text)>("fake_cuda_live_text")(); }
-    /// An external semaphore that counts upwards, for as long as it is held.
+    /// An external semaphore that counts upwards; it lives as long as the pointer.
     [[nodiscard]] std::shared_ptr<void> semaphore(std::uint64_t value) const
     {
         auto* const destroy = find<decltype(::fake_cuda_destroy_semaphore)>("fake_cuda_destroy_semaphore");
@@ -83,7 +83,7 @@ public:
     {
         return find<decltype(::fake_cuda_semaphore_value)>("fake_cuda_semaphore_value")(semaphore.get());
     }
-    /// As the host, or another API, signals it.
+    /// Signals the semaphore, as the host or another API does.
     void signal(const std::shared_ptr<void>& semaphore, std::uint64_t value) const
     {
         find<decltype(::fake_cuda_set_semaphore)>("fake_cuda_set_semaphore")(semaphore.get(), value);
@@ -92,18 +92,18 @@ public:
     {
         return find<decltype(::fake_cuda_instantiate_flags)>("fake_cuda_instantiate_flags")();
     }
-    /// Until the reset. Devices read attributes when they are opened.
+    /// Sets an attribute until the reset. A device reads its attributes when it is opened.
     void set_attribute(CUdevice_attribute attribute, int value) const
     {
         find<decltype(::fake_cuda_set_attribute)>("fake_cuda_set_attribute")(attribute, value);
     }
-    /// Until the reset. Drivers are asked when they are loaded, by each backend of its own.
+    /// Sets the version until the reset. Each backend reads the version when it loads the driver.
     void set_driver_version(int version) const
     {
         find<decltype(::fake_cuda_set_driver_version)>("fake_cuda_set_driver_version")(version);
     }
-    /// Whether bulk memory work of devices that are opened from now on runs the backend's kernels: from their text, and from
-    /// the fat binary as well.
+    /// Whether devices that are opened from now on run the backend's kernels for bulk memory work: those from their
+    /// text, or those from the fat binary too.
     enum class Kernels : std::uint8_t { refused, as_text, as_text_and_fatbin };
     void take_bulk_kernels(Kernels taken) const
     {
@@ -112,7 +112,7 @@ public:
     void take_bulk_kernels(bool taken) const { take_bulk_kernels(taken ? Kernels::as_text : Kernels::refused); }
     void reset() const { find<decltype(::fake_cuda_reset)>("fake_cuda_reset")(); }
 
-    /// An entry point, as any user of the driver finds it.
+    /// An entry point of the driver, found like any user of the driver finds it.
     template <class Function>
     [[nodiscard]] Function* entry(const char* name) const
     {

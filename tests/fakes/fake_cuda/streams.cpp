@@ -36,7 +36,7 @@ bool is_joined(const CUgraph_st& graph, const std::vector<CUgraphNode>& frontier
     return std::ranges::all_of(graph.nodes, [&](const auto& node) { return ends.contains(node.get()); });
 }
 
-/// All streams of the capture leave it.
+/// Removes all streams from the capture.
 void leave(const CaptureState& capture)
 {
     for (const auto& [handle, stream] : streams().objects()) {

@@ -1,4 +1,5 @@
-// Streams, events and stream capture. Work outside a capture is done at once, so events outside one need no memory.
+// Streams, events and stream capture. Work outside a capture is done at once, so events outside a capture need no
+// state.
 #pragma once
 
 #include <memory>
@@ -13,12 +14,12 @@ namespace fake_cuda {
 struct CaptureState {
     CUgraph graph = nullptr;
     CUstream origin = nullptr;
-    bool is_broken = false; ///< a call was made that no capture can hold
+    bool is_broken = false; ///< a call was made that a capture does not allow
 };
 
 [[nodiscard]] long live_streams();
 [[nodiscard]] long live_events();
-/// The default streams count.
+/// True for the default streams too.
 [[nodiscard]] bool is_stream(CUstream stream);
 [[nodiscard]] bool is_event(CUevent event);
 [[nodiscard]] bool is_capturing(CUstream stream);
@@ -30,7 +31,7 @@ struct CaptureState {
 
 struct CUstream_st {
     std::shared_ptr<fake_cuda::CaptureState> capture;
-    std::vector<CUgraphNode> frontier; ///< what the next captured work depends on
+    std::vector<CUgraphNode> frontier; ///< the nodes that the next captured work depends on
 };
 
 struct CUevent_st {

@@ -1,4 +1,4 @@
-// Texture objects: small numbers, as the driver's. No kernel here reads one.
+// Texture objects: small numbers, as in the driver. No kernel here reads one.
 #include <set>
 
 #include "driver_state.hpp"
@@ -42,5 +42,5 @@ CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CUtexObject ob
 CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC*, CUsurfObject)
 {
     FAKE_CUDA_CHECK(require_context());
-    return CUDA_ERROR_INVALID_VALUE; // nothing here makes one
+    return CUDA_ERROR_INVALID_VALUE; // the fake makes no surface objects
 }

@@ -11,7 +11,7 @@ namespace {
 /// One side of a copy.
 struct Box {
     CUdeviceptr start = 0;
-    std::size_t row = 0, slice = 0; ///< bytes from one to the next
+    std::size_t row = 0, slice = 0; ///< bytes between the starts of rows, and of slices
 };
 
 Box source_of(const CUDA_MEMCPY3D& copy)
@@ -183,7 +183,7 @@ void run(const Work& work)
     if (const auto* child = std::get_if<ChildWork>(&work)) {
         for (CUgraphNode node : in_order(*child->graph)) run(node->work);
     }
-    // Events, and memory that a graph allocates and frees: nothing happens, as all work is done at once.
+    // Events, and memory that a graph allocates and frees: no effect, because all work is done at once.
 }
 
 } // namespace fake_cuda

@@ -1,4 +1,4 @@
-// What a node does, or a stream at once.
+// The work of a node, or of a stream.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ struct KernelWork {
     CUfunction function = nullptr;
     std::array<unsigned, 3> grid{}, block{};
     unsigned shared = 0;
-    bool is_packed = false;                                       ///< given as `extra`
+    bool is_packed = false;                                       ///< the launch passed its arguments as `extra`
     std::vector<std::byte> buffer;                                ///< the arguments at their offsets
     std::map<std::uint32_t, CUlaunchAttributeValue> attributes{}; // by CUlaunchAttributeID
 };
@@ -74,19 +74,19 @@ struct SemaphoreWaitWork {
 using Work = std::variant<EmptyWork, KernelWork, CopyWork, FillWork, RecordWork, WaitWork, HostWork, ChildWork,
                           AllocateWork, FreeWork, BatchWork, SignalWork, SemaphoreWaitWork>;
 
-/// Takes the arguments out of a launch. CUDA_ERROR_INVALID_VALUE for what the driver refuses: no function, no or too large
-/// dimensions, more shared memory than the function may have, a buffer of another size.
+/// Reads the arguments of a launch. CUDA_ERROR_INVALID_VALUE for launches that the driver refuses: no function, no or
+/// too large dimensions, more shared memory than the function may have, a buffer of another size.
 [[nodiscard]] CUresult make_kernel(KernelWork& work, const CUDA_KERNEL_NODE_PARAMS& params);
 [[nodiscard]] CUDA_MEMCPY3D linear_copy(CUdeviceptr to, CUdeviceptr from, std::size_t size);
-/// That sizes and kinds are such as the driver takes, and the memory is there.
+/// Fails when the driver would refuse the sizes or kinds, or when the memory is not allocated.
 [[nodiscard]] CUresult check(const CUDA_MEMCPY3D& copy);
 [[nodiscard]] CUresult check(const CUDA_MEMSET_NODE_PARAMS& fill);
 
 [[nodiscard]] CUresult make_batch(BatchWork& work, const CUDA_BATCH_MEM_OP_NODE_PARAMS& params);
 
-/// A wait that does not hold becomes the context's sticky error.
+/// Runs the batch. A wait that does not hold becomes the context's sticky error.
 void run_batch(const BatchWork& work);
-/// Runs it at once. Memory that is not there becomes the context's sticky error, as on a device.
+/// Runs the work at once. Access to unallocated memory becomes the context's sticky error, as on a device.
 void run(const Work& work);
 
 } // namespace fake_cuda

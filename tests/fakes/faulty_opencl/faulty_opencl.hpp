@@ -1,4 +1,5 @@
-// An OpenCL loader that is the system's but for one function, which fails when told to. $WARMGRAPH_OPENCL names it.
+// The system's OpenCL loader with one changed function, which fails on request. $WARMGRAPH_OPENCL names it.
 #pragma once
 
-extern "C" int warmgraph_next_build_gives; ///< an OpenCL code for the next clBuildProgram; 0: as the system's
+extern "C" int
+    warmgraph_next_build_gives; ///< OpenCL code that the next clBuildProgram returns; 0: the system's function runs

@@ -9,7 +9,7 @@
 
 namespace warmgraph::backends {
 
-/// A launch with its arguments found: memory from its address to the end of its allocation.
+/// A launch's resolved arguments; memory goes from its address to the end of its allocation.
 struct FakeArguments {
     std::uint64_t items = 0;                  ///< work-items
     std::vector<std::span<std::byte>> memory; ///< the memory parameters, in order
@@ -22,7 +22,7 @@ struct FakeKernel {
     std::function<void(const FakeArguments&)> run;
 };
 
-/// nullptr: there is none of that name.
+/// Returns nullptr when no kernel has this name.
 [[nodiscard]] const FakeKernel* find_fake_kernel(std::string_view name);
 
 } // namespace warmgraph::backends

@@ -9,7 +9,7 @@
 
 namespace warmgraph::backends {
 
-/// Host memory by base. Thread-safe.
+/// Host memory by base address. Thread-safe.
 class FakeMemory {
 public:
     explicit FakeMemory(FakeState& state) noexcept : m_state(state) {}
@@ -18,11 +18,11 @@ public:
     [[nodiscard]] Result<MemoryRef> reserve_shadow(std::uint64_t size);
     void release(const MemoryRef& memory) noexcept;
 
-    /// That the bytes exist, shadows included.
+    /// Fails when some of the bytes are not allocated; shadows are.
     [[nodiscard]] Result<void> check(const Address& address, std::uint64_t size) const;
     /// `size` bytes of host memory; a shadow is refused. Valid until the release.
     [[nodiscard]] Result<std::span<std::byte>> bytes(const Address& address, std::uint64_t size);
-    /// From there to the end of its allocation.
+    /// The bytes from the address to the end of its allocation.
     [[nodiscard]] Result<std::span<std::byte>> rest(const Address& address);
 
 private:

@@ -1,4 +1,4 @@
-// Faults, the call log and the counts, shared by everything of one fake backend.
+// Faults, the call log and the counts, shared by all objects of one fake backend.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@ struct FakeState {
     FakeOptions options;
     std::atomic<std::int64_t> allocations = 0, modules = 0, streams = 0, execs = 0;
 
-    /// Logs a call; its failure where one was injected. The first line of every entry point.
+    /// Logs a call and returns its injected failure, if any. Every entry point begins with it.
     [[nodiscard]] Result<void> enter(const char* entry);
 
     void inject(Fault fault);

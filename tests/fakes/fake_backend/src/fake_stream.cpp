@@ -20,7 +20,7 @@ struct FakeEvent final : Event {
     }
 
     FakeState& state;
-    std::optional<CapturedPoint> point; ///< empty outside a capture, where work is done already
+    std::optional<CapturedPoint> point; ///< empty outside a capture, where work is done at once
 };
 
 Result<const FakeKernel*> kernel_of(const RawKernel& work)

@@ -33,7 +33,7 @@ public:
 
 private:
     [[nodiscard]] Result<void> enqueue(const char* entry, const RawWork& work);
-    /// The entry's injected failure, or one of its checks, which a capture remembers.
+    /// Passes a failed check or an injected failure on; a capture remembers the failure.
     [[nodiscard]] Result<void> pass(Result<void> checked);
 
     FakeState& m_state;
