@@ -1,5 +1,5 @@
-// D4: each of a real program's file operations fails, once and for ever: the program's own result is right, it ends well, and
-// what it leaves is usable.
+// D4: each file operation of a real program fails, once or from then on. The program's own result is right, it ends
+// well, and the folder that it leaves is usable.
 #include <cerrno>
 
 #include "victim_fixture.hpp"
@@ -12,15 +12,15 @@ struct Failing {
     const char* action;
     bool is_warm;
     Interference how;
-    std::vector<int> errors;  ///< taken in turns
-    std::uint64_t operations; ///< there are more than these
+    std::vector<int> errors;  ///< used in turn
+    std::uint64_t operations; ///< an upper bound: the program has more operations
 };
 
 void PrintTo(const Failing& failing, std::ostream* out) { *out << failing.name; }
 
 class FailingAtEach : public VictimTest, public testing::WithParamInterface<Failing> {
 protected:
-    /// Whether there were so many operations.
+    /// Returns false when the program had fewer operations.
     bool fail_at(std::uint64_t nth, bool for_ever)
     {
         const Failing& failing = GetParam();
@@ -37,7 +37,7 @@ protected:
                                  for_ever ? "for ever" : "once"));
         const bool injected = m_report->injected > 0;
         EXPECT_EQ(ended.status, 0) << ended.errors;
-        // A cache that can be read and not written is of use all the same.
+        // A cache that can only be read is still used.
         const bool is_readable = failing.is_warm && how.counts != "all" && how.counts != "opens";
         if (is_readable && std::string_view(failing.action) == "run") {
             EXPECT_TRUE(ended.says("replayed replayed")) << ended.output << ended.errors;
@@ -54,7 +54,7 @@ TEST_P(FailingAtEach, FileOperationTheProgramIsRightAndTheCacheUsable)
     for (const bool for_ever : {false, true}) {
         for (std::uint64_t nth = 1;; ++nth) {
             const bool injected = fail_at(nth, for_ever);
-            if (HasFailure()) return; // the rest would say the same
+            if (HasFailure()) return; // further rounds would fail in the same way
             if (injected) continue;
             EXPECT_GT(nth, GetParam().operations) << "hardly anything was made to fail";
             break;

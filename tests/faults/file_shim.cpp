@@ -1,5 +1,6 @@
-// Preloaded into a program, it counts the program's file operations below a folder. After the Nth it kills the program,
-// or it makes that one fail, or that one and all that follow. What it does is in the environment (Plan::read).
+// Preloaded into a program, this library counts the program's file operations below a folder. After the Nth operation
+// it kills the program, or it makes that operation fail, or that one and all later ones. The environment says which
+// (Plan::read).
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -28,7 +29,7 @@ enum class Kind : std::uint8_t { looks, opens, changes, writes };
 
 struct Plan {
     std::string_view folder; ///< empty: the shim does nothing
-    std::string_view does;   ///< "kill", "fail", "short" (a write writes half), else it only counts
+    std::string_view does;   ///< "kill", "fail", "short" (a write writes half); with other values it only counts
     std::string_view counts; ///< "all", "changes", "opens", "writes"
     bool for_ever = false;
     int error = 0;
@@ -106,7 +107,7 @@ bool is_below(const PathText& path)
     return !folder.empty() && text.starts_with(folder) && (text.size() == folder.size() || text[folder.size()] == '/');
 }
 
-/// One call. `work(whether it is this one's turn)` does it; where it is, it may be left out.
+/// Counts one operation and injects its fault. `work(is_its_turn)` does the operation; a failing operation is not done.
 template <class Work>
 long met(const char* name, const PathText& path, Kind kind, Work work)
 {
@@ -230,7 +231,7 @@ int fstatat(int folder, const char* name, struct stat* status, int flags) noexce
 }
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow" // there is a struct of this name
+#pragma GCC diagnostic ignored "-Wshadow" // a struct has the same name as this function
 int flock(int file, int operation) noexcept
 {
     if ((operation & LOCK_UN) != 0) return static_cast<int>(::syscall(SYS_flock, file, operation));
@@ -252,7 +253,8 @@ int fcntl(int file, int command, ...)
                                 [&](bool) { return ::syscall(SYS_fcntl, file, command, argument); }));
 }
 
-/// Of what was open for writing: others say nothing by it. A failing one closes all the same, as Linux does.
+/// Counts only files that were open for writing; other files lose nothing. A failing close() closes the file all the
+/// same, as on Linux.
 int close(int file)
 {
     const long flags = ::syscall(SYS_fcntl, file, F_GETFL, 0);

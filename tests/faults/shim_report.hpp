@@ -1,4 +1,4 @@
-// What the shim tells the test, in memory that both share: it outlives a SIGKILL.
+// The shim's report to the test, in shared memory, which outlives a SIGKILL.
 #pragma once
 
 #include <atomic>
@@ -7,9 +7,9 @@
 namespace warmgraph::test {
 
 struct ShimReport {
-    std::atomic<std::uint64_t> operations; ///< that were counted
-    std::atomic<std::uint64_t> injected;   ///< of them killed after, or made to fail
-    char last[512];                        ///< the first that was interfered with: "renameat /x/y"
+    std::atomic<std::uint64_t> operations; ///< operations that were counted
+    std::atomic<std::uint64_t> injected;   ///< operations that killed the program or failed
+    char last[512];                        ///< the first operation with a fault, e.g. "renameat /x/y"
 };
 
 } // namespace warmgraph::test

@@ -1,7 +1,7 @@
-// A small real program: wraps a function, calls it twice, looks at the results. It runs in 0.02 s, on the fake backend.
-//   faults_victim FOLDER [run|read_only|refresh|evict|clear|removed] [user id]
-// Its exit status is 0 where both results were right, whatever became of the cache. It prints what became of it:
-// "recorded replayed | <why caching is off>".
+// A small real program: wraps a function, calls it twice, checks the results. It runs in 0.02 s, on the fake backend.
+// faults_victim FOLDER [run|read_only|refresh|evict|clear|removed] [user id]
+// Its exit status is 0 when both results were right, even when the cache failed. It prints the outcomes: "recorded
+// replayed | <why caching is off>".
 #include <cstdio>
 #include <filesystem>
 #include <stdexcept>
@@ -20,7 +20,7 @@ namespace {
 
 using namespace warmgraph;
 
-constexpr int k_longest_s = 20; ///< then it hangs, and dies of it
+constexpr int k_longest_s = 20; ///< seconds; a program that hangs is ended then
 
 constexpr const char* k_program = "kernel add_scalar(memory x, value amount, value n)\n"
                                   "kernel copy(memory to, memory from, value n)\n";
@@ -39,7 +39,7 @@ CacheOptions options_for(const std::string& folder, const std::string& action)
     return options;
 }
 
-/// y = x + 2; the function's own name for each, so that what is recorded is new.
+/// y = x + 2; each caller has its own function name, so that its recording is new.
 class Caller {
 public:
     Caller(Cache& cache, const Device& device, std::int32_t count)
@@ -91,7 +91,8 @@ const char* word(Outcome outcome)
     }
 }
 
-/// As "rm -rf": files that the cache writes in the background may go while they are looked at, which ends remove_all.
+/// Removes the folder like "rm -rf": files that the cache writes in the background may vanish meanwhile, which ends
+/// remove_all.
 void remove_folder(const std::string& folder)
 {
     constexpr int k_tries = 100;

@@ -1,4 +1,4 @@
-// Runs the victim, with the shim and without, and looks at what it leaves.
+// Runs the victim, with the shim and without, and checks the folder that it leaves.
 #pragma once
 
 #include <cerrno>
@@ -17,7 +17,7 @@
 
 namespace warmgraph::test {
 
-/// What the shim is told.
+/// Settings of the shim.
 struct Interference {
     std::string does = "nothing"; ///< "kill", "fail", "short"
     std::uint64_t nth = 0;
@@ -27,7 +27,7 @@ struct Interference {
 };
 
 struct Ended {
-    int status = 0; ///< of the exit, or 1000 + the signal
+    int status = 0; ///< the exit status, or 1000 + the signal
     std::string output, errors;
 
     [[nodiscard]] bool says(std::string_view text) const { return output.contains(text); }
@@ -87,7 +87,7 @@ protected:
     {
         return wait_for(start(action, how, user));
     }
-    /// Whatever stands in the folder's place goes.
+    /// Removes everything in the folder's place.
     void start_anew()
     {
         fs::remove_all(m_place);
@@ -103,7 +103,7 @@ protected:
         fs::remove_all(m_place);
         fs::copy(m_dir.path() / "warm", m_place, fs::copy_options::recursive);
     }
-    /// Temporaries of writers, which a dead one may leave until the folder is opened next.
+    /// Temporary files of writers. A dead writer's stay until the folder is opened next.
     [[nodiscard]] std::vector<std::string> temporaries() const
     {
         std::vector<std::string> found;
@@ -111,8 +111,8 @@ protected:
             if (item.path().filename().string().starts_with(".tmp-")) found.push_back(item.path().string());
         return found;
     }
-    /// P3: as it lies there, before anybody cures anything, no name of an entry, image or list holds a part. What a dead
-    /// writer or loader leaves has a name of its own.
+    /// P3: before any repair, no file with the name of an entry, image or list is incomplete. Left-overs of a dead
+    /// writer or loader have names of their own.
     void expect_nothing_torn()
     {
         const auto store = LocalStore::open(m_root, {.access = store::StoreMode::read_only});
@@ -124,7 +124,7 @@ protected:
                 << damage.path << ": " << damage.error.message;
         }
     }
-    /// P4: the next run is right, and after it nothing is damaged or left over; the one after that replays.
+    /// P4: the next run is right, and after it nothing is damaged or left over; the run after that replays.
     void expect_usable()
     {
         const Ended next = run();
@@ -141,7 +141,7 @@ protected:
         return fmt::format("operation {}: {}", m_report->operations.load(), m_report->last);
     }
 
-    fs::path m_place = m_dir.path() / "place"; ///< only the cache is in it
+    fs::path m_place = m_dir.path() / "place"; ///< contains only the cache
     ShimReport* m_report = nullptr;
 
 private:
