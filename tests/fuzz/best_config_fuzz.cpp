@@ -1,5 +1,5 @@
-// .best_config and .module_configs, which every process and everybody else may have written, and what it is judged by; and the text of kernels,
-// which is a key.
+// .best_config and .module_configs, which any process or user may have written, and the judgement of them; and the text
+// of kernels, which is a key.
 #include "fuzz.hpp"
 #include "sample_best_config.hpp"
 #include "warmgraph/autotune/code_text.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 using namespace warmgraph;
 
-/// Whatever is stored: what is used is one candidate, or lies in the ranges and was asked for.
+/// A used configuration must be one candidate, or must be in the ranges and be asked for.
 void check_judged(const autotune::BestConfig& best)
 {
     autotune::Wanted wanted{best.kernel, best.key, {autotune::test::sample_candidates(), {{"LANES", {1, 2, 4}}}}};

@@ -1,5 +1,5 @@
-// A capture that another process wrote. Most mutations get a size and a digest that match, as somebody who can write the folder
-// would do.
+// A capture that another process wrote. Most mutations get a size and a digest that match, because an attacker can make
+// them too.
 #include "fuzz.hpp"
 #include "sample_capture.hpp"
 
@@ -10,7 +10,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 {
     using namespace warmgraph;
     size = LLVMFuzzerMutate(data, size, max_size);
-    if (size < test::k_capture_fields || seed % 8 == 0) return size; // as it is: damage by chance
+    if (size < test::k_capture_fields || seed % 8 == 0) return size; // unchanged digest: accidental damage
     Bytes bytes(size);
     std::memcpy(bytes.data(), data, size);
     const Bytes sample = encode(test::sample_capture());

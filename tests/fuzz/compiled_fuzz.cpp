@@ -1,4 +1,4 @@
-// .compiled, which every process and everybody else may have written; and the text of programs, whose headers are looked for.
+// .compiled, which any process or user may have written; and the text of programs, which is scanned for headers.
 #include "fuzz.hpp"
 #include "include_scanner.hpp"
 #include "warmgraph/precompile/compiled_program.hpp"

@@ -1,5 +1,5 @@
-// A whole entry file. Most mutations are sealed again, as somebody who can write to the folder would do: without,
-// nothing behind the first digest were ever reached.
+// A whole entry file. Most mutations are sealed again, because an attacker can do that too. Without it, the fuzzer
+// would never get past the first digest.
 #include "sealed_entry.hpp"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);

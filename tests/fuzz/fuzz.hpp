@@ -1,4 +1,4 @@
-// What the fuzz targets share: what must hold, and what is asked of an entry that was accepted.
+// Shared by the fuzz targets: requirements, and checks of an accepted entry.
 #pragma once
 
 #include <cstdio>
@@ -11,7 +11,7 @@
 
 namespace warmgraph::fuzz {
 
-/// A finding: libFuzzer keeps the input that led here.
+/// Aborts when the requirement fails; libFuzzer keeps the input that led here.
 inline void require(bool holds, const char* what)
 {
     if (holds) return;
@@ -19,7 +19,7 @@ inline void require(bool holds, const char* what)
     std::abort();
 }
 
-/// The limits of the real thing, but for the sizes that would only make the fuzzer slow.
+/// The product's limits, except for sizes that would only make the fuzzer slow.
 inline cachefmt::Limits limits()
 {
     cachefmt::Limits result;
@@ -28,8 +28,8 @@ inline cachefmt::Limits limits()
     return result;
 }
 
-/// Refusals have a code that means damage, and say something. What is accepted means something, can be shown, and is
-/// the same once it was written and read again.
+/// A refusal must have a code that means damage, and a text. An accepted entry must be valid and printable, and must
+/// stay the same when it is written and read again.
 inline void check_decoded(const Result<cachefmt::Entry>& decoded)
 {
     if (!decoded) {

@@ -1,4 +1,4 @@
-// The header's flatbuffer, in an envelope that fits.
+// The header's flatbuffer, in a valid envelope.
 #include "fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)

@@ -1,4 +1,4 @@
-// What `warmgraph precompile` is told to compile.
+// The manifest of `warmgraph precompile`.
 #include <set>
 
 #include "fuzz.hpp"

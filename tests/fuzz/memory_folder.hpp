@@ -1,4 +1,4 @@
-// A folder in memory that can be read: its files by their path in it.
+// A read-only folder in memory: its files by their path.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@ namespace warmgraph::fuzz {
 class MemoryFolder final : public FileSystem {
 public:
     using Files = std::map<std::string, Bytes>;
-    /// `prefix`: of the paths that are asked for. `below`: where that is among the files. `files` must outlive it.
+    /// `prefix`: removed from requested paths. `below`: the folder's place among the files. `files` must outlive this.
     MemoryFolder(const Files& files, std::string prefix, std::string below = "")
         : m_files(files), m_prefix(std::move(prefix)), m_below(std::move(below))
     {

@@ -1,4 +1,4 @@
-// misses.jsonl, which every process and everybody else may have written, and the call's guards in its first line.
+// misses.jsonl, which any process or user may have written, with the call's guards in its first line.
 #include "fuzz.hpp"
 #include "usage/miss_file.hpp"
 #include "warmgraph/guards/json.hpp"

@@ -1,4 +1,5 @@
-// .profile, which every process writes and people edit: what is accepted can be written, joined and learnt from.
+// .profile, which every process writes and people edit: an accepted profile can be written, joined and used to learn
+// buckets.
 #include "fuzz.hpp"
 #include "sample_profile.hpp"
 #include "warmgraph/profile/buckets.hpp"
@@ -12,7 +13,7 @@ void check_joined(const profile::Profile& read)
 {
     const auto twice = profile::join(read, read);
     fuzz::require(twice.has_value(), "a profile joins itself");
-    // What is read may have more writers than are kept; from then on, nothing changes.
+    // A read profile may have more writers than are kept; the first join drops some, and the second changes nothing.
     const auto again = profile::join(*twice, *twice);
     fuzz::require(again && *again == *twice, "what is joined twice is counted once");
     fuzz::require(twice->parts.size() <= profile::k_most_last + profile::k_most_busy, "writers are bounded");

@@ -6,7 +6,7 @@
 
 namespace warmgraph::fuzz {
 
-/// As the store names one; of the entry that the kept inputs have.
+/// The key of the entry in the kept inputs, as the store uses it.
 inline const cachefmt::EntryKey& report_key()
 {
     static const cachefmt::EntryKey key = [] {
@@ -31,7 +31,7 @@ inline Bytes joined(const ReportParts& parts)
     return out;
 }
 
-/// Sizes that lie are taken as far as the bytes go.
+/// Splits the input; too large sizes are cut to the bytes that exist.
 inline ReportParts split(ByteView bytes)
 {
     if (bytes.size() < 8) return {};

@@ -1,4 +1,4 @@
-// Entries that a mutator changed, made whole: somebody who can write to the folder would do so too.
+// Seals entries that a mutator changed, because an attacker can do that too.
 #pragma once
 
 #include <cstring>
@@ -8,14 +8,14 @@
 
 namespace warmgraph::fuzz {
 
-/// Of the entries in the kept inputs.
+/// The key of the entries in the kept inputs.
 inline const cachefmt::EntryKey& entry_key()
 {
     static const cachefmt::EntryKey key = cachefmt::test::sample_entry().header.key;
     return key;
 }
 
-/// The sizes in the envelope fit the bytes.
+/// Sets the sizes in the envelope to fit the bytes.
 inline void make_whole(Bytes& bytes)
 {
     namespace at = test::envelope_at;
@@ -29,13 +29,13 @@ inline void make_whole(Bytes& bytes)
     if (load<std::uint32_t>(bytes, at::compression) == 0) test::poke(bytes, at::payload_raw, rest - header);
 }
 
-/// Seals most of them: without, nothing behind the first digest were ever reached.
+/// Seals most inputs. Without it, the fuzzer would never get past the first digest.
 inline void seal_some(std::uint8_t* data, std::size_t size, unsigned seed, const cachefmt::EntryKey& key = entry_key())
 {
-    if (size < test::envelope_at::end || seed % 8 == 0) return; // as it is: damage by chance
+    if (size < test::envelope_at::end || seed % 8 == 0) return; // unchanged digests: accidental damage
     Bytes bytes(size);
     std::memcpy(bytes.data(), data, size);
-    if (seed % 8 != 1) make_whole(bytes); // else sizes that lie, well sealed
+    if (seed % 8 != 1) make_whole(bytes); // otherwise the sizes are wrong and the digests match
     test::reseal(bytes, key);
     std::memcpy(data, bytes.data(), size);
 }
