@@ -1,4 +1,4 @@
-// Whose signatures the kept inputs of PyTorch's artifacts have.
+// The keys that signed the kept inputs of PyTorch's artifacts.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace warmgraph::fuzz {
 
-/// Keys of two kinds are two keys, whose ids say the kind; those of another digit are strangers under the same id.
+/// The key's id names its kind. Keys with another digit have the same id but are not accepted.
 inline SigningKey torch_key(const std::string& kind, char digit = 'b')
 {
     return SigningKey::parse(kind + ":" + kind + ":" + std::string(64, digit)).value();

@@ -1,5 +1,6 @@
-// A hard case: work that is recorded in one process and restored in another, at other addresses. Each case is run in three
-// processes: native (no cache), record, replay; their results are compared. A fourth, before them, may prepare files.
+// A hard case: work that is recorded in one process and restored in another, at other addresses. Each case runs in
+// three processes: native (no cache), record, replay; their results are compared. A fourth, before them, may prepare
+// files.
 #pragma once
 
 #include <functional>
@@ -27,30 +28,31 @@ struct Case {
     std::string name;
     std::vector<Memory> memory;
     std::vector<ScalarDecl> scalars{};
-    std::vector<std::pair<std::string, int>> scalar_values{}; ///< i32, of the measured call
-    /// Scalars that each process has its own values for; made once, when the memory is there.
+    std::vector<std::pair<std::string, int>> scalar_values{}; ///< i32 values for the measured call
+    /// Makes scalars with values of this process's own; called once, when the memory is allocated.
     std::function<std::vector<Arg>(Mode)> own_scalars{};
-    int calls = 1; ///< in a row, in each process; the results are those of the last
-    /// What is cached. Loads code when it is first called, so a process that only replays loads none.
+    int calls = 1; ///< calls in a row, in each process; the results are those of the last
+    /// The cached work. It loads its code at its first call, so a process that only replays loads none.
     Callable work;
-    double tolerance = 0;                 ///< largest relative difference of an element; 0: bitwise
-    Outcome expected = Outcome::recorded; ///< of the recording process; refused: the replaying one must run it too
-    std::string refusal{};                ///< part of the reason when refused
-    /// Leaves files in prepared_folder(), in a process of its own, and gives its exit code.
+    double tolerance = 0; ///< largest relative difference of an element; 0: bitwise
+    Outcome expected = Outcome::
+        recorded; ///< outcome in the recording process; when refused, the replaying process must run the work too
+    std::string refusal{}; ///< part of the reason when refused
+    /// Writes files into prepared_folder(), in a process of its own, and returns its exit code.
     std::function<int()> prepare{};
-    std::string needs{};                         ///< by `prepare`; nobody has to install it
+    std::string needs{};                         ///< software that `prepare` needs; without it the case is skipped
     std::vector<std::string> frozen_variables{}; ///< Spec::frozen_variables
 };
 
-/// The exit code of `prepare` where Case::needs is not there.
+/// The exit code of `prepare` when Case::needs is missing.
 inline constexpr int k_lacking_exit = 77;
 
-/// Where Case::prepare leaves what `work` needs. It is gone when the replaying process runs.
+/// The folder that Case::prepare fills for `work`. It is removed before the replaying process runs.
 [[nodiscard]] const std::string& prepared_folder();
 
 using MakeCase = std::function<Case()>;
 
-/// Every case by name. Each file in cases/ has one function that adds its own.
+/// Every case by name. Each file in cases/ has one function that adds its cases.
 [[nodiscard]] const std::vector<std::pair<std::string, MakeCase>>& cases();
 void add_kernel_cases(std::vector<std::pair<std::string, MakeCase>>& all);
 void add_module_cases(std::vector<std::pair<std::string, MakeCase>>& all);

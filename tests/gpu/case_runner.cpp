@@ -70,7 +70,7 @@ public:
     }
 
 private:
-    /// Another order and other neighbours in the replaying process, so that nothing is where it was.
+    /// In the replaying process, allocates in another order and with other neighbours, so that all addresses differ.
     void allocate()
     {
         if (m_mode == Mode::replay)
@@ -126,8 +126,8 @@ private:
             check(outcome, i == 0 ? first : later, function);
         }
     }
-    /// A callable that makes at its first call what later ones use (a library's handle, a module) does so past the recorder's
-    /// stream: that call is refused, and the next one is asked again. One that waits for somebody else is recorded by the next.
+    /// Whether the call was only a preparation: the callable made something for later calls (a library's handle, a
+    /// module) outside the recorder's stream, or it works together with the outside. The next call is recorded.
     [[nodiscard]] bool set_up_only(Outcome outcome, const Function& function) const
     {
         if (m_mode == Mode::native) return false;
@@ -150,7 +150,7 @@ private:
         if (outcome == Outcome::refused && reason.find(m_case.refusal) == std::string::npos)
             throw std::runtime_error("refused for '" + reason + "', expected '" + m_case.refusal + "'");
     }
-    /// The process that recorded replays as well: the same contents again give the same results.
+    /// The recording process replays too: the same contents must give the same results.
     void call_again(Function& function)
     {
         const auto first = results();

@@ -1,4 +1,4 @@
-// G1 on the device itself: what the driver refuses costs the cache, never the caller's result.
+// G1 on the device itself: when the driver refuses something, only the cache loses; the caller's result stays right.
 #include <algorithm>
 
 #include "cache_options.hpp"
@@ -33,7 +33,7 @@ protected:
         device.synchronize();
         return y.read<float>();
     }
-    /// Gives every entry's images other bytes, as if they had been recorded so; digests and seals fit.
+    /// Replaces the images of every entry by other bytes with right digests and seals, as if recorded like this.
     void replace_images(const Bytes& image)
     {
         auto store = *store::LocalStore::open(dir.path() / "cache");
@@ -96,7 +96,7 @@ TEST_F(Fallback, AnImageThatIsNoDeviceCodeRunsTheFunction)
     EXPECT_EQ(cache.statistics().cache_faults, 1U);
 }
 
-/// All device memory, in pieces down to the smallest that the driver gives.
+/// Takes all device memory, in pieces down to the smallest that the driver gives.
 class Hog {
 public:
     Hog()
@@ -132,7 +132,7 @@ TEST_F(Fallback, NoMemoryToInstantiateRunsTheFunction)
     Cache cache{options()};
     Function f = wrap(cache, k_nodes);
     {
-        Buffer warm = device.allocate(4096); // and its code, which the function itself needs
+        Buffer warm = device.allocate(4096); // and loads the code, which the function itself needs
         device.stream().launch(program, "add_one", {.grid = {8, 1, 1}, .block = {128, 1, 1}}, warm.memory().address,
                                static_cast<std::int32_t>(k_count));
         device.synchronize();
@@ -146,7 +146,7 @@ TEST_F(Fallback, NoMemoryToInstantiateRunsTheFunction)
     f({});
     EXPECT_EQ(result(), std::vector<float>(k_count, 3.0F * k_nodes));
 
-    Cache later{options()}; // the entry is as it was
+    Cache later{options()}; // the entry is unchanged
     Function g = wrap(later, k_nodes);
     EXPECT_EQ(g({}), Outcome::replayed) << g.report().reason;
     EXPECT_EQ(result(), std::vector<float>(k_count, 4.0F * k_nodes));

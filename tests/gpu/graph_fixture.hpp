@@ -1,4 +1,4 @@
-// Graphs that the driver's own API made or captured, read and built again by the backend's parts.
+// Graphs that were made or captured with the driver's own API; the backend's parts read them and build them again.
 #pragma once
 
 #include <functional>
@@ -54,7 +54,7 @@ extern "C" __global__ void second_of_pair(int* y, int n) {
 }
 )";
 
-/// One for the process: a context costs 0.2 s.
+/// One per process, because a context costs 0.2 s.
 class Gpu {
 public:
     static Gpu& instance()
@@ -89,7 +89,7 @@ private:
     }
 };
 
-/// As Device::instantiate does, without a device.
+/// Instantiates like Device::instantiate, without a device.
 inline Result<std::unique_ptr<cuda::CudaGraphBuilder>> builder_of(cuda::Core& core, const RawGraph& raw)
 {
     auto builder = cuda::CudaGraphBuilder::begin(core, raw.nodes.size());
@@ -183,7 +183,7 @@ protected:
         return values;
     }
 
-    /// Read, built and read again it is the same.
+    /// Reads the graph, builds it, and reads it again: both must be the same. Returns it.
     RawGraph expect_read_back(const NativeGraph& original) const
     {
         RawGraph first = read(original);
@@ -194,7 +194,7 @@ protected:
             EXPECT_TRUE(second.nodes[i] == first.nodes[i]) << "node " << i;
         return first;
     }
-    /// And it does the same to `y`.
+    /// Also expects that both change `y` in the same way.
     RawGraph expect_same(const NativeGraph& original) const
     {
         RawGraph raw = expect_read_back(original);

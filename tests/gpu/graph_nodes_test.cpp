@@ -1,11 +1,11 @@
-// Every other kind of node: copies, fills, events, host functions, child graphs, allocations; and what is refused.
+// All other kinds of nodes: copies, fills, events, host functions, child graphs, allocations; and refused nodes.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 
 #include "graph_fixture.hpp"
 
-// By the plain name (# sees it before the header's macros do), with the type of the version that they choose.
+// Finds by the plain name (# sees it before the header's macros), with the type of the version that the macros choose.
 #define WARMGRAPH_FIND(name) native.find<decltype(&::name)>(#name)
 
 namespace warmgraph::test::graph_nodes_test {
@@ -193,7 +193,8 @@ TEST_F(GraphNodes, InlineChildGraphsOfChildGraphs)
     add_touch(outer.get(), y, 7, {child, nested});
     add_touch(outer.get(), a, 8, {child});
     const RawGraph raw = expect_same(outer);
-    // Two before and two first, two last and three after: an empty node each. Middle's inner graph needs none.
+    // Two nodes before and two first ones, two last and three after: each group gets an empty node. Middle's inner
+    // graph needs none.
     ASSERT_EQ(raw.nodes.size(), 2U + (1 + 2 + 1) + 4 + 2);
     EXPECT_EQ(std::ranges::count_if(raw.nodes,
                                     [](const RawNode& node) { return std::holds_alternative<RawEmpty>(node.work); }),
@@ -228,7 +229,7 @@ TEST_F(GraphNodes, GiveAllocationsAndTheirFreesAsRanges)
     EXPECT_GE(raw.allocations[0].memory.size, k_count * 4U);
     EXPECT_TRUE(std::holds_alternative<RawEmpty>(raw.nodes[0].work));
     EXPECT_TRUE(std::holds_alternative<RawEmpty>(raw.nodes[4].work));
-    // With memory of ours in its place it does the same.
+    // With our memory in its place, the graph does the same.
     const CUdeviceptr arena = allocate();
     std::get<RawCopy>(raw.nodes[1].work).destination = Address::from_flat(arena);
     std::memcpy(std::get<RawKernel>(raw.nodes[2].work).params[0].value.data(), &arena, sizeof arena);
@@ -322,7 +323,7 @@ TEST_F(GraphNodes, WaitForAndWriteSingleWords)
         {{wait_32, at + 4, 40, 0}, {write_64, at + 16, 0x0000'0007'0000'0009, 0}, {write_32, at + 24, 11, 0}}};
     EXPECT_EQ(std::get<RawMemoryOperations>(raw.nodes[1].work), (RawMemoryOperations{{{write_32, at + 4, 41, 0}}}));
     EXPECT_EQ(std::get<RawMemoryOperations>(raw.nodes[2].work), expected);
-    // Another place and value by an update: as an exec that was built with them.
+    // An update with another address and value must give the same as an exec that is built with them.
     const auto updated = take(make_exec(gpu.core, raw));
     auto& changed = std::get<RawMemoryOperations>(raw.nodes[2].work);
     changed.operations[1].address = at + 400;

@@ -1,4 +1,4 @@
-// Restored graphs come and go: nothing grows, and threads do not meet.
+// Restored graphs are made and destroyed: memory does not grow, and threads do not disturb each other.
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -24,7 +24,7 @@ constexpr Launch k_launch{.grid = {8, 1, 1}, .block = {128, 1, 1}};
 class Lifetimes : public testing::Test {
 protected:
     [[nodiscard]] CacheOptions options() const { return cache_options("lifetimes", dir.path() / "cache"); }
-    /// y = a + 2 b through scratch memory and a copy, so that every kind of slot is there.
+    /// y = a + 2 b through scratch memory and a copy, so that every kind of slot is used.
     [[nodiscard]] Function wrap(Cache& cache, const std::string& name = "add") const
     {
         Spec spec;
@@ -78,7 +78,7 @@ TEST_F(Lifetimes, AThousandRoundsOfLoadingAndDestroyingGrowNothing)
         }
     }
     EXPECT_EQ(y.read<float>(), std::vector<float>(k_count, 3.0F));
-    // 800 rounds: a leak of one page in each would be 3.1 MiB, of one 2 MiB chunk on the device 1.6 GiB.
+    // 800 rounds: a leak of one page per round would be 3.1 MiB, of one 2 MiB chunk on the device 1.6 GiB.
     EXPECT_LT(resident_kib() - host, 2048);
     EXPECT_LE(free, free_device_memory() + (4U << 20U));
 }
@@ -118,7 +118,7 @@ TEST_F(Lifetimes, EightThreadsRestoreAtOnce)
     EXPECT_EQ(failures, std::vector<std::string>(8));
 }
 
-/// Every shape has an exec of its own; each must be given its own, whatever order they were opened in.
+/// Every shape has its own exec and must get it, in any order of opening.
 TEST_F(Lifetimes, SixtyFourShapesOpenedAheadGiveTheirOwnResults)
 {
     constexpr std::int64_t k_shapes = 64;
@@ -132,7 +132,7 @@ TEST_F(Lifetimes, SixtyFourShapesOpenedAheadGiveTheirOwnResults)
             const auto count = static_cast<std::int32_t>(r.sizes("a")[0]);
             const Launch launch{.grid = {static_cast<std::uint32_t>(count) / k_block, 1, 1}, .block = {k_block, 1, 1}};
             const Address sum = r.alloc("sum", static_cast<std::uint64_t>(count) * 4);
-            for (std::int32_t i = 0; i < 4 + count / 100; ++i) // other lengths, too
+            for (std::int32_t i = 0; i < 4 + count / 100; ++i) // gives graphs of different lengths
                 r.stream().launch(program, "add", launch, i == 0 ? r["a"] : sum, r["b"], sum, count, 2.0F);
             r.stream().copy(r["y"], sum, static_cast<std::uint64_t>(count) * 4);
         });
@@ -160,14 +160,14 @@ TEST_F(Lifetimes, SixtyFourShapesOpenedAheadGiveTheirOwnResults)
     Function f = any_size(cache);
     const Preload preload = cache.preload({.wait = PreloadWait::all});
     EXPECT_EQ(preload.progress().loaded, static_cast<std::size_t>(k_shapes));
-    std::filesystem::remove_all(dir.path() / "cache"); // nothing is read any more
+    std::filesystem::remove_all(dir.path() / "cache"); // nothing is read from now on
     for (int round = 0; round < 2; ++round)
-        for (std::int64_t i = 0; i < k_shapes; ++i) // 37 and 64 have no common divisor: every shape once
+        for (std::int64_t i = 0; i < k_shapes; ++i) // 37 and 64 have no common divisor, so every shape is called once
             ASSERT_EQ(call(f, i * 37 % k_shapes, static_cast<float>(i + round)), Outcome::replayed);
     EXPECT_EQ(cache.statistics().images_loaded, 1U) << "images are shared";
 }
 
-/// No scratch memory, whose release would wait: what keeps the code alive is the driver alone.
+/// There is no scratch memory, whose release would wait: only the driver keeps the code alive.
 TEST_F(Lifetimes, AFunctionAndItsCacheMayGoWhileTheirWorkRuns)
 {
     const Program slow = device.program("slow", R"(
@@ -192,8 +192,8 @@ extern "C" __global__ void slow(float* y) {
     EXPECT_EQ(y.read<float>(), std::vector<float>(k_count, 20.0F));
 }
 
-/// Copies of several rows are what an exec cannot be given anew, so each call here makes another exec while the launches of
-/// those before it run; more of them than are kept.
+/// The driver cannot update a copy of several rows in an exec. So each call makes another exec while earlier launches
+/// still run; there are more calls than kept execs.
 TEST_F(Lifetimes, ExecsThatAreReplacedFinishTheirLaunches)
 {
     constexpr std::size_t k_row = 200, k_rows = k_count * 4 / (2 * k_row);

@@ -1,4 +1,4 @@
-// The CUDA driver for tests that capture natively: what any application could do, with nothing of warmgraph's API.
+// The CUDA driver for tests that capture natively, like any application, without warmgraph's API.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ using backends::cuda::Driver;
 /// Throws std::runtime_error with the call's name and the driver's text.
 class Native {
 public:
-    /// Of the device's primary context, made current on the calling thread. One for the process.
+    /// The device's primary context, made current in the calling thread. One per process.
     [[nodiscard]] static const Native& instance();
 
     [[nodiscard]] const Driver& driver() const noexcept { return *m_driver; }
@@ -31,9 +31,9 @@ public:
 
     /// NVRTC: CUDA C++ to a cubin of this device's architecture. Kernels are extern "C".
     [[nodiscard]] static Bytes compile(std::string_view source, std::string_view options = "");
-    /// The same compiled separately and then linked, as nvcc does with -rdc=true.
+    /// The same, compiled separately and then linked, like nvcc with -rdc=true.
     [[nodiscard]] Bytes compile_and_link(std::string_view source) const;
-    [[nodiscard]] int compute_capability() const; ///< 90
+    [[nodiscard]] int compute_capability() const; ///< e.g. 90
     [[nodiscard]] CUmodule load(ByteView cubin) const;
     [[nodiscard]] CUfunction function(CUmodule module, const char* name) const;
     [[nodiscard]] CUstream stream() const; ///< a new one, never destroyed: tests are short

@@ -1,4 +1,5 @@
-// Modules that the process loaded itself: replays run them, so that what the host writes into their variables is seen.
+// Modules that the process loaded itself: replays run them, so that they see the values that the host writes into
+// variables.
 
 #include "cache_options.hpp"
 #include "native.hpp"
@@ -17,7 +18,7 @@ extern "C" __global__ void unused(float* y) { y[0] = 0; })";
 
 class RegisteredModules : public testing::Test {
 protected:
-    /// A module of this process's own, with factor 2 and offset 7. Loaded before anything keeps device code.
+    /// A module that this process loads, with factor 2 and offset 7. Loaded before the tracker keeps device code.
     RegisteredModules()
     {
         const Native& native = Native::instance();
@@ -44,7 +45,7 @@ protected:
         result.version = "1";
         return result;
     }
-    /// The value that every element of x = 3 became.
+    /// Calls with x = 3 and returns the value of every element of y.
     [[nodiscard]] float call(Function& function, Outcome expected) const
     {
         const Buffer x = device.upload<float>(std::vector<float>(k_count, 3)), y = device.allocate(k_count * 4);
@@ -84,7 +85,8 @@ TEST_F(RegisteredModules, AreRecordedWheneverTheyWereLoadedAndReplaysSeeWhatTheH
         write("factor", 4.0F);
         EXPECT_EQ(call(function, Outcome::replayed), 21);
     }
-    for (const Policy policy : {Policy::read_only, Policy::read_write}) { // and no entry of others is spoilt
+    for (const Policy policy :
+         {Policy::read_only, Policy::read_write}) { // the second policy must not damage the stored entry
         Cache cache{options(policy)};
         Function function = wrap(cache);
         EXPECT_EQ(call(function, Outcome::refused), 21) << "never the recorded 13";

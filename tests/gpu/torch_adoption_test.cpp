@@ -1,4 +1,5 @@
-// A graph that PyTorch captured, adopted through the C interface from Python, replayed here without PyTorch at other addresses.
+// A graph that PyTorch captured, adopted through the C interface from Python, and replayed here without PyTorch at
+// other addresses.
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -16,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The scripts and the shared library lie beside this program, or where the source tree has them.
+/// The path of a script or of the shared library, beside this program or in the source tree.
 fs::path beside(const char* name) { return fs::read_symlink("/proc/self/exe").parent_path() / name; }
 
 std::vector<std::byte> read(const fs::path& path)
@@ -49,7 +50,7 @@ protected:
     TempDir folder;
 };
 
-/// What Python left behind, in this process at other addresses; nothing here knows of PyTorch.
+/// Python's files, used in this process at other addresses and without PyTorch.
 class Replayed {
 public:
     explicit Replayed(const fs::path& folder) : m_folder(folder)
@@ -98,7 +99,7 @@ private:
         }
         std::printf("  largest difference %g of %g\n", worst, largest);
         EXPECT_GT(largest, 0.5);
-        EXPECT_LE(worst, largest * 0.02); // bf16 rounding: 1/256 of a value, a few times
+        EXPECT_LE(worst, largest * 0.02); // bf16 rounding: 1/256 of a value, several times
     }
 
     fs::path m_folder;
@@ -108,7 +109,7 @@ private:
     std::map<std::string, Buffer> m_memory;
 };
 
-/// Eager models of transformers and torchvision, training, sampling, an FFT, dropout: their table is in the log.
+/// Eager models of transformers and torchvision, training, sampling, an FFT, dropout. The log has their table.
 TEST(TorchModels, OfEachKindAreAdoptedAndDoWhatPyTorchDoes)
 {
     const std::string command = "python3 " + beside("torch/models.py").string() + " " +
@@ -120,7 +121,7 @@ TEST(TorchModels, OfEachKindAreAdoptedAndDoWhatPyTorchDoes)
     EXPECT_EQ(WEXITSTATUS(status), 0) << "1: wrong, or not captured; 3: refused";
 }
 
-/// The wheel that `./dev gpu-build` leaves beside this program, unpacked. False: there is none.
+/// Unpacks the wheel that `./dev gpu-build` puts beside this program. Returns false when there is no wheel.
 bool unpack_wheel(const fs::path& folder)
 {
     std::error_code absent;
@@ -131,7 +132,8 @@ bool unpack_wheel(const fs::path& folder)
     return false;
 }
 
-/// Runs a script of the Python package's tests: with the wheel, or with the sources and the library that lie beside this program.
+/// Runs a script of the Python package's tests, with the wheel, or with the sources and the library beside this
+/// program.
 int run_with_package(const std::string& script)
 {
     const TempDir folder;
@@ -148,14 +150,14 @@ int run_with_package(const std::string& script)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/// The Python package: each function is recorded in one process and replayed in the next; its table is in the log.
+/// The Python package: one process records each function, and the next one replays it. The log has the table.
 TEST(TorchFunctions, AreReplayedInTheNextProcessWithoutACompiler)
 {
     if (std::system("python3 -c 'import torch, transformers'") != 0) WARMGRAPH_SKIP_LACKING("PyTorch and transformers");
     EXPECT_EQ(run_with_package("cases.py"), 0);
 }
 
-/// Programs that capture graphs by themselves are recorded in two processes and served by a third; its table is in the log.
+/// Programs that capture graphs themselves: two processes record them, and a third serves them. The log has the table.
 TEST(TorchPrograms, AreRecordedWithoutAChangeAndServed)
 {
     if (std::system("python3 -c 'import torch, torchvision, transformers'") != 0)
@@ -164,7 +166,8 @@ TEST(TorchPrograms, AreRecordedWithoutAChangeAndServed)
 }
 
 #ifdef SERVE_BINARY
-/// samples/serve: a language model that PyTorch recorded generates the same tokens in Python without PyTorch and in C++.
+/// samples/serve: a language model that PyTorch recorded generates the same tokens in Python without PyTorch and in
+/// C++.
 TEST(TorchServing, NeedsNoPyTorch)
 {
     if (std::system("python3 -c 'import torch, transformers, safetensors'") != 0)

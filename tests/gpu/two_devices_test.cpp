@@ -1,5 +1,5 @@
-// Two devices in one process, and two contexts on one device: each function works where it was wrapped, and the caller's
-// context is the caller's.
+// Two devices in one process, and two contexts on one device: each function works on its own device, and the caller's
+// context stays current.
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -41,7 +41,7 @@ void make_current(CUcontext context)
     native.check(native.find<decltype(&cuCtxSetCurrent)>("cuCtxSetCurrent")(context), "cuCtxSetCurrent");
 }
 
-/// While the device is open.
+/// The primary context, retained while the device is open.
 CUcontext primary_context(CUdevice device)
 {
     CUcontext context = nullptr;
@@ -63,7 +63,7 @@ std::vector<float> counting(float first)
     return values;
 }
 
-/// A device, and a function's memory there: y = x + 1, through scratch memory.
+/// A device with the function's memory: y = x + 1, through scratch memory.
 struct Place {
     explicit Place(const std::string& id) : device{id} {}
     Place(const Place&) = delete;
@@ -96,12 +96,12 @@ struct Place {
     Device device;
     Program program = device.program("add", k_kernels);
     Buffer x = device.allocate(k_bytes), y = device.allocate(k_bytes);
-    std::vector<CUcontext> seen; ///< by the callable
+    std::vector<CUcontext> seen; ///< contexts that were current in the callable
 };
 
 // --- two devices
 
-/// What a process of its own says of its first call on `device`; the result is checked there.
+/// The report of a process of its own about its first call on `device`. That process checks the result.
 struct Answer {
     std::string outcome, reason;
 };
@@ -122,7 +122,7 @@ int answer(const fs::path& folder, const std::string& device)
     }
 }
 
-/// `visible`: the only device that the process sees, as CUDA_VISIBLE_DEVICES names it; empty: all.
+/// `visible`: the only device that the process sees, in CUDA_VISIBLE_DEVICES' form; empty: all devices.
 Answer ask_process(const fs::path& folder, const std::string& device, const std::string& visible = "")
 {
     const std::vector<std::string> narrowed{"/usr/bin/env", "CUDA_VISIBLE_DEVICES=" + visible};
@@ -136,7 +136,7 @@ Answer ask_process(const fs::path& folder, const std::string& device, const std:
     return result;
 }
 
-/// "GPU-..." as CUDA_VISIBLE_DEVICES takes it, whatever this process sees.
+/// "GPU-...", the form of CUDA_VISIBLE_DEVICES, which does not depend on this process's own setting.
 std::string uuid_of(CUdevice device)
 {
     CUuuid uuid{};
@@ -192,7 +192,7 @@ TEST_F(TwoDevices, RecordAndReplayByTurnsInOneThreadWhoseContextStays)
     for (std::size_t at = 0; at < 2; ++at) EXPECT_THAT(places[at]->seen, Each(primary[at])) << at;
 }
 
-/// The name is a guard of every tensor, which another process may give to another device.
+/// Every tensor is guarded by the device's name, and another process may give this name to another device.
 TEST_F(TwoDevices, AnEntryOfOneIsAMissOnTheOtherAndAHitWhereThatHasItsName)
 {
     EXPECT_EQ(ask_process(dir.path(), "cuda:0").outcome, "recorded");
@@ -248,7 +248,7 @@ TEST_F(TwoDevices, RestoreAndReplayAtOnceEachInAThreadOfItsOwn)
 
 // --- two contexts of one device
 
-/// Made by the caller, and current in its thread while it lives.
+/// A context of the caller, which is current in its thread while this object lives.
 class OtherContext {
 public:
     OtherContext()
@@ -294,7 +294,7 @@ TEST_F(TwoContexts, RecordingAndReplayingGoOnInThePrimaryOneAndTheCallersStays)
 TEST_F(TwoContexts, AKernelThatWasCapturedInTheOtherIsNotAdopted)
 {
     Place place{"cuda:0"};
-    place.device.prepare_recording(); // its code is known: nothing but the context is in the way
+    place.device.prepare_recording(); // the code is known, so that only the context makes the call fail
     const Native& native = Native::instance();
     const Driver& driver = native.driver();
     const Bytes cubin = Native::compile(k_kernels);

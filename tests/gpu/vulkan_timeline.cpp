@@ -15,7 +15,7 @@
 namespace warmgraph::test {
 namespace {
 
-// The loader where it is installed, else NVIDIA's driver itself: containers for computing have the second alone.
+// The loader if it is installed, else NVIDIA's driver itself: compute containers have only the driver.
 constexpr std::array k_libraries{"libvulkan.so.1", "libGLX_nvidia.so.0", "libEGL_nvidia.so.0"};
 
 Result<void> check(const char* call, VkResult result)
@@ -26,14 +26,14 @@ Result<void> check(const char* call, VkResult result)
 
 class Instance {
 public:
-    /// not_found: the library is not there, has no entry, or makes no instance.
+    /// Fails with not_found when the library is missing, has no entry point, or makes no instance.
     [[nodiscard]] static Result<std::shared_ptr<Instance>> open(const char* library)
     {
         void* const handle = ::dlopen(library, RTLD_NOW | RTLD_LOCAL); // never closed: drivers keep threads
         if (handle == nullptr) return fail(ErrorCode::not_found, "{}", ::dlerror());
         auto* get = reinterpret_cast<PFN_vkGetInstanceProcAddr>(::dlsym(handle, "vk_icdGetInstanceProcAddr"));
         if (get == nullptr) get = reinterpret_cast<PFN_vkGetInstanceProcAddr>(::dlsym(handle, "vkGetInstanceProcAddr"));
-        // Without the loader in between, a driver wants to be told which interface it is asked through.
+        // Without the loader, the driver must be asked which interface version it has.
         using Negotiate = VkResult (*)(std::uint32_t*);
         if (const auto negotiate =
                 reinterpret_cast<Negotiate>(::dlsym(handle, "vk_icdNegotiateLoaderICDInterfaceVersion"))) {

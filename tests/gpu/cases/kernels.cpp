@@ -148,7 +148,7 @@ extern "C" __global__ void add_one(const float* x, float* y) { int i = blockIdx.
             }};
 }
 
-/// A struct of 8 KiB with pointers in the middle: one past the end of x, and the start of y.
+/// A struct of 8 KiB with pointers in the middle: one to the end of x, and one to the start of y.
 struct Big {
     std::int64_t before[500] = {};
     float* x_end = nullptr;
@@ -242,7 +242,7 @@ extern "C" __global__ void load(__grid_constant__ const Map map, float* y) {
             }};
 }
 
-/// An integer whose value is the address of live memory that nobody declared: taken for a pointer and refused.
+/// An integer whose value is the address of live, undeclared memory: taken for a pointer and refused.
 Case integer_like_an_address()
 {
     auto code = std::make_shared<LazyModule>(R"(

@@ -1,4 +1,4 @@
-// Kernels of NVIDIA's libraries, whose modules somebody else loads.
+// Kernels of NVIDIA's libraries, which load their modules themselves.
 #include <array>
 #include <stdexcept>
 
@@ -12,7 +12,7 @@ namespace warmgraph::test {
 
 namespace {
 
-/// A library's functions by name, found at run time: the test binary runs (and fails clearly) without them.
+/// A library's functions by name, found at run time: without the library the test binary runs and fails clearly.
 class Library {
 public:
     explicit Library(std::initializer_list<const char*> names)
@@ -43,7 +43,7 @@ void expect_ok(int status, const char* call)
 
 struct Gemm {
     std::uint64_t m, n, k;
-    int split; ///< 1: as the heuristics say; more: so many parts of k, summed from a workspace
+    int split; ///< 1: the heuristics' choice; more: the number of parts of k, which are summed from a workspace
 };
 constexpr std::array<Gemm, 10> k_gemms{{{64, 64, 64, 1},
                                         {128, 1, 256, 1},
@@ -114,7 +114,7 @@ private:
             throw std::runtime_error("cuBLASLt has no algorithm that splits k for this product: choose another shape");
     }
 
-    /// Whether the algorithm sums `split` parts of k and works for this product; then it is the one that is used.
+    /// Whether the algorithm sums `split` parts of k and supports this product; if so, it is used.
     bool takes_split(cublasLtMatmulAlgo_t algo)
     {
         const auto configure = WG_FIND(m_lt, cublasLtMatmulAlgoConfigSetAttribute);
@@ -126,13 +126,13 @@ private:
             WG_FIND(m_lt, cublasLtMatmulAlgoCheck)(handle(m_lt), m_operation, m_a, m_b, m_y, m_y, &algo, &checked) !=
                 CUBLAS_STATUS_SUCCESS)
             return false;
-        // The parts lie in the workspace until they are summed: without one nothing is split.
+        // The parts lie in the workspace until they are summed, so an algorithm without a workspace splits nothing.
         if (checked.workspaceSize == 0 || checked.workspaceSize > k_workspace) return false;
         m_algo = algo;
         return true;
     }
 
-    /// Goes through every algorithm that there is for these types, with each of its tiles and stages.
+    /// Tries every algorithm for these types, with each of its tiles and stages.
     bool find_split()
     {
         constexpr auto bf = CUDA_R_16BF;
@@ -165,7 +165,7 @@ private:
         if (WG_FIND(m_lt, cublasLtMatmulAlgoCapGetAttribute)(&algo, which, values.data(), sizeof values, &written) !=
                 CUBLAS_STATUS_SUCCESS ||
             written == 0)
-            return {0}; // undefined: the algorithm's own
+            return {0}; // undefined, i.e. the algorithm's default
         return {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(written / sizeof values[0])};
     }
 

@@ -1,4 +1,5 @@
-// Copies, fills, allocations, host functions, waits and writes of single words; what no new process can have.
+// Copies, fills, allocations, host functions, waits and writes of single words; and objects that a new process cannot
+// have.
 #include <atomic>
 
 #include "../case.hpp"
@@ -74,7 +75,7 @@ void count(void* data) { static_cast<std::atomic<int>*>(data)->fetch_add(1); }
 
 Case host_function_by_name()
 {
-    // In every process, also in one that only replays: the entry holds the name.
+    // Every process registers it, even one that only replays, because the entry contains the name.
     register_host_function("count", count, &counter());
     return {.name = "host_function_by_name", .memory = one_to_one(), .work = [](Recorder& r) {
                 const Native& native = Native::instance();
@@ -85,7 +86,7 @@ Case host_function_by_name()
             }};
 }
 
-/// Words that the stream itself writes and waits for, between two kernels.
+/// Words that the stream writes and waits for, between two kernels.
 Case memory_operations()
 {
     auto code = std::make_shared<LazyModule>(R"(
@@ -112,7 +113,7 @@ extern "C" __global__ void finish(float* y, const unsigned* flags) {
                 CUstreamBatchMemOpParams operations[2]{};
                 operations[0].operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
                 operations[0].waitValue.address = flags + 8;
-                operations[0].waitValue.value = 7; // what `step` writes
+                operations[0].waitValue.value = 7; // `step` writes this value
                 operations[0].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
                 operations[1].operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
                 operations[1].writeValue.address = flags + 16;
@@ -122,7 +123,7 @@ extern "C" __global__ void finish(float* y, const unsigned* flags) {
             }};
 }
 
-/// y = x + what the texture holds. As tex1Dfetch compiles; NVRTC needs no header for it.
+/// y = x + the texture's value. The assembly is tex1Dfetch's; NVRTC needs no header for it.
 constexpr const char* k_fetch = R"(
 extern "C" __global__ void fetch(const float* x, float* y, unsigned long long texture) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -132,7 +133,7 @@ extern "C" __global__ void fetch(const float* x, float* y, unsigned long long te
     y[i] = x[i] + a;
 })";
 
-/// Over linear memory of its own that holds start, start + step ...
+/// A texture over its own linear memory, which holds start, start + step ...
 CUtexObject make_texture(float start, float step)
 {
     const Native& native = Native::instance();
@@ -147,7 +148,8 @@ CUtexObject make_texture(float start, float step)
     native.check(native.driver().cuMemcpy(resource.res.linear.devPtr, reinterpret_cast<CUdeviceptr>(contents.data()),
                                           k_count * 4),
                  "cuMemcpy");
-    native.check(native.driver().cuCtxSynchronize(), "cuCtxSynchronize"); // who reads it waits for no other stream
+    native.check(native.driver().cuCtxSynchronize(),
+                 "cuCtxSynchronize"); // readers use other streams and do not wait for this copy
     const CUDA_TEXTURE_DESC how{};
     CUtexObject made = 0;
     native.check(native.find<decltype(&cuTexObjectCreate)>("cuTexObjectCreate")(&made, &resource, &how, nullptr),
@@ -161,7 +163,7 @@ void fetch(Recorder& r, LazyModule& code, std::uint64_t texture)
     Native::instance().launch(native_stream(r.stream()), code["fetch"], k_count / 256, 256, {&x, &y, &texture});
 }
 
-/// A texture's handle means nothing in another process.
+/// A texture's handle is invalid in another process.
 Case texture_object()
 {
     auto code = std::make_shared<LazyModule>(k_fetch);
@@ -177,8 +179,8 @@ Case texture_object()
             .refusal = "texture"};
 }
 
-/// Each process passes its own handle. The first one that a process makes is alive in the replaying one too, over other
-/// contents: whoever kept it reads those.
+/// Each process passes its own handle. The first handle of a process is live in the replaying process too, but with
+/// other contents: a replay with the stored handle would read those.
 Case texture_by_its_handle()
 {
     auto code = std::make_shared<LazyModule>(k_fetch);
@@ -222,7 +224,7 @@ void capture_conditionally(CUstream stream, CUgraph graph, const CUgraphNode* be
                  "cuStreamUpdateCaptureDependencies");
 }
 
-/// The driver does not give a condition and its bodies back.
+/// The driver does not let a program read a condition and its bodies.
 Case conditional_node()
 {
     auto code = std::make_shared<LazyModule>(R"(

@@ -1,4 +1,4 @@
-// Which device code a kernel belongs to, and what its variables hold.
+// The device code that a kernel belongs to, and the contents of its variables.
 #include <array>
 
 #include "../case.hpp"
@@ -53,7 +53,7 @@ void set(CUmodule module, const char* name, const void* value)
     native.check(native.driver().cuMemcpy(at, reinterpret_cast<CUdeviceptr>(value), size), "cuMemcpy");
 }
 
-/// Loaded twice by this process: equal images, other contents.
+/// Two modules that this process loaded from equal images; their variables differ.
 struct Pair {
     CUmodule first = nullptr, second = nullptr;
     void load()
@@ -86,7 +86,7 @@ Case one_image_with_two_states()
             .frozen_variables = {"*"}};
 }
 
-/// A variable that holds a pointer into memory of the call: it cannot follow, so it is refused.
+/// A variable that holds a pointer to the call's memory: a replay cannot update it, so the call is refused.
 Case pointer_in_a_variable()
 {
     auto code = std::make_shared<LazyModule>(R"(
@@ -112,7 +112,7 @@ extern "C" __global__ void apply(const float* x, float* y) { int i = blockIdx.x 
             .refusal = "table"};
 }
 
-/// The address of a module's variable as a parameter: another process has it elsewhere, and nothing moves it here.
+/// The address of a module's variable as a parameter: it differs in another process, and no replay can update it.
 Case address_of_a_variable()
 {
     auto code = std::make_shared<LazyModule>(R"(
@@ -160,7 +160,7 @@ extern "C" __global__ void pointers(Function* to) { to[0] = add_one; to[1] = twi
 extern "C" __global__ void by_pointer(const float* x, float* y, Function f) { int i = blockIdx.x * 256 + threadIdx.x; y[i] = f(x[i]); }
 extern "C" __global__ void by_row(const float* x, float* y, int row) { int i = blockIdx.x * 256 + threadIdx.x; y[i] = table[row](x[i]); })";
 
-/// What &add_one and &twice are in this module, in this process.
+/// The values of &add_one and &twice in this module and this process.
 std::array<std::uint64_t, 2> pointers_of(CUmodule module)
 {
     const Native& native = Native::instance();
@@ -183,7 +183,8 @@ void by_pointer(Recorder& r, CUmodule module, std::uint64_t function)
                   {&x, &y, &function});
 }
 
-/// Compiled as a whole, a function pointer is the number of a row in a table of the kernel's, also of one that was cut out.
+/// Compiled as a whole, a function pointer is the number of a row in the kernel's table. This holds for a cut image
+/// too.
 Case function_by_its_row()
 {
     auto code = std::make_shared<LazyModule>(k_functions);
@@ -203,7 +204,7 @@ struct Linked {
     }
 };
 
-/// Linked, it is an address, which nothing moves here, and which means nothing in another process.
+/// After linking, a function pointer is an address. It is invalid in another process, and no replay can update it.
 Case function_by_its_address()
 {
     auto linked = std::make_shared<Linked>();
@@ -220,7 +221,7 @@ Case function_by_its_address()
             .refusal = "device function"};
 }
 
-/// The loader fills in a table of functions, in every process anew; but nobody can see whether it was written since.
+/// The loader fills a table of functions in every process, but a later write to the table cannot be seen.
 Case function_in_a_table()
 {
     auto linked = std::make_shared<Linked>();

@@ -45,7 +45,7 @@ Case fork_over_four_streams()
             }};
 }
 
-/// Children inside children: added natively to the graph that is being captured.
+/// Child graphs inside child graphs, added natively to the captured graph.
 Case nested_child_graphs()
 {
     auto code = std::make_shared<LazyModule>(k_step);
@@ -53,7 +53,8 @@ Case nested_child_graphs()
                 const Native& native = Native::instance();
                 CUstream main = native_stream(r.stream());
                 step(r, *code, main, 0, 1);
-                // Capture makes no child graphs by itself: both levels are built here and added to the one under capture.
+                // A capture alone makes no child graphs: both levels are built here and added to the graph under
+                // capture.
                 CUstream side = native.stream();
                 native.check(native.driver().cuStreamBeginCapture(side, CU_STREAM_CAPTURE_MODE_RELAXED),
                              "cuStreamBeginCapture");
@@ -82,7 +83,7 @@ Case nested_child_graphs()
                         native.find<decltype(&cuStreamUpdateCaptureDependencies)>("cuStreamUpdateCaptureDependencies");
                     native.check(update(main, &child, nullptr, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES),
                                  "cuStreamUpdateCaptureDependencies");
-                } else { // a plain run: the same work
+                } else { // a plain run of the same work
                     for (int repeat = 0; repeat < 2; ++repeat)
                         for (int lane = 1; lane < 3; ++lane) step(r, *code, main, lane, lane);
                 }

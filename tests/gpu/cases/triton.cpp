@@ -1,4 +1,5 @@
-// Device code of Triton's, as its launcher would load it: no Python where it is recorded, and no cubin where it is replayed.
+// Device code made by Triton, loaded like Triton's launcher does: the recording process has no Python, and the
+// replaying one has no cubin.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -15,18 +16,18 @@ namespace warmgraph::test {
 
 namespace {
 
-constexpr std::int32_t k_side = 256; ///< of square matrices, a multiple of every block's
+constexpr std::int32_t k_side = 256; ///< width of the square matrices; a multiple of every block's
 constexpr unsigned k_warp = 32;
-constexpr int k_no_such_command = 127; ///< the shell's
+constexpr int k_no_such_command = 127; ///< exit code of the shell
 
-/// triton_kernel.py's line about one compilation, and what the driver says.
+/// triton_kernel.py's line about one compilation, and the driver's values.
 struct TritonKernel {
     CUfunction function = nullptr;
     unsigned shared_bytes = 0, warps = 0, rows = 0, columns = 0;
-    std::vector<std::string> params; ///< names; behind them are Triton's own, of which `null` is the value
+    std::vector<std::string> params; ///< names; Triton's own parameters follow, which are `null`
 };
 
-/// Pointers to memory that the kernel does without: scratch, a profile's.
+/// The number of Triton's own pointers, which this kernel does not use: scratch, and a profile's memory.
 std::size_t count_own_params(CUfunction function, std::size_t known)
 {
     const Driver& driver = Native::instance().driver();
@@ -55,7 +56,7 @@ TritonKernel load_kernel(const std::string& line)
     return kernel;
 }
 
-/// Both compilations, loaded when they are first needed.
+/// Both compilations, loaded at first use.
 class TritonKernels {
 public:
     [[nodiscard]] const TritonKernel& operator[](std::size_t index)
@@ -95,8 +96,8 @@ int compile_kernels()
     return WEXITSTATUS(status) == k_no_such_command ? k_lacking_exit : WEXITSTATUS(status);
 }
 
-/// One kernel compiled with other blocks, so that both modules' kernels have one name: whoever chose by it would launch the
-/// large blocks' code for the small ones.
+/// One kernel compiled with two block sizes, so that both modules have a kernel of the same name. A choice by name
+/// would launch the code for large blocks with small ones.
 Case equal_names_from_triton()
 {
     auto kernels = std::make_shared<TritonKernels>();

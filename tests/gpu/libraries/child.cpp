@@ -16,8 +16,8 @@ namespace {
 using Bytes = std::vector<std::byte>;
 
 constexpr int k_calls = 3;              // after the first one
-constexpr int k_other_tries = 2;        // of a first call that the library's own preparations spoil
-constexpr std::uint32_t k_stale = 1000; // the seed of what outputs hold before a call; another one for each call
+constexpr int k_other_tries = 2;        // further first calls, when the library's own preparations spoil one
+constexpr std::uint32_t k_stale = 1000; // seed of the outputs' contents before a call; each call has another
 
 bool is_result(const Region& region) { return region.kind == Kind::output || region.kind == Kind::state; }
 
@@ -36,7 +36,7 @@ public:
     }
 
 private:
-    /// Another order and other neighbours in the replaying process, so that nothing is where it was.
+    /// In the replaying process, allocates in another order and with other neighbours, so that all addresses differ.
     void allocate()
     {
         const bool is_replay = m_mode == Mode::replay;
@@ -53,9 +53,9 @@ private:
     }
     void run_mode()
     {
-        if (m_mode == Mode::record) m_device.prepare_recording(); // before the library loads its code
+        if (m_mode == Mode::record) m_device.prepare_recording(); // must come before the library loads its code
         if (m_mode != Mode::replay && m_case.set_up) m_case.set_up();
-        // What a library does while it is set up is not part of any call.
+        // The library's set-up work does not belong to a call.
         if (m_mode != Mode::replay) {
             const Native& native = Native::instance();
             native.check(native.driver().cuCtxSynchronize(), "cuCtxSynchronize");
@@ -83,7 +83,7 @@ private:
     [[nodiscard]] Spec spec() const
     {
         Spec result;
-        result.version = "1"; // no build id is needed, and the folder is new in each run
+        result.version = "1"; // no build id is needed, and each run has a new folder
         result.code = m_case.code;
         result.no_addresses = m_case.no_addresses;
         result.undeclared = m_case.undeclared;
@@ -131,7 +131,7 @@ private:
         return outcome;
     }
 
-    /// Leaves the first call's results. The second one tells whether there is anything to compare with.
+    /// Writes the first call's results. The second call shows whether the results are the same in each call.
     void run_native(Function& function)
     {
         m_finding.outcome = warmgraph::to_string(call(function));
@@ -163,14 +163,14 @@ private:
             compare_later();
         }
     }
-    /// What a library makes at its first use (streams, kernels' memory) it enqueues past the recorder's stream: that call is
-    /// refused, and the next one is asked again.
+    /// Whether the library's set-up spoilt the call: at first use a library makes streams or loads kernels outside the
+    /// recorder's stream. That call is refused, and the next one is recorded.
     [[nodiscard]] bool is_spoilt_by_set_up(Outcome outcome, const Function& function) const
     {
         return m_mode == Mode::record && outcome == Outcome::refused &&
                function.report().reason.find("past the recorder's stream") != std::string::npos;
     }
-    /// Where numbers go on, only the first call has the native one's.
+    /// When the numbers continue from call to call, only the first call has the native results.
     void compare_later()
     {
         if (!m_case.is_counting) compare("call " + std::to_string(m_finding.calls.size()));
@@ -196,7 +196,7 @@ private:
     Case m_case;
     Mode m_mode;
     std::filesystem::path m_folder;
-    Finding& m_finding; ///< what is known so far, also where the run breaks off
+    Finding& m_finding; ///< the findings so far, also when the run breaks off
     std::vector<Buffer> m_junk;
     std::map<std::string, Buffer> m_buffers;
     std::map<std::string, Bytes> m_before;
@@ -246,7 +246,7 @@ void write_finding(const Finding& finding, Mode mode, const std::filesystem::pat
         {"outcome", finding.outcome},        {"reason", finding.reason}, {"calls", finding.calls},
         {"difference", finding.difference},  {"error", finding.error},   {"lacking", finding.lacking},
         {"is_counting", finding.is_counting}};
-    // What a library writes into a message need not be UTF-8.
+    // A library's message may not be UTF-8.
     std::ofstream{finding_file(mode, folder)} << text.dump(1, ' ', false, nlohmann::json::error_handler_t::replace)
                                               << "\n";
 }

@@ -14,26 +14,26 @@ enum class Mode : std::uint8_t { native, record, replay };
 [[nodiscard]] std::string_view to_string(Mode mode) noexcept;
 [[nodiscard]] std::optional<Mode> parse_mode(std::string_view text) noexcept;
 
-inline constexpr unsigned k_limit_seconds = 120; ///< of one process; SIGALRM ends it then
+inline constexpr unsigned k_limit_seconds = 120; ///< limit for one process, which SIGALRM ends
 
-/// What a process found out: <mode>.json in the case's folder.
+/// The findings of one process: <mode>.json in the case's folder.
 struct Finding {
     std::string
-        outcome{};        ///< of the first call that was not refused for what the library set up; empty: there was none
-    std::string reason{}; ///< why it was not recorded or replayed
+        outcome{}; ///< outcome of the first call that the library's set-up did not spoil; empty: there was no such call
+    std::string reason{};             ///< why it was not recorded or replayed
     std::vector<std::string> calls{}; ///< outcomes in order
-    std::string difference{};         ///< from the native run; empty: none
-    std::string error{};              ///< what was thrown
-    std::string lacking{};            ///< what this machine has not, so that the case cannot run
+    std::string difference{};         ///< difference from the native run; empty: equal
+    std::string error{};              ///< text of the exception
+    std::string lacking{};            ///< missing software or hardware, so that the case cannot run
     bool is_counting = false;         ///< Case::is_counting
 };
 
-/// Runs the case in this process. Native leaves its results in `folder`, the other two compare theirs with them; record also
-/// leaves its cache there.
+/// Runs the case in this process. The native mode writes its results into `folder`; the other two compare theirs with
+/// them. The record mode also leaves its cache there.
 [[nodiscard]] Finding run_here(const Cases::Entry& entry, Mode mode, const std::filesystem::path& folder);
 
 void write_finding(const Finding& finding, Mode mode, const std::filesystem::path& folder);
-/// Nullopt where the process ended before it could say anything.
+/// Returns nullopt when the process ended without a finding.
 [[nodiscard]] std::optional<Finding> read_finding(Mode mode, const std::filesystem::path& folder);
 
 } // namespace warmgraph::test::libraries

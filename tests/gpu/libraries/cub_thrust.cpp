@@ -1,4 +1,4 @@
-// CUB and Thrust, whose kernels are this program's own. Temporary storage is declared scratch.
+// CUB and Thrust, whose kernels are in this program. Temporary storage is declared scratch.
 #include "library_case.hpp"
 
 #ifdef WARMGRAPH_HAVE_NVCC
@@ -10,10 +10,10 @@ namespace warmgraph::test::libraries {
 namespace {
 
 constexpr int k_count = 100'000;
-/// A sort in Thrust wants the keys once more and some counters.
+/// bytes; a Thrust sort needs room for a copy of the keys and some counters.
 constexpr std::size_t k_thrust_bytes = 4ULL << 20;
 
-/// An algorithm of CUB's asks for its storage by a call without any.
+/// The storage of a CUB algorithm: a first call without storage returns its size.
 class Stored {
 protected:
     template <class Run>
@@ -107,7 +107,8 @@ void add_cub_thrust_cases(Cases& all)
     all.add("cub_scan", plain_case<RunningSum>());
     all.add("cub_radix_sort", plain_case<Sort>());
     all.add("thrust_sort", thrust_case(thrust_sort, k_count));
-    all.add("thrust_transform_reduce", thrust_case(thrust_sum_of_squares, 1)); // waits: to be refused
+    all.add("thrust_transform_reduce",
+            thrust_case(thrust_sum_of_squares, 1)); // waits for the stream, so it must be refused
 }
 
 } // namespace warmgraph::test::libraries

@@ -25,7 +25,7 @@ struct Squared {
     __host__ __device__ float operator()(float x) const { return x * x; }
 };
 
-/// Gives declared scratch, one piece after the other; nothing comes back before the call ends.
+/// Gives pieces of declared scratch, one after the other; no piece is reused in a call.
 class Pieces {
 public:
     using value_type = char;

@@ -1,5 +1,6 @@
-// What nvcc compiles (cub_thrust_kernels.cu), for cub_thrust.cpp, which it does not. Each enqueues in `stream` and gives 0 or the
-// runtime's status. Without temporary storage the first three only say how much they want.
+// Functions that nvcc compiles (cub_thrust_kernels.cu), for cub_thrust.cpp, which another compiler compiles. Each
+// enqueues in `stream` and returns 0 or the runtime's status. Without temporary storage, the first three only return
+// the size that they need.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,7 @@ struct Pairs {
 };
 int cub_sort(Temporary& temporary, const Pairs& in, const Pairs& out, int count, CUstream_st* stream);
 
-/// out = what is in `in` doubled and sorted; Thrust takes its temporary storage from `temporary`.
+/// out = the values of `in`, doubled and sorted; Thrust takes its temporary storage from `temporary`.
 int thrust_sort(const Temporary& temporary, const float* in, float* out, int count, CUstream_st* stream);
 /// *out = the sum of squares. Thrust returns it to the host, so the call waits for the stream.
 int thrust_sum_of_squares(const Temporary& temporary, const float* in, float* out, int count, CUstream_st* stream);

@@ -11,7 +11,7 @@ namespace warmgraph::test::libraries {
 
 namespace {
 
-constexpr std::size_t k_workspace = 32ULL << 20; // bytes; what cuBLAS's documentation advises for Hopper
+constexpr std::size_t k_workspace = 32ULL << 20; // bytes; the advice of cuBLAS's documentation for Hopper
 constexpr int k_side = 64, k_batch = 4;
 constexpr std::int64_t k_matrix = std::int64_t{k_side} * k_side;
 constexpr float k_one = 1, k_zero = 0;
@@ -25,7 +25,7 @@ const Library& cublas()
 class Blas {
 public:
     Blas() { WG_LIBRARY_CALL(cublas(), cublasCreate, &m_handle); }
-    /// The stream first: cublasSetStream puts the handle's own workspace back.
+    /// Sets the stream first, because cublasSetStream resets the handle's workspace.
     [[nodiscard]] cublasHandle_t on(Recorder& r) const
     {
         WG_LIBRARY_CALL(cublas(), cublasSetStream, m_handle, stream_of(r));
@@ -44,7 +44,7 @@ std::vector<Region> square_matrices(DType dtype, std::int64_t count)
             {"c", Kind::output, dtype, count * k_matrix}};
 }
 
-/// c = alpha * a * b + beta * c, whose factors are read on the device.
+/// c = alpha * a * b + beta * c, with alpha and beta read from device memory.
 struct DeviceScalars : Blas {
     static Case described()
     {
@@ -80,12 +80,12 @@ struct MatrixVector : Blas {
     }
 };
 
-/// Products of f16 matrices that lie one after the other.
+/// Products of adjacent f16 matrices.
 struct StridedBatch : Blas {
     static Case described() { return {.regions = square_matrices(f16, k_batch)}; }
     void enqueue(Recorder& r) const
     {
-        // cublas_api.h overloads it for C++, so its type is named.
+        // cublas_api.h overloads the function for C++, so its type is named here.
         using Multiply = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int,
                                             const void*, const void*, cudaDataType, int, long long, const void*,
                                             cudaDataType, int, long long, const void*, void*, cudaDataType, int,
@@ -130,13 +130,13 @@ void multiply_batched(const Blas& blas, Recorder& r, const Address& a, const Add
               "cublasGemmBatchedEx");
 }
 
-/// Matrices found through tables of the caller's, which no replay could follow: to be refused.
+/// The matrices' addresses are in tables that the caller fills. No replay can update them, so the call must be refused.
 struct TablesOfTheCaller : Blas {
     static Case described() { return {.regions = with_tables(square_matrices(f32, k_batch))}; }
     void enqueue(Recorder& r) const { multiply_batched(*this, r, r["a_table"], r["b_table"], r["c_table"]); }
 };
 
-/// The cure for it: a kernel of the callable's writes the tables, from pointers that are its parameters.
+/// The cure: a kernel of the callable writes the tables from its pointer parameters.
 struct TablesOfAKernel : Blas {
     explicit TablesOfAKernel(Program writer) : m_writer(std::move(writer)) {}
     static Case described(const Program& writer)
@@ -161,9 +161,9 @@ private:
     Program m_writer;
 };
 
-/// Two groups of two products each, of other shapes, through the caller's tables.
+/// Two groups of two products each, with different shapes, through the caller's tables.
 struct Grouped : Blas {
-    /// The second group's results do not fill their matrices, so what was there counts.
+    /// The second group's results do not fill their matrices, so earlier contents stay.
     static Case described()
     {
         std::vector<Region> regions = square_matrices(f32, k_batch);

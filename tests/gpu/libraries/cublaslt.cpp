@@ -1,4 +1,4 @@
-// cuBLASLt: bf16, a bias as epilogue, and 8-bit floats whose scales lie on the device.
+// cuBLASLt: bf16, a bias as epilogue, and 8-bit floats with scales in device memory.
 #include "library_case.hpp"
 
 #ifdef WARMGRAPH_HAVE_CUBLASLT
@@ -20,7 +20,7 @@ const Library& cublaslt()
 
 enum class Flavour : std::uint8_t { plain, bias, fp8 };
 
-/// d = transposed a * b, columns one after the other; the algorithm is the heuristics' first.
+/// d = transposed a * b, in column-major order, with the first algorithm of the heuristics.
 class Product {
 public:
     explicit Product(Flavour flavour) : m_flavour(flavour)
@@ -37,7 +37,7 @@ public:
     }
     void enqueue(Recorder& r)
     {
-        // The descriptor holds addresses: those of this run.
+        // The descriptor contains addresses: those of this run.
         if (m_flavour == Flavour::bias) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, r["bias"].pointer());
         if (m_flavour == Flavour::fp8) {
             set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, r["scale_a"].pointer());
@@ -46,7 +46,7 @@ public:
         }
         if (!m_is_chosen) choose();
         const float one = 1, zero = 0;
-        // Nothing is added, and 8-bit floats are not a type that could be: of these the bf16 matrix is another one.
+        // beta is zero, so c is not read. An 8-bit result cannot also be c, so fp8 passes a bf16 matrix.
         void* const c = m_flavour == Flavour::fp8 ? r["c"].pointer() : r["d"].pointer();
         WG_LIBRARY_CALL(cublaslt(), cublasLtMatmul, m_handle, m_operation, &one, r["a"].pointer(), m_a,
                         r["b"].pointer(), m_b, &zero, c, m_c, r["d"].pointer(), m_d, &m_algorithm,
@@ -102,7 +102,7 @@ Case bf16_product(Flavour flavour)
     return with_work<Product>(std::move(described), flavour);
 }
 
-/// Scales that are powers of two, so that products stay below 448, which is e4m3's largest number.
+/// Scales are powers of two, so that products stay below 448, the largest number of e4m3.
 Case fp8_product()
 {
     const auto bytes = Reading::e4m3;

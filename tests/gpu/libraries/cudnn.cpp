@@ -1,4 +1,4 @@
-// cuDNN: what a network's inference uses, through the interface that takes a handle and descriptors.
+// cuDNN: the operations of a network's inference, through the interface with a handle and descriptors.
 #include "library_case.hpp"
 
 #ifdef WARMGRAPH_HAVE_CUDNN
@@ -43,7 +43,7 @@ private:
     cudnnHandle_t m_handle = nullptr;
 };
 
-/// 64 filters of 3 x 3. f32 with channels first, or f16 with channels last, which Tensor Cores take.
+/// 64 filters of 3 x 3. f32 with channels first, or f16 with channels last, which Tensor Cores use.
 class Convolution : public Network {
 public:
     static constexpr auto k_algorithm = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
@@ -119,7 +119,7 @@ private:
     cudnnTensorDescriptor_t m_x = nullptr, m_channels = nullptr;
 };
 
-/// Over the channels of each pixel.
+/// Softmax over the channels of each pixel.
 class Softmax : public Network {
 public:
     static Case described()
@@ -138,7 +138,7 @@ private:
     cudnnTensorDescriptor_t m_x = nullptr;
 };
 
-/// The largest of each 2 x 2.
+/// The maximum of each 2 x 2 square.
 class Pooling : public Network {
 public:
     static Case described()

@@ -1,4 +1,4 @@
-// cuFFT: plans made once, whose tables are memory of the library's own.
+// cuFFT: plans that are made once; their tables are the library's own memory.
 #include "library_case.hpp"
 
 #ifdef WARMGRAPH_HAVE_CUFFT
@@ -26,7 +26,7 @@ struct Shape {
     }
 };
 
-/// Complex to complex, forward, into other memory. The work area is declared scratch; tables stay cuFFT's.
+/// Complex to complex, forward, out of place. The work area is declared scratch; tables stay cuFFT's.
 class Transform {
 public:
     explicit Transform(Shape shape) : m_shape(std::move(shape))
@@ -65,7 +65,7 @@ void add_cufft_cases(Cases& all)
 {
     all.add("cufft_1d_1024", transform({{1024}}));
     all.add("cufft_1d_1000_batched", transform({{1000}, 64}));
-    all.add("cufft_2d_331x128", transform({{331, 128}})); // a prime: Bluestein's algorithm
+    all.add("cufft_2d_331x128", transform({{331, 128}})); // 331 is a prime: Bluestein's algorithm
 }
 
 } // namespace warmgraph::test::libraries

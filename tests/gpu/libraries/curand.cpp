@@ -1,4 +1,4 @@
-// cuRAND's host interface: generators whose state is the library's own memory, or counted on the host.
+// cuRAND's host interface: generators whose state is in the library's own memory, or counted on the host.
 #include "library_case.hpp"
 
 #ifdef WARMGRAPH_HAVE_CURAND
@@ -19,8 +19,8 @@ const Library& curand()
 }
 
 enum class Start : std::uint8_t {
-    each_call, ///< seed and offset are set again, so that each call gives the same numbers
-    once,      ///< the numbers go on from call to call
+    each_call, ///< seed and offset are set in each call, so that each call gives the same numbers
+    once,      ///< the numbers continue from call to call
 };
 
 class Generator {

@@ -21,7 +21,8 @@ const Library& cusolver()
     return library;
 }
 
-/// Symmetric, with `diagonal` added to what is random: positive definite from twice k_side on.
+/// A random symmetric matrix plus `diagonal` on its diagonal. It is positive definite when `diagonal` is at least 2 *
+/// k_side.
 Contents symmetric(float diagonal)
 {
     std::mt19937 random{7};
@@ -49,7 +50,7 @@ private:
     cusolverDnHandle_t m_handle = nullptr;
 };
 
-/// a = lower * upper with pivots, then b = inverse a * b; the older interface.
+/// a = lower * upper with pivots, then b = inverse a * b, through the older interface.
 class Linear : public Solver {
 public:
     static Case described()
@@ -81,7 +82,7 @@ private:
     std::optional<int> m_work_numbers;
 };
 
-/// What the 64-bit interface asks for: a workspace on the device, and one on the host, which stays where it is.
+/// Workspaces for the 64-bit interface: one on the device, and one on the host, which does not move.
 class Workspaces {
 public:
     template <class Ask>
@@ -134,7 +135,7 @@ struct Cholesky : Solver64 {
     }
 };
 
-/// Eigenvalues into w, eigenvectors in place. It may wait on the host for what it found: a refusal is right then.
+/// Eigenvalues into w, eigenvectors in place. The library may wait on the host for a result; a refusal is right then.
 struct Eigen : Solver64 {
     static Case described()
     {

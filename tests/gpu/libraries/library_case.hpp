@@ -1,5 +1,5 @@
-// A case of the table: work of one CUDA library through a wrapped callable. It runs in three processes: native (no cache), record,
-// replay; what the last two leave in its regions is compared with what the first one left.
+// A case of the table: work of one CUDA library through a wrapped callable. It runs in three processes: native (no
+// cache), record, replay. The results of the last two are compared with the native results.
 #pragma once
 
 #include <cstddef>
@@ -21,37 +21,38 @@ namespace warmgraph::test::libraries {
 
 /// The flat address of another region of the case, in this process.
 using AddressOf = std::function<std::uint64_t(std::string_view region)>;
-/// What a region holds before each call, as bytes.
+/// The bytes of a region before each call.
 using Contents = std::function<std::vector<std::byte>(const AddressOf&)>;
 
 enum class Kind : std::uint8_t { input, output, state, weights };
 
-/// How elements are read where results are compared.
+/// The type of the elements when results are compared.
 enum class Reading : std::uint8_t {
     as_declared,
-    e4m3, ///< 8-bit floats, which are declared as u8
+    e4m3, ///< 8-bit floats, declared as u8
 };
 
-/// Device memory of a case. Inputs, states and weights hold the same in each process and before each call; outputs hold something
-/// else before each call, so that a result that nobody wrote is not taken for a right one.
+/// Device memory of a case. Inputs, states and weights have the same contents in each process and before each call.
+/// Outputs have other contents before each call, so that an unwritten result is noticed.
 struct Region {
     std::string name;
     Kind kind = Kind::input;
     DType dtype = f32;
     std::int64_t count = 0; ///< elements
-    Contents contents{};    ///< none: pseudo-random numbers between -1 and 1, integers between -1000 and 1000
+    Contents contents{};    ///< empty: pseudo-random numbers between -1 and 1, integers between -1000 and 1000
     Reading reading = Reading::as_declared;
 };
 
 struct Case {
     std::vector<Region> regions;
-    /// Handles and plans: made once, before the first call. Not in a process that only replays.
+    /// Makes handles and plans once, before the first call. Not called in a process that only replays.
     std::function<void()> set_up{};
     Callable work{};
     std::vector<Program> code{};
     std::vector<std::string> no_addresses{};
     Undeclared undeclared = Undeclared::refuse;
-    /// Its numbers go on from call to call, counted on the host. A replay would stand still, so only a refusal is right.
+    /// The case's numbers continue from call to call, counted on the host. A replay would repeat them, so only a
+    /// refusal is right.
     bool is_counting = false;
 };
 
@@ -63,13 +64,14 @@ struct Cases {
         MakeCase make;
     };
     std::vector<Entry> entries;
-    std::vector<std::pair<std::string, std::string>> left_out; ///< a library, and why its cases are not in this program
+    std::vector<std::pair<std::string, std::string>>
+        left_out; ///< a library, and the reason why its cases are not in this program
 
     void add(std::string name, MakeCase make) { entries.push_back({std::move(name), std::move(make)}); }
     void leave_out(std::string library, std::string why) { left_out.emplace_back(std::move(library), std::move(why)); }
 };
 
-// One for each file of this folder.
+// One function for each file of this folder.
 void add_cublas_cases(Cases& all);
 void add_cublaslt_cases(Cases& all);
 void add_cufft_cases(Cases& all);
@@ -79,14 +81,14 @@ void add_curand_cases(Cases& all);
 void add_cudnn_cases(Cases& all);
 void add_cub_thrust_cases(Cases& all);
 
-/// The case cannot run here, and that is nobody's fault: no such library, a device that is too old.
+/// The case cannot run here, without a fault: the library is missing, or the device is too old.
 class Lacking : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
 };
 
-/// A library's functions by name. It is opened at run time, so that this program starts without it, and a process that only
-/// replays needs none.
+/// A library's functions by name. It is opened at run time, so that this program starts without it, and a process that
+/// only replays does not need it.
 class Library {
 public:
     explicit Library(std::initializer_list<const char*> names);
@@ -102,11 +104,12 @@ private:
     std::string m_name;
 };
 
-/// A function by its own name; cuBLAS's macros (cublasCreate is cublasCreate_v2) are followed. Not for overloaded ones.
+/// A function by its own name, with cuBLAS's macros applied (cublasCreate is cublasCreate_v2). Not for overloaded
+/// functions.
 #define WG_FIND(library, name) WG_FIND_EXPANDED(library, name)
 #define WG_FIND_EXPANDED(library, name) (library).find<decltype(&::name)>(#name)
 
-/// Throws with the call's text where a library's status is not 0, which is success in all of them.
+/// Throws with the call's text when the library's status is not 0 (all libraries return 0 for success).
 #define WG_LIBRARY_CALL(library, name, ...)                                                                            \
     ::warmgraph::test::libraries::expect_ok(static_cast<int>(WG_FIND(library, name)(__VA_ARGS__)), #name)
 
@@ -117,14 +120,14 @@ inline void expect_ok(int status, const char* call)
 
 [[nodiscard]] inline CUstream_st* stream_of(Recorder& r) { return static_cast<CUstream_st*>(r.stream().native()); }
 
-/// Declared scratch for a library that asks for `bytes`, which may be none.
+/// Declared scratch of at least `bytes`, which may be 0.
 [[nodiscard]] inline void* scratch(Recorder& r, const char* name, std::size_t bytes)
 {
     constexpr std::size_t k_least = 256;
     return r.alloc(name, bytes < k_least ? k_least : bytes).pointer();
 }
 
-/// `described` with the work of one T: made outside of the callable, which calls T::enqueue(Recorder&).
+/// `described` with the work of one T, which is made outside of the callable. The callable calls T::enqueue(Recorder&).
 template <class T, class... Args>
 [[nodiscard]] Case with_work(Case described, Args... args)
 {
@@ -138,7 +141,7 @@ template <class T, class... Args>
     return described;
 }
 
-/// Contents that are the same everywhere.
+/// Contents that are the same in every process.
 template <class T>
 [[nodiscard]] Contents values(std::vector<T> list)
 {

@@ -1,4 +1,5 @@
-// How much of CUDA's own libraries can be recorded through a wrapped callable, and whether replays are right: a table.
+// A table that shows which work of CUDA's own libraries can be recorded through a wrapped callable, and whether replays
+// are right.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -39,7 +40,7 @@ struct Options {
     std::string only = "*", json{}, keep{};
     unsigned workers = 4;
     bool is_help = false, is_list = false;
-    // Of a child process.
+    // Options of a child process.
     std::string one_case{}, mode{}, folder{};
 };
 
@@ -124,7 +125,7 @@ std::vector<Cases::Entry> chosen(const Cases& cases, const std::string& patterns
     return result;
 }
 
-/// In a process of its own, which ends itself where a case hangs.
+/// Runs one case in this process, which ends itself when the case hangs.
 int run_child(const Options& options)
 {
     const auto mode = parse_mode(options.mode);
@@ -141,7 +142,7 @@ int run_child(const Options& options)
     throw UsageError("no case '" + options.one_case + "'");
 }
 
-/// The folder that cases work in: a new one that is removed at the end, or the one of --keep.
+/// The cases' working folder: a new one that is removed at the end, or the one of --keep.
 class WorkFolder {
 public:
     explicit WorkFolder(const std::string& kept) : m_is_kept(!kept.empty())
@@ -174,7 +175,7 @@ std::vector<Row> run_all(const std::vector<Cases::Entry>& entries, unsigned work
 {
     std::vector<Row> rows(entries.size());
     std::atomic<std::size_t> next = 0;
-    std::mutex mutex; // of standard error
+    std::mutex mutex; // protects standard error
     const auto work = [&] {
         for (std::size_t i = next++; i < entries.size(); i = next++) {
             rows[i] = run_case(entries[i], folder / entries[i].name);

@@ -21,10 +21,11 @@ namespace warmgraph::test::libraries {
 
 namespace {
 
-constexpr std::size_t k_reason_width = 100; // of the table; to_json has all
+constexpr std::size_t k_reason_width = 100; // characters in the table; to_json writes the whole reason
 constexpr std::size_t k_log_bytes = 2000;
 
-/// This program with these arguments, its output in `log`. Empty, or how it ended where that was not by exit status 0.
+/// Runs this program with these arguments; its output goes to `log`. Returns "" for exit status 0, otherwise how it
+/// ended.
 std::string run_self(std::vector<std::string> arguments, const std::filesystem::path& log)
 {
     arguments.insert(arguments.begin(), std::filesystem::read_symlink("/proc/self/exe").string());
@@ -55,7 +56,7 @@ std::string end_of(const std::filesystem::path& log)
     return text.size() <= k_log_bytes ? text : text.substr(text.size() - k_log_bytes);
 }
 
-/// One process of a case. `error` says it where the process broke off, whether it could say so itself or not.
+/// Runs one process of a case. When the process broke off, `error` says how, even when the process could not.
 Finding run_mode(const std::string& name, Mode mode, const std::filesystem::path& folder, Row& row)
 {
     const auto log = folder / (std::string{to_string(mode)} + ".log");
@@ -67,7 +68,7 @@ Finding run_mode(const std::string& name, Mode mode, const std::filesystem::path
     return finding;
 }
 
-/// What is wrong with a run that has native results to be compared with; empty: nothing.
+/// The fault of a run that is compared with native results; "" when it is right.
 std::string fault_of(const Finding& finding)
 {
     if (!finding.lacking.empty()) return "lacks what the native run had: " + finding.lacking;
@@ -141,7 +142,7 @@ Row run_case(const Cases::Entry& entry, const std::filesystem::path& folder)
     if (const auto other = std::ranges::find_if(replay.calls, is_other); other != replay.calls.end())
         return conclude(row, Verdict::wrong, "replay: " + *other + ": " + replay.reason);
     row.is_replayed_equal = true;
-    // Right all the same, but not what the recording process is promised.
+    // The results are right, but a recording process must replay its later calls.
     const auto last = record.calls.empty() ? std::string{} : record.calls.back();
     return conclude(row, Verdict::equal, last == "replayed" ? "" : "where it was recorded, later calls were " + last);
 }

@@ -1,4 +1,4 @@
-// Pointers that are no plain parameter: in tables, in halves, into the heap of device code.
+// Pointers that are not plain parameters: in tables, in halves, and into the heap of device code.
 #include "promise_fixture.hpp"
 
 namespace warmgraph::test::pointers_test {
@@ -117,7 +117,7 @@ extern "C" __global__ void use(const int* x, int* heap, int* y)
     heap[i] += 1;
 })";
 
-/// The memory of device code's malloc, as it was given to the host.
+/// Memory from device code's malloc, whose address the host reads.
 class Heap {
 public:
     Heap(const Native& native, const Device& device, const Code& code)
@@ -150,7 +150,7 @@ TEST_F(PromisedPointers, APointerOfDeviceCodesHeapIsRefused)
         Not(IsEmpty()));
 }
 
-/// Of another module than the one whose code allocates.
+/// The launched kernel is in another module than the code that allocates.
 TEST_F(PromisedPointers, APointerOfTheHeapIsRefusedInKernelsOfOtherModulesToo)
 {
     expect_refused(

@@ -1,4 +1,4 @@
-// Promises on a CUDA device: the driver's own calls, and modules of the program's own.
+// Promises on a CUDA device: the driver's own calls, and the program's own modules.
 #pragma once
 
 #include "native.hpp"
@@ -6,19 +6,19 @@
 
 namespace warmgraph::test {
 
-/// Device code that a program loads by itself, as a framework would.
+/// Device code that the program loads itself, like a framework.
 class Code {
 public:
     explicit Code(std::string_view source) : m_module(Native::instance().load(Native::compile(source))) {}
     Code(const Code&) = delete;
     Code& operator=(const Code&) = delete;
-    /// What the program did to its variables is done to no other module.
+    /// Unloads the module, so that its changed variables do not affect other modules.
     ~Code() { Native::instance().driver().cuModuleUnload(m_module); }
     [[nodiscard]] CUfunction operator[](const char* kernel) const
     {
         return Native::instance().function(m_module, kernel);
     }
-    /// cudaMemcpyToSymbol, cudaMemcpyFromSymbol
+    /// Like cudaMemcpyToSymbol and cudaMemcpyFromSymbol.
     template <class T>
     void write(const char* variable, T value) const
     {
@@ -56,12 +56,12 @@ protected:
     GpuPromise() : PromiseTest("cuda:0") { device.prepare_recording(); }
     void settle() override { native.check(native.driver().cuCtxSynchronize(), "cuCtxSynchronize"); }
     [[nodiscard]] static CUstream stream_of(Recorder& r) { return static_cast<CUstream>(r.stream().native()); }
-    /// k_count threads.
+    /// Launches k_count threads.
     void launch(CUstream stream, CUfunction kernel, std::vector<void*> parameters) const
     {
         native.launch(stream, kernel, k_grid, k_block, std::move(parameters));
     }
-    /// x -> y, of code that is no Program.
+    /// x -> y, with code that is not a Program.
     [[nodiscard]] static Spec plain_spec()
     {
         Spec result = x_to_y(i32, k_count);

@@ -1,4 +1,5 @@
-// A scalar that device code itself compares. What any device can show of scalars: tests/capture/promises_test.cpp.
+// A scalar that device code itself compares. The scalar promises that any device can show are in
+// tests/capture/promises_test.cpp.
 #include <limits>
 
 #include "promise_fixture.hpp"
@@ -31,7 +32,7 @@ TEST_F(PromisedScalars, AFactorThatTheKernelComparesIsReplayedAtZeroToo)
             r.stream().launch(program, "scale_or_add", k_launch, r["x"], r.scalar<float>("beta"), r["y"]);
         });
         for (const float beta : {0.5F, 2.0F, 0.0F, -1.0F, 0.0F}) {
-            // Where y holds no number, 0 times it is none either.
+            // When y is NaN, 0 * y is NaN too.
             if (beta == 0) y.write<float>(std::vector<float>(k_count, std::numeric_limits<float>::quiet_NaN()));
             call(seen, f, {{"x", x}, {"beta", beta}}, {&y});
         }

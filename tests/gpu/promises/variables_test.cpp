@@ -1,5 +1,5 @@
-// Module variables: that the host writes afterwards, that the work changes, that hold a result. What the fake driver can show as
-// well: tests/capture/cuda_promises_test.cpp.
+// Module variables that the host writes afterwards, that the work changes, or that hold a result. The promises that the
+// fake driver can show too are in tests/capture/cuda_promises_test.cpp.
 #include <filesystem>
 
 #include <dlfcn.h>
@@ -22,7 +22,7 @@ extern "C" __global__ void advance_phase() { phase = (phase + 1) % 4; })";
 
 class PromisedVariables : public GpuPromise {
 protected:
-    /// Kernels x -> y, in their order.
+    /// Launches these kernels x -> y, in order.
     template <class Loaded>
     [[nodiscard]] Callable launching(const Loaded& code, std::vector<const char*> kernels) const
     {
@@ -40,7 +40,9 @@ TEST_F(PromisedVariables, WhatTheHostWritesAfterTheFirstCallIsSeenByTheNext)
         const Buffer x = words(5), y = filled(-1);
         Function f = cache.wrap("later", device, plain_spec(), launching(code, {"apply"}));
         for (const int value : {0, 9, 9, 3}) {
-            if (value != 0) code.write("offset", value); // before: as in the image, and nobody asked for it
+            if (value != 0)
+                code.write("offset",
+                           value); // in the first call it has the image's value, and its address was never queried
             call(seen, f, {{"x", x}, {"y", y}}, {&y});
         }
     };
@@ -95,7 +97,7 @@ TEST_F(PromisedVariables, AResultInASymbolThatHappensToBeItsImageIsTheCallsOwn)
     expect_native(scene, SizeIs(4));
 }
 
-/// Code in the data of a file that is called as cuBLAS is, loaded as CUDA's runtime loads it.
+/// A library file named like cuBLAS with code in its data, loaded like CUDA's runtime does.
 class KnownLibrary {
 public:
     explicit KnownLibrary(std::string_view source)
@@ -117,7 +119,7 @@ public:
         m_native.find<decltype(&cuLibraryUnload)>("cuLibraryUnload")(m_library);
         dlclose(m_file);
     }
-    /// A kernel in a function's place, as launches allow.
+    /// A CUkernel in place of a CUfunction, which launches accept.
     [[nodiscard]] CUfunction operator[](const char* name) const
     {
         CUkernel kernel = nullptr;
@@ -162,7 +164,7 @@ TEST_F(PromisedVariables, OtherVariablesOfAKnownLibraryAreRefused)
     expect_refused(
         [this](Cache& cache, Seen& seen) {
             const KnownLibrary code{k_source};
-            code.write("offset", 9); // __device__
+            code.write("offset", 9); // a __device__ variable
             const Buffer x = words(5), y = filled(-1);
             Function f = cache.wrap("library_state", device, plain_spec(), launching(code, {"apply"}));
             for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y});
@@ -170,7 +172,7 @@ TEST_F(PromisedVariables, OtherVariablesOfAKnownLibraryAreRefused)
         HasSubstr("the module variable 'offset' holds something else than its image"));
 }
 
-/// 0, or so far that the answer brings it back to what the image holds.
+/// Starts at 0, or at a value from which the answer returns to the image's.
 TEST_F(PromisedVariables, APhaseOfPeriodFourIsNoConstant)
 {
     for (const int start : {0, 3})

@@ -1,6 +1,7 @@
-"""A compiled transformer block, captured twice by torch.cuda.CUDAGraph with weights, inputs and memory pool elsewhere.
+"""A compiled transformer block, captured twice by torch.cuda.CUDAGraph with weights, inputs and memory pool at other
+addresses.
 
-Used by adopt_torch_graph.py. Nothing here knows of warmgraph.
+Used by adopt_torch_graph.py. This file does not use warmgraph.
 """
 import dataclasses
 import os
@@ -53,7 +54,7 @@ class Captured:
 
 def pool_segments(pool):
     segments = [s for s in torch.cuda.memory_snapshot() if tuple(s["segment_pool_id"]) == tuple(pool)]
-    # The same work allocates the same sizes in the same order; addresses say nothing about the order across captures.
+    # The same work allocates the same sizes in the same order. Addresses do not show the order across captures.
     segments.sort(key=lambda s: (-s["total_size"], s["address"]))
     return [Range(f"pool{i}", s["address"], s["total_size"]) for i, s in enumerate(segments)]
 
@@ -63,11 +64,12 @@ def tensor_range(name, tensor):
 
 
 def capture_work(work, regions, keep):
-    """Captures work() into a pool of its own. `regions`: what it reads and writes outside of that pool; `keep`: who owns it."""
+    """Captures work() into a pool of its own. `regions`: the memory outside of that pool that it reads and writes;
+    `keep`: the owners of this memory."""
     graph = torch.cuda.CUDAGraph(keep_graph=True)
     pool = torch.cuda.graph_pool_handle()
     torch.cuda.synchronize()
-    # cuBLAS keeps its workspace where it was first made; cleared, it comes from the pool of each capture.
+    # cuBLAS keeps its first workspace. When it is cleared, each capture's pool gets a new one.
     torch._C._cuda_clearCublasWorkspaces()
     with torch.no_grad(), torch.cuda.graph(graph, pool=pool):
         work()
@@ -84,8 +86,9 @@ def capture(block, compiled, x, out):
 
 
 def move_weights(block, spacer):
-    """New storage for every weight; the old ones stay alive in `spacer`. Same tensors for torch.compile: no recompile."""
-    # In another order and apart, so that no two of them move by the same distance.
+    """Gives every weight new storage and keeps the old storage in `spacer`. The tensor objects stay, so torch.compile
+    does not recompile."""
+    # Allocates in another order and with gaps, so that no two tensors move by the same distance.
     for parameter in reversed(list(block.parameters())):
         spacer.append(parameter.data)
         spacer.append(torch.empty(1 << 20, dtype=torch.uint8, device="cuda"))
@@ -93,7 +96,7 @@ def move_weights(block, spacer):
 
 
 def capture_twice():
-    """(block, compiled, first, second, spacer). The second has everything elsewhere."""
+    """Returns (block, compiled, first, second, spacer). In the second capture everything has other addresses."""
     torch.manual_seed(7)
     torch.backends.cuda.matmul.allow_tf32 = False
     block = torch.nn.Sequential(*(Block() for _ in range(LAYERS))).to("cuda", torch.bfloat16).eval()

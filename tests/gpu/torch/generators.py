@@ -1,8 +1,9 @@
-"""Random numbers in graphs that PyTorch captured: the two words of a generator that such a graph reads.
+"""Random numbers in graphs that PyTorch captured: the graph reads two words of a generator.
 
-A graph that draws numbers reads its generator's seed and offset from device memory. PyTorch allocates one word for each when a graph is
-registered with the generator's state, and fills both before every replay. To a cache they are memory that the caller fills before a
-call. Each capture gets a state of its own, so that the words are elsewhere in the second one.
+A graph that draws numbers reads its generator's seed and offset from device memory. PyTorch allocates one word for each
+when a graph is registered with the generator's state, and fills both before every replay. For a cache they are memory
+that the caller fills before a call. Each capture gets its own state, so that the words have other addresses in the
+second capture.
 """
 SEED = 0x5EED
 
@@ -19,7 +20,7 @@ def default(torch):
 
 
 def registered(torch, graph, generator):
-    """Gives the generator a new state, registers the graph with it; two tensors: the state's words."""
+    """Gives the generator a new state and registers the graph with it. Returns two tensors: the state's words."""
     state = torch.Generator("cuda")
     state.manual_seed(SEED)
     generator.graphsafe_set_state(state.graphsafe_get_state())

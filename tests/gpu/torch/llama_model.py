@@ -1,6 +1,7 @@
-"""A decode step of a Llama-style model, compiled, and captured twice with weights, caches, inputs and memory pool elsewhere.
+"""A decode step of a Llama-style model, compiled, and captured twice with weights, caches, inputs and memory pool at
+other addresses.
 
-Used by llama_step.py and bench/torch_peers.py. Nothing here knows of warmgraph.
+Used by llama_step.py and bench/torch_peers.py. This file does not use warmgraph.
 """
 import dataclasses
 
@@ -30,7 +31,7 @@ class Shape:
 
 
 def weight(rows, columns):
-    """Random, and made where it is to lie: what goes in with variance 1 comes out with it."""
+    """A random weight, allocated on the device. It keeps a variance of 1 from input to output."""
     values = torch.empty(rows, columns, device=DEVICE, dtype=DTYPE).normal_(0, columns**-0.5)
     return torch.nn.Parameter(values, requires_grad=False)
 
@@ -40,13 +41,13 @@ def gains(size):
 
 
 def rotated(x, cos, sin):
-    """Rotary embedding of [batch, heads, 1, head_dim]; its two halves are the pairs' parts."""
+    """Rotary embedding of [batch, heads, 1, head_dim]; each half holds one part of the pairs."""
     first, second = x.float().chunk(2, dim=-1)
     return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1).to(x.dtype)
 
 
 class Layer(torch.nn.Module):
-    """RMSNorm, attention over a static cache that it writes in place, RMSNorm, SwiGLU."""
+    """RMSNorm, attention over a static cache that is updated in place, RMSNorm, SwiGLU."""
 
     def __init__(self, shape):
         super().__init__()
@@ -76,8 +77,8 @@ class Layer(torch.nn.Module):
 
 
 class Llama(torch.nn.Module):
-    """(token [batch], position [1]) to (logits [batch, vocabulary], the greedy next token [batch]). A smaller batch than the shape's is of the
-    first sequences."""
+    """Maps (token [batch], position [1]) to (logits [batch, vocabulary], the greedy next token [batch]). A smaller
+    batch uses the first sequences of the caches."""
 
     def __init__(self, shape):
         super().__init__()
@@ -102,7 +103,7 @@ class Llama(torch.nn.Module):
 
 
 def choose_attention(kind):
-    """'efficient' (with plain products where it cannot), 'math', or 'any': PyTorch's own choice."""
+    """'efficient' (with plain products when it is not supported), 'math', or 'any': PyTorch's own choice."""
     if kind == "any":
         return
     torch.backends.cuda.enable_cudnn_sdp(False)
@@ -112,13 +113,13 @@ def choose_attention(kind):
 
 
 def made(shape):
-    """(model, token, position): the same in every process, ready on the device."""
+    """Returns (model, token, position) on the device, the same in every process."""
     torch.manual_seed(SEED)
     with torch.no_grad():
         model = Llama(shape).eval()
         token = torch.randint(0, shape.vocabulary, (shape.batch,), device=DEVICE)
         position = torch.tensor([shape.context // 2], device=DEVICE)
-        for layer in model.layers:  # nothing was written there yet
+        for layer in model.layers:  # these buffers were not written yet
             layer.keys[:, :, shape.context // 2].zero_()
             layer.values[:, :, shape.context // 2].zero_()
     return model, token, position
@@ -129,15 +130,16 @@ def compiled(model):
 
 
 def states(model):
-    """(name, tensor, whether the step writes it) of everything that lives across steps."""
+    """Lists (name, tensor, whether the step writes it) for all tensors that live across steps."""
     found = [(name, p.data, False) for name, p in model.named_parameters()]
     found += [(name, b, name.endswith((".keys", ".values"))) for name, b in model.named_buffers()]
     return [(name.replace(".", "_"), tensor, is_written) for name, tensor, is_written in found]
 
 
 def move_states(model, spacer):
-    """New storage for weights and caches; the old ones stay alive in `spacer`. Same tensors for torch.compile: no recompile."""
-    # In another order and apart, so that no two of them move by the same distance.
+    """Gives weights and caches new storage and keeps the old storage in `spacer`. The tensor objects stay, so
+    torch.compile does not recompile."""
+    # Allocates in another order and with gaps, so that no two tensors move by the same distance.
     for tensor in reversed([*model.parameters(), *model.buffers()]):
         spacer.append(tensor.data)
         spacer.append(apart.spacer(torch, tensor.nbytes, 1, DEVICE))
@@ -150,7 +152,7 @@ class Step:
     captured: capture_block.Captured
     inputs: dict
     outputs: dict
-    states: list  # (name, tensor, whether it is written), where they were while it was captured
+    states: list  # (name, tensor, whether it is written), with the tensors' places during the capture
 
 
 def outputs_like(shape):
@@ -166,8 +168,8 @@ def run_into(step, inputs, outputs):
 
 
 def capture_step(model, step, inputs, outputs):
-    """Captures the step in the memory where the model is now."""
-    # `.data` of a buffer: a tensor of its own, which stays where it is when the buffer is moved.
+    """Captures the step with the model's present memory."""
+    # `.data` of a buffer is a separate tensor, which stays in place when the buffer is moved.
     held = [(name, tensor.data, is_written) for name, tensor, is_written in states(model)]
     named = [*inputs.items(), *outputs.items(), *((name, tensor) for name, tensor, _ in held)]
     regions = [capture_block.tensor_range(name, tensor) for name, tensor in named]
@@ -177,5 +179,5 @@ def capture_step(model, step, inputs, outputs):
 
 
 def count_compiled():
-    """How many graphs Dynamo compiled so far in this process."""
+    """The number of graphs that Dynamo compiled so far in this process."""
     return torch._dynamo.utils.counters["stats"]["unique_graphs"]

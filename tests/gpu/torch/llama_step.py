@@ -1,13 +1,13 @@
-"""A decode step of a Llama-style model: captured by PyTorch, adopted, and replayed by a fresh process that has no PyTorch.
+"""A decode step of a Llama-style model: captured by PyTorch, adopted, and replayed by a new process without PyTorch.
 
-usage: llama_step.py LIBWARMGRAPH [--layers 16] [--dim 2048] [--heads 16] [--hidden 5632] [--vocabulary 32000] [--batch 8]
-                     [--context 1024] [--attention efficient|math|any] [--runs 3] [--folder DIR] [--json FILE]
+usage: llama_step.py LIBWARMGRAPH [--layers 16] [--dim 2048] [--heads 16] [--hidden 5632] [--vocabulary 32000]
+                     [--batch 8] [--context 1024] [--attention efficient|math|any] [--runs 3] [--folder DIR] [--json FILE]
 
-The defaults have 1.9 GB of weights, 1.1 GB of KV cache and about 182 graph nodes. About 16.6 GB of weights:
---layers 33 --dim 4096 --heads 32 --hidden 14336. Every stage is a process of its own: one captures twice and adopts, --runs of
-them restore (time from wg_cache_open, with the context and all memory there, to the logits on the host). bench/torch_peers.py has
-the same step beside PyTorch's own ways to start. --folder is kept; without it a folder in /dev/shm is removed at the end. CUPTI: as
-for the other scripts ($WARMGRAPH_CUPTI).
+The defaults have 1.9 GB of weights, 1.1 GB of KV cache and about 182 graph nodes. For about 16.6 GB of weights:
+--layers 33 --dim 4096 --heads 32 --hidden 14336. Every stage is a process of its own: one captures twice and adopts,
+and --runs processes restore (time from wg_cache_open, with the context and all memory ready, to the logits on the
+host). bench/torch_peers.py compares the same step with PyTorch's own ways to start. --folder is kept; without it a
+folder in /dev/shm is used and removed at the end. CUPTI: as for the other scripts ($WARMGRAPH_CUPTI).
 Exit status: 0 right, 1 WRONG or a stage failed, 3 the adoption is refused.
 """
 import argparse
@@ -35,7 +35,7 @@ TOLERANCE = 2e-2
 
 
 class Seconds:
-    """Prints each phase with its seconds as soon as it ends, and keeps them."""
+    """Prints each phase with its seconds as soon as it ends, and keeps the numbers."""
 
     def __init__(self, stage):
         self.stage, self.times = stage, {}
@@ -59,11 +59,11 @@ def gigabytes(count):
     return "unknown" if count is None else f"{count / 1e9:.3f} GB"
 
 
-# --- what both sides know of the function: the regions in manifest.json
+# --- shared by both processes: the regions in manifest.json
 
 
 def state_layouts(regions):
-    """Element types of the states: floats are compared as floats, bytes would have to be the same to the bit."""
+    """Element types of the states: floats are compared as floats; bytes would have to be bitwise equal."""
     return [wg.Layout(r["name"].encode(), wg.DTYPES[r["dtype"]], 0, None, None)
             for r in regions if r["role"] in ("weight", "cache")]
 
@@ -101,17 +101,18 @@ def function_spec(regions, pointers):
 
 
 def row_places(cache, position):
-    """(offset, bytes) of what a step writes into a cache [batch, heads, context, head_dim]: a row for each head."""
+    """Lists (offset, bytes) of the rows that a step writes into a cache [batch, heads, context, head_dim]: one for each
+    head."""
     batch, heads, context, head_dim = cache["sizes"]
     row = head_dim * 2
     return [((head * context + position) * row, row) for head in range(batch * heads)]
 
 
-# --- the process with PyTorch: capture, adopt, leave contents and reference behind
+# --- the process with PyTorch: captures, adopts, writes contents and reference
 
 
 def graph_nodes(native):
-    """How many nodes a CUgraph has; None where the driver does not tell."""
+    """The number of nodes of a CUgraph; None when the driver does not return it."""
     count = c.c_size_t(0)
     with contextlib.suppress(OSError):
         if c.CDLL("libcuda.so.1").cuGraphGetNodes(c.c_void_p(native), None, c.byref(count)) == 0:
@@ -120,7 +121,7 @@ def graph_nodes(native):
 
 
 def captured_twice(seconds, shape):
-    """(model, first, second, spacer): two Steps, the second with everything elsewhere."""
+    """Returns (model, first, second, spacer): two Steps; in the second everything has other addresses."""
     import torch
 
     import llama_model
@@ -155,7 +156,7 @@ def captured_twice(seconds, shape):
 
 
 def captured(seconds, name, model, step, inputs, outputs):
-    """A Step; with what the allocator had free before and after."""
+    """Captures a Step; adds the allocator's free blocks before and after."""
     import torch
 
     import llama_model
@@ -168,7 +169,7 @@ def captured(seconds, name, model, step, inputs, outputs):
 
 
 def described(step):
-    """The manifest's regions of a Step, and its tensors in the same order."""
+    """The manifest's regions for a Step, and its tensors in the same order."""
     named = [("input", name, tensor) for name, tensor in step.inputs.items()]
     named += [("cache" if is_written else "weight", name, tensor) for name, tensor, is_written in step.states]
     named += [("output", name, tensor) for name, tensor in step.outputs.items()]
@@ -182,13 +183,13 @@ def described(step):
 
 
 def write_tensor(file, tensor):
-    """A tensor's bytes, from the device or not."""
+    """Writes a tensor's bytes, from the device or the host."""
     data = tensor.detach().contiguous().cpu()
     file.write((c.c_char * (data.numel() * data.element_size())).from_address(data.data_ptr()))
 
 
 def write_contents(folder, regions, tensors):
-    """What the inputs and states hold; outputs are nobody's business."""
+    """Writes the contents of inputs and states, without outputs."""
     with open(folder / "contents.bin", "wb") as file:
         for region, tensor in zip(regions, tensors):
             if region["role"] != "output":
@@ -198,14 +199,14 @@ def write_contents(folder, regions, tensors):
 
 
 def clear_rows(step, position):
-    """The rows that the step is to write, so that it shows whether it did."""
+    """Clears the rows that the step must write, so that a missing write is noticed."""
     for _, tensor, is_written in step.states:
         if is_written:
             tensor[:, :, position].zero_()
 
 
 def write_reference(folder, step, position):
-    """What PyTorch's own replay leaves: the outputs, then the rows of every cache."""
+    """Writes the results of PyTorch's own replay: the outputs, then the rows of every cache."""
     with open(folder / "reference.bin", "wb") as file:
         for tensor in step.outputs.values():
             write_tensor(file, tensor)
@@ -215,7 +216,7 @@ def write_reference(folder, step, position):
 
 
 def adopted(seconds, library, device, folder, regions, tensors, first, second):
-    """The adoption's results, printed too; Failure where it is refused."""
+    """Adopts, prints the results and returns them; raises Failure when the adoption is refused."""
     cache = library.opened_cache(MODEL, folder / "cache")
     disabled = library.raw.wg_cache_disabled_reason(cache)
     if disabled:
@@ -250,7 +251,7 @@ def print_phases(seconds, report):
 
 
 def timed_replay(step, count=50):
-    """Milliseconds of PyTorch's own replay."""
+    """Milliseconds of a replay by PyTorch."""
     import torch
 
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -266,7 +267,7 @@ def capture_stage(arguments, folder):
     seconds, results = Seconds("capture"), {}
     library = wg.Library(arguments.library)
     device = library.made("wg_device_open", b"cuda:0")
-    with seconds.phase("wg_prepare_recording"):  # before PyTorch loads anything
+    with seconds.phase("wg_prepare_recording"):  # must come before PyTorch loads code
         library.call("wg_prepare_recording", device)
     with seconds.phase("import torch"):
         import torch
@@ -311,7 +312,7 @@ def capture_stage(arguments, folder):
 
 
 class Contents:
-    """A file's bytes in memory, at an address of their own."""
+    """A file's bytes in memory, with their address."""
 
     def __init__(self, path):
         self._file = open(path, "rb")  # noqa: SIM115: lives as long as this
@@ -323,7 +324,7 @@ class Contents:
 
 
 def made_buffers(seconds, library, device, regions, contents):
-    """{name: wg_buffer*}, with the contents that PyTorch left."""
+    """Returns {name: wg_buffer*} with the contents that PyTorch wrote."""
     buffers = {}
     with seconds.phase("memory made"):
         for region in regions:
@@ -344,8 +345,8 @@ def downloaded(library, buffer, size):
 
 
 def first_result(library, device, folder, spec, args, outputs, cache=None):
-    """(function, {"name": bytes}, milliseconds by step): from wg_cache_open to the result on the host. cache: opened before, and its entries
-    on their way (wg_cache_preload)."""
+    """Returns (function, {"name": bytes}, milliseconds by step): from wg_cache_open to the result on the host. cache:
+    already open, with its entries being preloaded (wg_cache_preload)."""
     stream = c.c_void_p(library.raw.wg_device_stream(device))
     outcome, milliseconds, results = c.c_int32(-1), {}, {}
     started = last = time.perf_counter()
@@ -373,7 +374,7 @@ def first_result(library, device, folder, spec, args, outputs, cache=None):
 
 
 def later_calls(library, device, function, args, count=20):
-    """Median milliseconds of a call with its synchronisation."""
+    """Median milliseconds of a call with synchronisation."""
     stream, times = c.c_void_p(library.raw.wg_device_stream(device)), []
     for _ in range(count):
         started = time.perf_counter()
@@ -384,7 +385,7 @@ def later_calls(library, device, function, args, count=20):
 
 
 def bf16_values(data):
-    """bfloat16 as Python's floats: the upper half of a float32."""
+    """Converts bfloat16 to Python floats: bfloat16 is the upper half of a float32."""
     halves = array.array("H", bytes(data))
     values = array.array("f")
     values.frombytes(array.array("I", [half << 16 for half in halves]).tobytes())
@@ -392,7 +393,7 @@ def bf16_values(data):
 
 
 def not_close(data, expected, what):
-    """"" or what is wrong. NaN is close to nothing; nothing but zeros proves nothing."""
+    """Returns "" or the error. NaN is never close, and results that are all zeros are an error."""
     found, wanted = bf16_values(data), bf16_values(expected)
     if len(found) != len(wanted):
         return f"{what}: {len(found)} values instead of {len(wanted)}"
@@ -406,7 +407,7 @@ def not_close(data, expected, what):
 
 
 def wrong_tokens(data, expected):
-    """Greedy tokens of two close results may differ in a row that has two largest logits, and in no more."""
+    """Greedy tokens of two close results may differ, but only in a row with two largest logits."""
     found, wanted = array.array("q", bytes(data)), array.array("q", expected)
     different = sum(a != b for a, b in zip(found, wanted))
     if len(found) != len(wanted) or different > len(wanted) // 8:
@@ -415,7 +416,7 @@ def wrong_tokens(data, expected):
 
 
 def wrong_cache(library, buffer, region, position, before, expected):
-    """The rows of this step as PyTorch left them, and all else as it was before."""
+    """Compares a cache: this step's rows must be PyTorch's, and all other rows unchanged."""
     data, rows, places = downloaded(library, buffer, region["bytes"]), bytearray(), row_places(region, position)
     for offset, size in places:
         rows += data[offset:offset + size]
@@ -426,7 +427,7 @@ def wrong_cache(library, buffer, region, position, before, expected):
 
 
 def mistakes(library, regions, position, buffers, results, contents, reference):
-    """What differs from PyTorch's own replay of the first capture; `reference` is in the order of write_reference."""
+    """The differences from PyTorch's own replay of the first capture; `reference` has the order of write_reference."""
     found, at = [], 0
     for region in (r for r in regions if r["role"] == "output"):
         expected = reference[at:at + region["bytes"]]
@@ -488,7 +489,7 @@ def shape_of(arguments):
 
 
 def estimated_bytes(shape):
-    """Of weights and KV cache, to choose a folder that holds them."""
+    """The bytes of weights and KV cache, to choose a folder with enough space."""
     s = argparse.Namespace(**shape)
     weights = s.layers * (4 * s.dim * s.dim + 3 * s.dim * s.hidden) + 2 * s.vocabulary * s.dim
     return 2 * weights + 4 * s.layers * s.batch * s.context * s.dim
@@ -496,7 +497,7 @@ def estimated_bytes(shape):
 
 @contextlib.contextmanager
 def working_folder(arguments):
-    """--folder, kept; else one that is removed, in memory where that has the space."""
+    """--folder, which is kept; otherwise a folder that is removed at the end, in memory when that has enough space."""
     if arguments.folder:
         folder = pathlib.Path(arguments.folder).absolute()
         folder.mkdir(parents=True, exist_ok=True)
@@ -519,7 +520,7 @@ def shape_options(arguments):
 
 
 def stage(arguments, folder, option):
-    """Runs this script again for one stage; its exit status. What it prints goes where ours does."""
+    """Runs this script again for one stage and returns its exit status. The output is shared."""
     command = [sys.executable, __file__, arguments.library, option, str(folder), *shape_options(arguments)]
     started = time.perf_counter()
     status = subprocess.run(command, check=False).returncode
@@ -533,7 +534,7 @@ def read_json(path):
 
 
 def restored(arguments, folder):
-    """(results, status) of --runs processes."""
+    """Returns (results, status) of --runs processes."""
     runs, status = [], 0
     for _ in range(arguments.runs):
         (folder / "restored.json").unlink(missing_ok=True)
@@ -547,8 +548,8 @@ def restored(arguments, folder):
 
 
 def run_all(arguments, folder, results):
-    """The exit status; `results` has what was found so far, whatever happens."""
-    for left in ("capture.json", "manifest.json"):  # of an earlier run in the same folder
+    """Returns the exit status; `results` has the findings so far, in any case."""
+    for left in ("capture.json", "manifest.json"):  # files of an earlier run in the same folder
         (folder / left).unlink(missing_ok=True)
     shutil.rmtree(folder / "cache", ignore_errors=True)
     status = stage(arguments, folder, "--capture")

@@ -1,4 +1,4 @@
-"""How much memory a piece of work takes: of the device as a whole, by NVML, and of this process, by /proc."""
+"""The memory that a piece of work takes: of the whole device, by NVML, and of this process, by /proc."""
 import contextlib
 import ctypes as c
 import threading
@@ -9,7 +9,7 @@ class _Memory(c.Structure):
 
 
 class DeviceMemory:
-    """Bytes in use on device 0 of CUDA, by all processes. `reason` says why it cannot be told, where it cannot."""
+    """The bytes in use on CUDA's device 0, by all processes. `reason` says why they are not known, or is empty."""
 
     def __init__(self):
         self.reason = ""
@@ -28,7 +28,7 @@ class DeviceMemory:
 
     @staticmethod
     def _bus_id():
-        """By CUDA's own count of devices, which CUDA_VISIBLE_DEVICES changes and NVML does not know."""
+        """The device's bus id in CUDA's numbering, which CUDA_VISIBLE_DEVICES changes and NVML does not know."""
         cuda, text, device = c.CDLL("libcuda.so.1"), c.create_string_buffer(32), c.c_int()
         for status in (cuda.cuInit(0), cuda.cuDeviceGet(c.byref(device), 0), cuda.cuDeviceGetPCIBusId(text, 32, device)):
             if status != 0:
@@ -36,7 +36,7 @@ class DeviceMemory:
         return text
 
     def used(self):
-        """None where it cannot be told."""
+        """Returns None when the number is not known."""
         if self.reason:
             return None
         memory = _Memory()
@@ -49,7 +49,7 @@ class DeviceMemory:
 
 
 def host_memory():
-    """{"VmRSS": bytes now, "VmHWM": bytes at most} of this process."""
+    """Returns {"VmRSS": bytes now, "VmHWM": highest bytes} of this process."""
     found = {}
     with open("/proc/self/status") as status:
         for line in status:
@@ -60,13 +60,13 @@ def host_memory():
 
 
 def reset_host_peak():
-    """VmHWM starts anew at what is resident now; without the right to do so it stays the whole process's."""
+    """Resets VmHWM to the resident bytes of now; without the right to do so, VmHWM stays the whole process's."""
     with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as control:
         control.write("5")
 
 
 class Watch:
-    """While it is entered, looks every 2 ms; afterwards `report` has the bytes before, at most and after."""
+    """A context manager that samples every 2 ms; afterwards `report` has the bytes before, at most and after."""
 
     def __init__(self, device_memory):
         self._device_memory, self._stop = device_memory, threading.Event()

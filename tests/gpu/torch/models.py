@@ -1,12 +1,14 @@
-"""One model of each kind: captured by PyTorch, adopted, replayed elsewhere, compared with PyTorch's own replay.
+"""One model of each kind: captured by PyTorch, adopted, replayed at other addresses, compared with PyTorch's own
+replay.
 
 usage: models.py LIBWARMGRAPH [--only PATTERN] [--tries 1] [--json FILE] [--strict] [--cleared]
 
-Small models in eager mode, with random weights: a language model of transformers with a static cache, a convolutional network of
-torchvision in both memory formats, training steps (forward, backward, foreach optimizer), a sampler, an FFT, dropout. Each runs in
-a process of its own: captured twice with everything elsewhere, adopted, replayed with inputs, states and outputs at addresses
-that no capture had. A refusal may be chance: what nobody initialised looks like the address of live memory. --tries 3 asks up to three
-processes. Prints a table. Exit status 1: one was replayed wrong, or was not captured; 3: one was refused.
+Small models in eager mode, with random weights: a language model of transformers with a static cache, a convolutional
+network of torchvision in both memory formats, training steps (forward, backward, foreach optimizer), a sampler, an FFT,
+dropout. Each runs in a process of its own: captured twice with everything at other addresses, adopted, replayed with
+inputs, states and outputs at addresses that no capture had. A refusal may be chance: uninitialised bytes may look like
+the address of live memory. --tries 3 tries up to three processes. Prints a table. Exit status 1: a model was replayed
+wrong, or was not captured; 3: a model was refused.
 """
 import argparse
 import ctypes as c
@@ -30,20 +32,20 @@ DEVICE = "cuda"
 
 
 class Work:
-    """A function of tensors that can be moved: what it takes, what lives across its calls, how it runs."""
+    """A function of tensors that can be moved: its inputs, the tensors that live across its calls, and its step."""
 
     def __init__(self, torch, inputs, states, step, more_generators=()):
-        """`states`: (name, tensor, whether it is written). `step()` uses these very tensors and gives its results."""
+        """`states`: (name, tensor, whether it is written). `step()` uses these tensors and returns its results."""
         self.torch, self.step, self.turn = torch, step, 0
         self.generators = [generators.default(torch), *more_generators]
-        self.abandoned = []  # (pointer, bytes) of the tensors' first places, which no capture uses
+        self.abandoned = []  # (pointer, bytes) of the tensors' first storage, which no capture uses
         self.draws = bool(more_generators)  # every result has random numbers in it
-        self.has_twins = False  # tensors of one size whose every pair moves as far, where holes take them in turn
+        self.has_twins = False  # has tensors of one size; in holes of this size, both tensors of a pair move by the same distance
         self.holders = [(f"in{i}", x, False) for i, x in enumerate(inputs)] + list(states)
         self.input_count = len(inputs)
 
     def moved(self, spacer):
-        """New storage for every tensor, the same aliases among them; the old ones stay where they are."""
+        """Gives every tensor new storage with the same aliases; the old storage stays allocated."""
         torch, storages, leaves = self.torch, {}, []
         self.turn += 1
         if self.has_twins:
@@ -52,7 +54,7 @@ class Work:
             storage = holder.untyped_storage()
             if storage.data_ptr() not in storages:
                 spacer.append(apart.spacer(torch, storage.nbytes(), self.turn, DEVICE))
-                # The old one too, so that its address is not given anew.
+                # Keeps the old storage too, so that its address is not reused.
                 storages[storage.data_ptr()] = (storage, storage.clone())
                 if self.turn == 1:
                     self.abandoned.append((storage.data_ptr(), storage.nbytes()))
@@ -67,7 +69,7 @@ class Work:
         return leaves
 
     def declared(self):
-        """(name, whether it is written) of each storage, in the order of operators.py's regions."""
+        """Lists (name, whether it is written) of each storage, in the order of operators.py's regions."""
         seen, result = set(), []
         for name, holder, is_written in self.holders:
             at = holder.untyped_storage().data_ptr()
@@ -78,13 +80,13 @@ class Work:
         return result
 
     def run(self, leaves):
-        """Called by operators.py while it warms up and captures; `leaves` are where the tensors are."""
+        """operators.py calls this while it warms up and captures; `leaves` are the tensors' present places."""
         del leaves
         return [x for x in self.step() if x.numel() != 0]
 
 
 class Captured(operators.Captured):
-    """With names for the states; the generators' words are states too, which the caller fills."""
+    """A capture with named states. The generators' words are states too, which the caller fills."""
 
     def __init__(self, work, leaves, spacer):
         self.work = work
@@ -93,7 +95,7 @@ class Captured(operators.Captured):
         self.declared = work.declared() + [(f"generator_word{i}", False) for i in range(len(self.words))]
 
     def states(self):
-        """(name, flat tensor, whether it is written)."""
+        """Lists (name, flat tensor, whether it is written)."""
         count = self.work.input_count
         return [(name, x, is_written) for (name, is_written), x in zip(self.declared[count:], self.inputs[count:])]
 
@@ -105,7 +107,7 @@ class Captured(operators.Captured):
 
 
 class Adopter(operators.Adopter):
-    """With states."""
+    """An Adopter that passes states."""
 
     def adopt(self, name, first, second, strict):
         count = first.work.input_count
@@ -147,7 +149,7 @@ def inference(torch, module, *inputs):
 
 
 def cache_tensors(torch, cache):
-    """What a static cache of transformers is made of: lists of tensors in old versions, layers with members in new ones."""
+    """The tensors of a transformers static cache: lists of tensors in old versions, layers with members in new ones."""
     if getattr(cache, "layers", None):
         return [(f"layer{i}_{name}", x) for i, layer in enumerate(cache.layers) for name, x in vars(layer).items()
                 if isinstance(x, torch.Tensor)]
@@ -169,7 +171,7 @@ def static_cache(torch, config, batch, length):
 
 
 def language_model(torch):
-    """A decode step of LlamaForCausalLM behind a prompt in its static cache."""
+    """A decode step of LlamaForCausalLM, after a prompt in its static cache."""
     import inspect
 
     from transformers import LlamaConfig, LlamaForCausalLM
@@ -213,13 +215,13 @@ def training(torch, optimizer_of):
     x, label = torch.randn(32, 64, device=DEVICE), torch.randint(0, 10, (32,), device=DEVICE)
 
     def step():
-        optimizer.zero_grad(set_to_none=True)  # the gradients come from the pool of the capture
+        optimizer.zero_grad(set_to_none=True)  # the capture's pool gives the gradients
         loss = torch.nn.functional.cross_entropy(model(x), label)
         loss.backward()
         optimizer.step()
         return [loss.detach()]
 
-    step()  # the optimizer makes its tensors
+    step()  # makes the optimizer's tensors
     states = module_states(model, is_written=True)
     for i, parameter in enumerate(model.parameters()):
         states += [(f"optimizer{i}_{name}", value, True) for name, value in optimizer.state[parameter].items()
@@ -228,7 +230,7 @@ def training(torch, optimizer_of):
 
 
 def sampler(torch):
-    """Top-k, then nucleus, then the token that a given uniform number falls on."""
+    """Top-k, then nucleus, then the token that a given uniform number selects."""
     logits, chance = torch.randn(8, 4096, device=DEVICE) * 3, torch.rand(8, 1, device=DEVICE)
 
     def step():
@@ -248,7 +250,7 @@ def fourier(torch):
 
 
 def dropout(torch):
-    """F.dropout by PyTorch's own generator, and a mask by a generator that is registered with the graph."""
+    """F.dropout with PyTorch's own generator, and a mask with a generator that is registered with the graph."""
     x, generator = torch.randn(64, 1000, device=DEVICE), torch.Generator(DEVICE)
     generator.manual_seed(11)
 
@@ -260,13 +262,13 @@ def dropout(torch):
 
 
 def models():
-    """Work by name, made when it is asked for."""
+    """Functions that make each Work, by name."""
     def sgd(torch):
         return training(torch, lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, foreach=True))
 
     def adam(torch):
         work = training(torch, lambda p: torch.optim.Adam(p, lr=1e-3, foreach=True, capturable=True))
-        work.has_twins = True  # the two averages of each parameter
+        work.has_twins = True  # the two averages of each parameter are twins
         return work
 
     return {
@@ -292,7 +294,7 @@ def captured_elsewhere(torch, work, spacer):
 
 
 def captured_twice(torch, make):
-    """(first, second, spacer)."""
+    """Returns (first, second, spacer)."""
     work, spacer = make(torch), []
     first = Captured(work, work.moved(spacer), spacer)
     return first, captured_elsewhere(torch, work, spacer), spacer
@@ -303,7 +305,8 @@ def first_line(error):
 
 
 def differing(torch, adopter, function, first):
-    """Names of what the adopted graph left otherwise than PyTorch's own replay; (names, what the call did)."""
+    """Returns (names, outcome): the names of tensors that the adopted graph left different from PyTorch's own replay,
+    and the call's outcome."""
     names = [name for name, _ in first.declared] + [f"out{i}" for i in range(len(first.outputs))]
     inputs, outputs = [x.clone() for x in first.inputs], [torch.full_like(x, 1) for x in first.outputs]
     third = inputs + outputs
@@ -315,8 +318,8 @@ def differing(torch, adopter, function, first):
 
 
 def adopted(torch, adopter, name, captures, strict):
-    """(function, how many captures it took, the first of the two). Chance is cured by another capture: neighbours that moved together,
-    and what nobody initialised where it looks like the address of somebody's memory."""
+    """Returns (function, number of captures, the first of the two). Another capture helps against chance: neighbours
+    that moved by the same distance, and uninitialised bytes that look like the address of live memory."""
     first, second, spacer = captures
     for count in range(2, MOST_CAPTURES + 1):
         try:
@@ -361,12 +364,12 @@ def try_model(torch, adopter, name, strict):
 
 
 def work(arguments):
-    """One model; the last line is its result."""
+    """Runs one model; the last line of output is its result."""
     library = wg.Library(arguments.library)
     operators.clear_stack = library.raw.wg_clear_stack if arguments.cleared else None
     with tempfile.TemporaryDirectory() as folder:
         adopter = Adopter(library, pathlib.Path(folder) / "cache")
-        import torch  # after warmgraph, on purpose
+        import torch  # must come after warmgraph
 
         torch.manual_seed(7)
         print(json.dumps(try_model(torch, adopter, arguments.work, arguments.strict)), flush=True)
@@ -376,7 +379,7 @@ def work(arguments):
 
 
 def asked(arguments, name):
-    """The result of one model's process, whatever became of it."""
+    """Returns the result of one model's process, even when it failed."""
     command = [sys.executable, __file__, arguments.library, "--work", name] + (["--strict"] if arguments.strict else []) + (["--cleared"] if arguments.cleared else [])
     try:
         done = subprocess.run(command, check=False, timeout=LIMIT_S, capture_output=True, text=True, errors="replace")

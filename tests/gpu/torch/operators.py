@@ -1,10 +1,11 @@
-"""How many of PyTorch's own operators are adopted, and right.
+"""A table that shows which of PyTorch's own operators are adopted, and whether their replays are right.
 
 usage: operators.py LIBWARMGRAPH [--dtype float32] [--workers 8] [--only PATTERN,PATTERN...] [--json FILE] [--cleared]
 
 Each operator of PyTorch's database (OpInfo) runs on its first strided sample: captured twice by PyTorch with everything
-elsewhere, adopted through the C interface, replayed at addresses that no capture had, and compared with PyTorch's own replay.
-Prints a table. A fault in one operator (the context is gone then) stops only that one. Exit status 1: one was replayed wrong.
+at other addresses, adopted through the C interface, replayed at addresses that no capture had, and compared with
+PyTorch's own replay. A fault in one operator (which breaks the context) stops only that one. Exit status 1: an operator
+was replayed wrong.
 """
 import argparse
 import collections
@@ -29,7 +30,7 @@ WARM_UPS = 3
 
 
 def load_database(dtype_name):
-    """(torch, operators that have this dtype on CUDA), by name."""
+    """Returns (torch, operators that have this dtype on CUDA, by name)."""
     import torch
 
     try:
@@ -41,7 +42,7 @@ def load_database(dtype_name):
         sys.modules["expecttest"] = stub
     import torch.testing._internal.common_methods_invocations as database
 
-    # The database seeds the generator before each operator that draws, which no capture allows.
+    # The database seeds the generator before each operator that draws; a capture does not allow this.
     database.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
 
     dtype = getattr(torch, dtype_name)
@@ -52,11 +53,11 @@ def load_database(dtype_name):
     return torch, known
 
 
-clear_stack = None  # the library's wg_clear_stack, where --cleared asks for it
+clear_stack = None  # the library's wg_clear_stack, set by --cleared
 
 
 class NotCaptured(Exception):
-    """PyTorch itself cannot capture it, or there is nothing to compare."""
+    """PyTorch itself cannot capture the operator, or there is nothing to compare."""
 
 
 Leaf = collections.namedtuple("Leaf", "storage dtype offset size stride")  # a tensor of a sample
@@ -74,7 +75,8 @@ class Operator:
         if sample is None:
             raise NotCaptured("no strided sample")
         leaves, self.tree = tree_flatten(self._parts(sample))
-        # On the host: the sample's own tensors would be live memory that nobody declares, and kernels' padding points there.
+        # Copies to the host: the sample's own tensors would be live undeclared memory, and kernels' padding points
+        # there.
         self.storages = {}
         self.leaves = [self._kept(x) if isinstance(x, torch.Tensor) else x for x in leaves]
 
@@ -93,7 +95,7 @@ class Operator:
         return all(x.is_cuda and x.layout == torch.strided and not x.is_conj() and not x.is_neg() for x in tensors)
 
     def moved(self, spacer):
-        """The leaves with every storage elsewhere; the same aliases among them."""
+        """Returns the leaves with new storage and the same aliases."""
         torch, storages, result = self.torch, {}, []
         self.turn += 1
         for leaf in self.leaves:
@@ -123,7 +125,8 @@ Range = collections.namedtuple("Range", "name pointer size")
 
 
 class Captured:
-    """out.copy_(operator(inputs)) as PyTorch's graph, in a pool of its own. The generators' words come last among the inputs."""
+    """out.copy_(operator(inputs)) as PyTorch's graph, in a pool of its own. The generators' words are the last
+    inputs."""
 
     def __init__(self, operator, leaves, spacer):
         torch = operator.torch
@@ -140,7 +143,7 @@ class Captured:
         self.outputs = [torch.zeros(x.size(), dtype=x.dtype, device="cuda") for x in results]
         del results
         spacer.append(torch.empty(5 << 12, dtype=torch.uint8, device="cuda"))
-        for leaf, was in zip(leaves, kept):  # what the operator changes in place
+        for leaf, was in zip(leaves, kept):  # the operator changes these in place
             if isinstance(leaf, torch.Tensor) and leaf.numel() and not _overlaps(leaf):
                 leaf.copy_(was)
         self.inputs = _storages(torch, leaves)
@@ -170,7 +173,7 @@ class Captured:
 
 
 def _over(torch):
-    """Has each operator find zeros on the stack below it, where clear_stack is set."""
+    """Runs each operator over a stack that was filled with zeros, when clear_stack is set."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     if clear_stack is None:
@@ -179,7 +182,7 @@ def _over(torch):
     class ClearedStack(TorchDispatchMode):
         @classmethod
         def _should_skip_dynamo(cls):
-            return False  # else it is imported, which takes seconds
+            return False  # otherwise it is imported, which takes seconds
 
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             clear_stack()
@@ -193,7 +196,7 @@ def _overlaps(tensor):
 
 
 def _storages(torch, leaves):
-    """Each storage once, as a flat tensor."""
+    """Returns each storage once, as a flat tensor."""
     flat = {}
     for leaf in leaves:
         if not isinstance(leaf, torch.Tensor) or leaf.numel() == 0:
@@ -239,7 +242,7 @@ class Adopter:
         spec.inputs, spec.input_count = inputs, len(inputs)
         spec.outputs, spec.output_count = outputs, len(outputs)
         spec.strict = int(strict)
-        spec.undeclared_constants = 1  # cuFFT's tables, cuDNN's
+        spec.undeclared_constants = 1  # for the tables of cuFFT and cuDNN
         natives = [wg.native_capture(first), wg.native_capture(second)]
         adoption = wg.Adoption(c.sizeof(wg.Adoption), c.pointer(natives[0]), c.pointer(natives[1]), 0, None, 0)
         return self.library.made("wg_cache_adopt", self.cache, self.device, c.byref(spec), c.byref(adoption))
@@ -263,7 +266,8 @@ def is_equal(torch, a, b):
 
 
 def replay_natively(torch, captured, others):
-    """PyTorch fills its generators' words then; `others`, what another replay is to take, get the same."""
+    """Replays with PyTorch, which fills its generators' words; `others`, the words of another replay, get the same
+    values."""
     captured.graph.replay()
     for word, other in zip(captured.words, others[len(others) - len(captured.words):]):
         other.copy_(word)
@@ -281,7 +285,7 @@ def try_operator(torch, adopter, name, op, dtype):
         torch.cuda.synchronize()
         result["captured"] = True
     except Exception as error:
-        # What a broken capture leaves behind (the generator's state, the context) would break the next one.
+        # A broken capture changes the generator's state or the context and would break the next capture.
         return {**result, "captured": False, "is_spoilt": not isinstance(error, NotCaptured), "reason": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
     safe = re.sub(r"[^A-Za-z0-9_.-]", "_", name)
     function = None
@@ -310,7 +314,7 @@ def try_operator(torch, adopter, name, op, dtype):
 
 
 def work(arguments):
-    """Operators from standard input, a line each; a line of JSON for each."""
+    """Reads operators from standard input, one per line; prints a line of JSON for each."""
     global clear_stack
     library = wg.Library(arguments.library)
     clear_stack = library.raw.wg_clear_stack if arguments.cleared else None
@@ -355,7 +359,7 @@ class Worker:
         return {"operator": name, "captured": True, "adopted": False, "reason": f"the process ended with status {status}"}
 
     def read(self):
-        """The next line of JSON; nothing else counts. None at the end."""
+        """Returns the next line of JSON and skips other lines. None at the end."""
         for line in self.process.stdout:
             if line.startswith("{"):
                 return json.loads(line)
@@ -367,7 +371,7 @@ class Worker:
             self.process.wait()
 
 
-# As describe_node (capture/src/classify/structural_difference.cpp) names them.
+# The names of describe_node (capture/src/classify/structural_difference.cpp).
 OTHER_NODES = "empty|copy|fill|event record|event wait|host function|memory operations|semaphore wait|semaphore signal"
 
 

@@ -1,17 +1,19 @@
-"""Compiles one Triton kernel twice, with other blocks, and leaves the device code: two modules with equal kernel names.
+"""Compiles one Triton kernel twice, with two block sizes, and writes the device code: two modules with equal kernel
+names.
 
 usage: triton_kernel.py FOLDER SM
 
-SM is the device's compute capability (90); no GPU is needed. Leaves in FOLDER the cubins and kernels.txt, a line for each:
-file, kernel, bytes of shared memory, warps, rows and columns of a block, names of the parameters in their order. Behind these
-the kernel takes pointers of Triton's own, which are null here. Exit status 77 where there is no Triton.
+SM is the device's compute capability (90); no GPU is needed. Writes into FOLDER the cubins and kernels.txt, with a line
+for each: file, kernel, bytes of shared memory, warps, rows and columns of a block, names of the parameters in their
+order. After these the kernel takes pointers of Triton's own, which are null here. Exit status 77 when Triton is
+missing.
 """
 import os
 import pathlib
 import sys
 
 folder = pathlib.Path(sys.argv[1])
-os.environ["TRITON_CACHE_DIR"] = str(folder / "triton")  # compiled here and now, whatever the user's cache holds
+os.environ["TRITON_CACHE_DIR"] = str(folder / "triton")  # an empty cache, so that the kernel is compiled now
 
 try:
     import triton
@@ -47,7 +49,7 @@ BLOCKS = (
 
 def compiled(blocks, target):
     signature = {name: "*bf16" for name in POINTERS} | {name: "i32" for name in SIZES}
-    # As the launcher finds it for such arguments: without it no load is wide enough to go to shared memory by itself.
+    # The launcher finds this for such arguments. Without it, no load is wide enough to go directly to shared memory.
     divisible = {(i,): [["tt.divisibility", 16]] for i in range(len(signature))}
     source = triton.compiler.ASTSource(product, signature | {name: "constexpr" for name in blocks}, blocks, divisible)
     return triton.compile(source, target=target, options={"num_warps": 8, "num_stages": 3})

@@ -1,8 +1,8 @@
-"""warmgraph's C interface through ctypes: as much of warmgraph.h as an adoption and a replay need."""
+"""warmgraph's C interface through ctypes: the part of warmgraph.h that an adoption and a replay need."""
 import ctypes as c
 
 BF16 = 9
-# By the name that PyTorch has for it.
+# The keys are PyTorch's names.
 DTYPES = {"uint8": 0, "int8": 1, "uint16": 2, "int16": 3, "uint32": 4, "int32": 5, "uint64": 6, "int64": 7, "float16": 8,
           "bfloat16": BF16, "float32": 10, "float64": 11, "bool": 12}
 READ_WRITE, READ_ONLY = 0, 1
@@ -109,7 +109,7 @@ class Failure(RuntimeError):
 
 
 class Library:
-    """Calls by name; a status that is not ok becomes a Failure with the library's text."""
+    """Calls functions by name; a status other than ok becomes a Failure with the library's text."""
 
     def __init__(self, path):
         self._library = c.CDLL(path)
@@ -134,13 +134,13 @@ class Library:
             raise Failure(f"{name}: {code}: {self._library.wg_last_error().decode()}")
 
     def made(self, name, *arguments):
-        """A call whose last argument is where the handle goes."""
+        """Makes a call whose last argument returns a handle."""
         handle = c.c_void_p()
         self.call(name, *arguments, c.byref(handle))
         return handle
 
     def opened_cache(self, model, folder):
-        """A cache in `folder`; its policy is $WARMGRAPH_POLICY's."""
+        """Opens a cache in `folder` with the policy of $WARMGRAPH_POLICY."""
         options = CacheOptions()
         self.call("wg_cache_options_init", c.byref(options), c.c_uint64(c.sizeof(options)))
         options.model, options.cache_dir = model.encode(), str(folder).encode()
@@ -148,7 +148,8 @@ class Library:
         return self.made("wg_cache_open", c.byref(options))
 
     def report(self, function):
-        """What its first call, or its adoption, did: outcome, reason, first_call_ms and the phases' milliseconds in order."""
+        """The function's report on its first call or its adoption: outcome, reason, first_call_ms and the phases'
+        milliseconds in order."""
         report, raw = self.made("wg_function_report", function), self._library
         indices = [c.c_uint64(i) for i in range(raw.wg_report_phase_count(report))]
         result = {
@@ -175,8 +176,8 @@ def named(ranges):
 
 
 def native_capture(captured):
-    """`captured`: graph, regions and scratch with name, pointer and size; free_blocks, where it has them: (pointer, size). The
-    result keeps what it points to."""
+    """`captured` has graph, regions and scratch with name, pointer and size, and perhaps free_blocks: (pointer, size).
+    The result keeps the objects alive that it points to."""
     regions, scratch = named(captured.regions), named(captured.scratch)
     native = NativeCapture(c.sizeof(NativeCapture), captured.native, regions, len(regions), scratch, len(scratch))
     free = array(Memory, [Memory.at(pointer, size) for pointer, size in getattr(captured, "free_blocks", [])])
@@ -186,14 +187,14 @@ def native_capture(captured):
 
 
 def free_blocks(snapshot):
-    """{pointer: end} of what PyTorch's allocator has free, by torch.cuda.memory_snapshot(). Taken before a capture it holds nothing
-    of the graph's own pool, where that is new."""
+    """Returns {pointer: end} of the free blocks in PyTorch's allocator, from torch.cuda.memory_snapshot(). A snapshot
+    before the capture contains no block of the graph's own pool, if that pool is new."""
     return {block["address"]: block["address"] + block["size"] for segment in snapshot
             for block in segment["blocks"] if block["state"] == "inactive"}
 
 
 def free_throughout(before, after):
-    """[(pointer, size)] of what lies in free blocks of both."""
+    """Returns [(pointer, size)] of the memory that is free in both."""
     result, ends = [], sorted(after.items())
     for start, end in sorted(before.items()):
         result += [(max(start, a), min(end, b) - max(start, a)) for a, b in ends if a < end and start < b]
