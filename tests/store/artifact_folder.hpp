@@ -1,4 +1,4 @@
-// A cache folder, and the files that a library keeps below one of its folders.
+// A cache folder, and the files in one of its sub-folders for artifacts.
 #pragma once
 
 #include <fstream>
@@ -30,7 +30,7 @@ protected:
             if (item.is_regular_file()) found.push_back(item.path());
         return found;
     }
-    /// Its only file.
+    /// Overwrites the only file.
     void overwrite(std::string_view contents) const { std::ofstream(files().at(0), std::ios::binary) << contents; }
 
     TempDir m_dir;

@@ -1,4 +1,4 @@
-// check finds all seeded damage with no false alarm and changes nothing; repair cures it.
+// check finds all seeded damage without a false alarm and changes nothing; repair cures the damage.
 #include <sys/stat.h>
 
 #include "child_process.hpp"
@@ -7,7 +7,7 @@
 namespace warmgraph::test::check_test {
 namespace {
 
-/// A temporary as a process leaves it that dies while it publishes.
+/// The name of the temporary file that a process leaves when it dies while publishing.
 std::string name_of_dead_writers_temporary(const fs::path& root)
 {
     ChildProcess child([&] {
@@ -31,7 +31,7 @@ std::string name_of_dead_writers_temporary(const fs::path& root)
     throw std::runtime_error("no temporary was left");
 }
 
-/// As a process of another machine names it.
+/// The name of a temporary file of a process on another machine.
 constexpr const char* k_others_temporary =
     ".tmp-other-host.4026531836-1f0c2d3e-4b5a-6978-8796-a5b4c3d2e1f0-17-0a1b2c3d-4e5f-4a6b-8c7d-9e0f1a2b3c4d";
 
@@ -46,7 +46,7 @@ protected:
         EXPECT_TRUE(succeeded(m_store->publish(make_entry(k_prompt))));
         m_store->add_usage(k_decode, {.hits = 1});
     }
-    /// What check finds, as "path: code"; and that it changes nothing.
+    /// The findings of check, as "path: code". check must change nothing.
     std::map<std::string, ErrorCode> found()
     {
         const auto before = snapshot(m_root);
@@ -74,7 +74,7 @@ using Found = std::map<std::string, ErrorCode>;
 
 TEST_F(Check, AHealthyCacheHasNothing)
 {
-    const auto lock = m_store->try_record_lock(m_first.header.key); // held now
+    const auto lock = m_store->try_record_lock(m_first.header.key); // the lock is held now
     fs::create_directories(m_root / "autotune" / "ab");
     write(m_root / "autotune" / "ab" / ("ab" + std::string(62, '0') + ".best_config"), "{}");
     fs::create_directories(m_root / "profile");
@@ -137,15 +137,15 @@ TEST_F(Check, FindsEverySeededDamageAndNothingElse)
         write(path, "text");
         seed(path, ErrorCode::invalid_argument);
     }
-    write(m_root / "a" / "b" / "c" / "usage.json", "{"); // no key's folder: not looked into
+    write(m_root / "a" / "b" / "c" / "usage.json", "{"); // not the folder of a key, so it is not checked
     seed(m_root / "a", ErrorCode::invalid_argument);
-    // First: whoever opens the folder sweeps up.
+    // Must come first: a process that opens the folder removes dead writers' files.
     seed(folder() / name_of_dead_writers_temporary(m_root), ErrorCode::io_failed);
     const fs::path old_temporary = folder(k_prompt) / k_others_temporary;
     write(old_temporary, "half");
     make_older(old_temporary, std::chrono::hours(25));
     seed(old_temporary, ErrorCode::io_failed);
-    write(m_root / k_others_temporary, "half"); // its writer may live: no damage
+    write(m_root / k_others_temporary, "half"); // its writer may live, so it is not damage
 
     EXPECT_EQ(found(), seeded);
 }
@@ -171,7 +171,7 @@ TEST_F(Check, LeavesALivingWritersTemporaryInPeace)
     EXPECT_EQ(names_in(folder(k_prompt)).size(), 2U);
 }
 
-/// A temporary is gone as soon as somebody has asked about it.
+/// A file system where a temporary file vanishes after the first query about it.
 class FinishedFiles final : public ForwardingFileSystem {
     Result<std::optional<FileInfo>> info_in(FileSystem& inner, const Path& path) override
     {

@@ -40,7 +40,7 @@ TEST_F(Clear, AllRemovesEverythingOfTheCache)
     EXPECT_TRUE(succeeded(m_store->publish(make_entry(k_decode)))) << "and it goes on working";
 }
 
-// They belong to no model: what is cleared of one model leaves them.
+// They belong to no model, so clearing one model does not remove them.
 TEST_F(Clear, TunedConfigurationsGoAloneOrWithAll)
 {
     const auto put = [this] {

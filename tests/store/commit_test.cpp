@@ -1,4 +1,4 @@
-// What a power cut, a clearing process and a dead writer may do around a commit, and how a file that was replaced is known.
+// Power cuts, clearing processes and dead writers around a commit; and how a replaced file is recognised.
 #include <cstdio>
 #include <functional>
 
@@ -14,9 +14,9 @@ namespace {
 
 struct Step {
     std::string what; ///< "sync", "rename"
-    std::string path; ///< of what was synced, or the new name
+    std::string path; ///< the synced file, or the new name
 };
-std::vector<Step>* s_steps = nullptr; // while somebody looks
+std::vector<Step>* s_steps = nullptr; // set while a test records the steps
 
 void note(const char* what, const char* path)
 {
@@ -32,7 +32,7 @@ std::string path_of(int file)
 
 } // namespace
 
-// The library's calls end here: a program's own function comes before the C library's.
+// The library's calls come here: a function of the program hides the C library's.
 extern "C" int fsync(int file)
 {
     note("sync", path_of(file).c_str());
@@ -60,7 +60,7 @@ protected:
         s_steps = nullptr;
         return steps;
     }
-    /// Synced before it has its name, and its folder afterwards.
+    /// The file is synced before it gets its name, and its folder afterwards.
     static void expect_durable(const std::vector<Step>& steps, const fs::path& path)
     {
         const auto named = std::ranges::find_if(
@@ -100,7 +100,7 @@ TEST_F(Commit, OfAnImageOutlastsAPowerCut)
     expect_durable(steps_of([&] { ASSERT_TRUE(store->publish_image(image).value()); }), path_of(image));
 }
 
-/// Removes a folder right before something is written into it, as `warmgraph clear` may: as often as it is told.
+/// Removes a folder right before a file is written into it, as `warmgraph clear` may; a given number of times.
 class ClearedFiles final : public ForwardingFileSystem {
 public:
     explicit ClearedFiles(Path root) : m_root(std::move(root)) {}
@@ -123,7 +123,7 @@ private:
         if (times > 0 && --times >= 0) fs::remove_all((m_root / path).parent_path());
     }
 
-    Path m_root; ///< that paths in the opened folder are below
+    Path m_root; ///< paths in the opened folder are relative to this
 };
 
 TEST_F(Commit, IsTriedAgainWhereItsFolderIsGone)
@@ -150,7 +150,7 @@ TEST_F(Commit, IsGivenUpWhereItsFolderIsGoneAgainAndAgain)
     EXPECT_TRUE(failed_with(store->publish(m_entry), ErrorCode::not_found, "publish decode"));
 }
 
-/// Removes the whole cache right before a folder is made in it, as `rm -rf` may: as often as it is told.
+/// Removes the whole cache right before a folder is made in it, as `rm -rf` may; a given number of times.
 class DeletedFiles final : public ForwardingFileSystem {
 public:
     explicit DeletedFiles(Path root) : m_root(std::move(root)) {}
@@ -181,7 +181,7 @@ TEST_F(Commit, BeginsAgainWhereTheCacheIsDeletedMeanwhile)
     EXPECT_TRUE(fs::exists(m_root / "CACHEDIR.TAG"));
 }
 
-/// Else a folder without the mark would be there, which nobody may use.
+/// Otherwise a folder without the tag would appear, which no process may use.
 TEST_F(Commit, OfCountersAndMissesDoesNotMakeACacheThatIsDeletedMeanwhile)
 {
     DeletedFiles files(m_root);
@@ -206,7 +206,7 @@ TEST_F(Commit, OfAnImageSweepsUpBehindADeadWriter)
         std::erase_if(names, [](const std::string& name) { return !name.starts_with(".tmp-"); });
         return names;
     };
-    const auto living = open(); // before: whoever opens the folder sweeps it, too
+    const auto living = open(); // opened first, because opening the folder also removes dead writers' files
     ChildProcess child([&] {
         FaultyFileSystem files;
         const auto store = open({}, files);
@@ -223,10 +223,10 @@ TEST_F(Commit, OfAnImageSweepsUpBehindADeadWriter)
     EXPECT_TRUE(left().empty());
 }
 
-/// Does something between a file's being read and its being set aside.
+/// Runs a step after a file was read and before it is set aside.
 class InterruptedFiles final : public ForwardingFileSystem {
 public:
-    std::function<void()> after_read; ///< of an entry
+    std::function<void()> after_read; ///< runs after an entry was read
 
 private:
     Result<std::optional<FileContent>> read_in(FileSystem& inner, const Path& path, std::uint64_t limit) override
@@ -278,7 +278,7 @@ TEST_F(Replaced, InItsOwnPlaceItIsNotSetAside)
 {
     set_times(m_path, {1'700'000'000, 0});
     m_files.after_read = [&] {
-        std::fstream file(m_path, std::ios::in | std::ios::out | std::ios::binary); // the same inode
+        std::fstream file(m_path, std::ios::in | std::ios::out | std::ios::binary); // keeps the same inode
         file << m_good;
     };
     expect_left_in_place();

@@ -1,5 +1,5 @@
-// C1 and P7: many processes on one folder, with eviction and pruning beside them. Every hit verifies, and the folder keeps its
-// budget to within one entry for each writer that lives.
+// C1 and P7: many processes use one folder, while others evict and prune. Every hit verifies, and the folder exceeds
+// its budget by at most one entry per live writer.
 #include <atomic>
 #include <random>
 
@@ -11,7 +11,7 @@
 #include "random_graph.hpp"
 #include "store_fixture.hpp"
 
-/// What reaches the disk is another test's question (power_cut_test.cpp). Without waiting for it the processes meet more often.
+/// power_cut_test.cpp tests what reaches the disk. Without this wait, the processes collide more often.
 extern "C" int fsync(int) { return 0; }
 
 namespace warmgraph::test::contention_test {
@@ -39,7 +39,8 @@ protected:
     }
     ~Contention() override { ::munmap(m_counts, sizeof(Counts)); }
 
-    /// An image may go while an entry that names it is on the way: that is a miss, and nothing else is to be found.
+    /// An image may be removed while an entry that names it is being published. This gives a miss; check must find no
+    /// other damage.
     bool is_whole()
     {
         const auto damages = open({.access = store::StoreMode::read_only})->check();
@@ -59,13 +60,13 @@ constexpr int k_variants = 24, k_images = 5;
 
 Bytes shared_image(int variant) { return image_of("code " + std::to_string(variant % k_images)); }
 
-/// All of it follows from the variant and the mark, so that a reader can tell whether a hit is whole.
+/// The whole entry follows from the variant and the mark, so that a reader can check a hit.
 Entry entry_of(int variant, const std::string& mark)
 {
     return make_entry(k_decode, variant, mark, {shared_image(variant)});
 }
 
-/// Returns what is wrong.
+/// Returns the error, or "".
 std::string use(LocalStore& store, std::mt19937_64& random, Counts& counts)
 {
     const int variant = static_cast<int>(random() % k_variants);
@@ -128,7 +129,8 @@ TEST_F(Contention, EveryHitVerifiesWhileOthersPublishEvictAndPrune)
             std::mt19937_64 random(seed + static_cast<std::uint64_t>(p));
             auto store = open({.max_variants = 16});
             for (int i = 0; i < k_operations; ++i) {
-                // Gives its leases back. Often: sixteen processes that keep what they met leave nothing that may be pruned.
+                // Gives the leases back. This happens often: otherwise sixteen processes would keep all entries in use,
+                // and nothing could be pruned.
                 if (random() % 4 == 0) store.reset(), store = open({.max_variants = 16});
                 const std::string wrong = use(*store, random, *m_counts);
                 if (wrong.empty()) continue;
@@ -168,10 +170,11 @@ protected:
         }
         return bytes;
     }
-    /// Somebody's first run.
+    /// The first run of a new process.
     int write_one(int number)
     {
-        // On a busy machine the tenth of a second that a writer gives to it may not be enough.
+        // The real clock may not give a writer enough time on a busy machine: a writer prunes for a tenth of a second
+        // at most.
         const auto store =
             open({.max_variants = 1000, .budget = {.bytes = k_budget}}, posix_file_system(), m_set_clock);
         const Bytes image = image_of(std::string(30'000, 'i') + std::to_string(number));
@@ -198,7 +201,7 @@ TEST_F(Budget, HoldsToWithinOneEntryForEachLivingWriter)
     EXPECT_LE(most, k_budget + k_processes * k_one);
     EXPECT_GT(most, k_budget / 2) << "hardly anything was kept";
     EXPECT_TRUE(open()->check().value().empty());
-    // One more, alone.
+    // One more writer, alone.
     EXPECT_EQ(write_one(1000), 0);
     EXPECT_LE(bytes_held(), k_budget + k_one);
 }

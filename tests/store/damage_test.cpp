@@ -37,7 +37,7 @@ TEST_F(Damage, AFlippedBitAnywhereIsRefusedAndReplaced)
 {
     ASSERT_TRUE(succeeded(m_store->publish(m_entry)));
     const std::uint64_t size = fs::file_size(m_path);
-    for (std::uint64_t byte = 16; byte < size; byte += 37) { // from 16 on: before lie magic, version and kind
+    for (std::uint64_t byte = 16; byte < size; byte += 37) { // from 16 on, behind magic, version and kind
         flip(m_path, byte);
         expect_refused_and_replaced(m_entry, ErrorCode::corrupt);
     }
@@ -57,7 +57,7 @@ TEST_F(Damage, ATruncatedEmptyOrLongerFileIsRefusedAndReplaced)
 TEST_F(Damage, AFileOverTheCapIsRefusedUnread)
 {
     ASSERT_TRUE(succeeded(m_store->publish(m_entry)));
-    fs::resize_file(m_path, 1ULL << 40); // sparse: reading it would take the machine's memory
+    fs::resize_file(m_path, 1ULL << 40); // a sparse file: reading it would take all the machine's memory
     expect_refused_and_replaced(m_entry, ErrorCode::corrupt);
 }
 
@@ -91,7 +91,7 @@ TEST_F(Damage, AnotherKeysBytesAreRefusedAndReplaced)
     }
 }
 
-/// F1: each bit of the envelope and a sample of the rest, through what a lookup and what `check` does.
+/// F1: each bit of the envelope and a sample of the rest, through a lookup and through `check`.
 TEST_F(Damage, EveryBitOfTheEnvelopeIsFoundByCheckAndHealed)
 {
     ASSERT_TRUE(succeeded(m_store->publish(m_entry)));
@@ -107,7 +107,7 @@ TEST_F(Damage, EveryBitOfTheEnvelopeIsFoundByCheckAndHealed)
         const auto found = reader->check().value();
         ASSERT_EQ(found.size(), 1U) << "bit " << bit;
         ASSERT_TRUE(found[0].error.code == ErrorCode::corrupt || found[0].error.code == ErrorCode::stale);
-        if (bit % 8 != bit / 8 % 8) continue; // one of each byte: quarantine writes and syncs two files
+        if (bit % 8 != bit / 8 % 8) continue; // one bit of each byte, because quarantine writes and syncs two files
         ASSERT_FALSE(m_store->entry(m_entry.header.key)) << "bit " << bit;
         ASSERT_FALSE(fs::exists(m_path)) << "bit " << bit << " of a damaged entry leaves it in place";
     }
@@ -116,14 +116,14 @@ TEST_F(Damage, EveryBitOfTheEnvelopeIsFoundByCheckAndHealed)
     EXPECT_TRUE(m_store->check().value().empty());
 }
 
-/// $WARMGRAPH_TEST_FLIPS: for a long run.
+/// The number of flips; $WARMGRAPH_TEST_FLIPS sets it for a long run.
 int flips()
 {
     const char* const given = std::getenv("WARMGRAPH_TEST_FLIPS");
     return given != nullptr ? std::atoi(given) : 2000;
 }
 
-/// F1: up to four bits at once, anywhere.
+/// F1: up to four flipped bits at once, anywhere.
 TEST_F(Damage, RandomFlipsAreNeverRead)
 {
     std::mt19937_64 random(test_seed());
@@ -140,7 +140,7 @@ TEST_F(Damage, RandomFlipsAreNeverRead)
     }
 }
 
-/// A file of a newer format, as a newer warmgraph seals it.
+/// A file of a newer format, sealed by a newer warmgraph.
 class NewerFormat : public Damage {
 protected:
     void SetUp() override
@@ -188,7 +188,7 @@ TEST_F(NewerFormat, IsDamageUnderAKeyThatSaysAnother)
 TEST_F(NewerFormat, ThatIsNotSealedIsDamage)
 {
     std::string torn = newer;
-    torn[200] = static_cast<char>(torn[200] ^ 1); // beyond its first bytes: a newer one's business
+    torn[200] = static_cast<char>(torn[200] ^ 1); // behind the first bytes, only a newer version can judge
     write(m_path, torn);
     EXPECT_TRUE(m_store->check().value().empty());
     for (const std::size_t byte : {8U, 9U, 12U, 20U, 44U, 150U}) { // version, kind, sizes, flags, the seal
@@ -279,7 +279,7 @@ TEST_F(Damage, PublishingAnImageReplacesADamagedOne)
     EXPECT_EQ(m_store->image(sha256(image)).value(), image);
 }
 
-/// Replaces the file between its being read and its being set aside, as a second process may.
+/// Replaces the file after it was read and before it is set aside, as a second process may.
 class ReplacingFiles final : public ForwardingFileSystem {
 public:
     std::function<void()> after_read;
@@ -305,10 +305,10 @@ TEST_F(Damage, AFileThatWasReplacedMeanwhileIsNotSetAside)
     EXPECT_EQ((*second->entry(m_entry.header.key))->header.info.verification, "a good one");
 }
 
-/// Notes what is read.
+/// Notes the paths that are read.
 class WatchedFiles final : public ForwardingFileSystem {
 public:
-    std::vector<Path> read_paths; ///< in the opened folder
+    std::vector<Path> read_paths; ///< relative to the opened folder
 
 private:
     Result<std::optional<FileContent>> read_in(FileSystem& inner, const Path& path, std::uint64_t limit) override

@@ -1,4 +1,5 @@
-// Events by kind and reason: they add up across stores, and what is no word or one too many is "other".
+// Events by kind and reason: they are summed across stores, and a reason that is not a word, or one too many, counts as
+// "other".
 #include "store_fixture.hpp"
 
 namespace warmgraph::test::events_test {

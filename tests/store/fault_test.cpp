@@ -1,4 +1,5 @@
-// Every Nth file operation fails, once and for ever: the caller gets an error, the cache stays usable, nothing is left.
+// Every Nth file operation fails, once or from then on: the caller gets an error, the cache stays usable, and no
+// left-overs stay.
 #include "child_process.hpp"
 #include "store_fixture.hpp"
 
@@ -10,8 +11,8 @@ using Leaves = FaultyFileSystem::Leaves;
 
 class Faults : public StoreTest {
 protected:
-    /// For every N, once and for ever, and every kind of failure: `prepare` on a fresh cache, then `act` while the Nth
-    /// operation fails, then `verify`; until `act` runs through without hitting the failure.
+    /// For every N, once or for ever, and every kind of failure: runs `prepare` on a new cache, `act` while the Nth
+    /// operation fails, then `verify`; stops when `act` no longer reaches the failing operation.
     template <class Prepare, class Act, class Verify>
     void for_every_fault(Prepare prepare, Act act, Verify verify,
                          const std::vector<ErrorCode>& codes = {ErrorCode::no_space, ErrorCode::io_failed,
@@ -45,7 +46,7 @@ protected:
             }
         }
     }
-    /// Nothing damaged. Temporaries of this living process count as left over, too.
+    /// Nothing is damaged or left over. Temporary files of this live process count as left over too.
     void expect_clean()
     {
         EXPECT_TRUE(open()->check().value().empty());
@@ -85,7 +86,7 @@ TEST_F(Faults, AFullDiskWhilePublishingLeavesNothing)
         m_root = m_dir.path() / std::to_string(nth);
         FaultyFileSystem files;
         const auto store = open({}, files);
-        files.fail_at(nth, ErrorCode::no_space); // once: removing works on a full disk
+        files.fail_at(nth, ErrorCode::no_space); // once: on a full disk, files can still be removed
         const auto result = store->publish(m_new);
         const bool injected = files.injected() > 0;
         files.stop_failing();
@@ -154,7 +155,7 @@ TEST_F(Faults, ReadingAnImageGivesItOrAnError)
 {
     for_every_fault([&](LocalStore& store) { ASSERT_TRUE(store.publish_image(m_image).value()); },
                     [&](LocalStore& store) {
-                        // An image is one look and one read: together with its header's they make up a load.
+                        // An image takes one query and one read. Together with reading the header, they are one load.
                         static_cast<void>(store.header(m_old.header.key));
                         return store.image(sha256(m_image));
                     },
@@ -205,7 +206,7 @@ TEST_F(Faults, ClearAndRepairReportAFailureAndCanBeRunAgain)
         {ErrorCode::io_failed});
 }
 
-// As if killed before the Nth operation of publish: nothing after it happens, a file being written is half there.
+// Like a kill before the Nth operation of publish: nothing after it happens, and the file being written is cut in half.
 TEST_F(Faults, AProcessThatDiesAnywhereInPublishLeavesAUsableCache)
 {
     ASSERT_TRUE(succeeded(open()->publish(m_old)));

@@ -1,5 +1,5 @@
-// P9: entries of older formats, as older versions wrote them (tests/cachefmt/kept): each is a clean miss with the
-// reason, and makes room for a new recording.
+// P9: entries of older formats, written by older versions (tests/cachefmt/kept): each is a clean miss with the reason,
+// and is replaced by a new recording.
 #include "store_fixture.hpp"
 
 namespace warmgraph::test::kept_formats_test {
@@ -12,7 +12,7 @@ protected:
     void SetUp() override
     {
         fs::remove_all(m_root);
-        static_cast<void>(open()); // makes the folder and its mark
+        static_cast<void>(open()); // makes the folder and its tag
         fs::copy(folder(), m_root, fs::copy_options::recursive);
     }
     static fs::path folder() { return k_kept / ("format" + std::to_string(GetParam())); }
@@ -65,7 +65,7 @@ TEST_P(KeptFormats, AreSetAsideByWhoWrites)
 
 INSTANTIATE_TEST_SUITE_P(Format, KeptFormats, testing::Values(1, 2, 3, 4));
 
-/// Forward and backward of a pair in one graph, of the format that is read.
+/// Forward and backward of a pair in one graph, in a readable format.
 class KeptJoinedPair : public StoreTest {
 protected:
     void SetUp() override

@@ -1,4 +1,4 @@
-// What lies where on the disk, with which rights; and that it comes back.
+// The places and modes of files on the disk; and reading them back.
 #include <sys/stat.h>
 
 #include "store_fixture.hpp"

@@ -1,5 +1,5 @@
-// The mark: made with the folder and never in somebody else's; nothing changes where it is missing, and only what the
-// library makes changes where it is.
+// The tag: the library makes it with the folder, and never in another user's folder. Without it, no file is changed;
+// with it, only the library's files are.
 #include <sys/stat.h>
 
 #include "store_fixture.hpp"
@@ -12,7 +12,7 @@ using store::StoreMode;
 
 constexpr const char* k_tag = "CACHEDIR.TAG";
 constexpr const char* k_uuid = "0a1b2c3d-4e5f-4a6b-8c7d-9e0f1a2b3c4d";
-/// As a process of another machine names it.
+/// The name of a temporary file of a process on another machine.
 const std::string k_temporary =
     fmt::format(".tmp-other-host.4026531836-1f0c2d3e-4b5a-6978-8796-a5b4c3d2e1f0-17-{}", k_uuid);
 const std::string k_digest(64, 'a');
@@ -20,13 +20,13 @@ const std::string k_digest(64, 'a');
 class Mark : public StoreTest {
 protected:
     std::string mark() const { return snapshot(m_root).at(k_tag); }
-    /// Writes a file with a text of its own, old enough for every sweep.
+    /// Writes a file with its own text, old enough for every clean-up.
     void plant(const fs::path& path) const
     {
         write(m_root / path, "of somebody: " + path.string());
         make_older(m_root / path, std::chrono::hours(48));
     }
-    /// What the store makes when it has much to do.
+    /// Makes every kind of file that the store makes.
     static void use(LocalStore& store)
     {
         EXPECT_TRUE(store.publish_image(image_of("code")).value());
@@ -117,7 +117,7 @@ TEST_F(Mark, IsDemandedByEveryCallThatChangesFiles)
     ASSERT_TRUE(succeeded(store->publish(damaged)));
     flip(path_of(damaged.header.key), 250);
     fs::remove(m_root / k_tag);
-    plant("notes.txt"); // or the mark would be made again
+    plant("notes.txt"); // otherwise the tag would be made again
     const auto before = snapshot(m_root);
     const EntryKey key = make_entry(k_prompt).header.key;
     const auto refused = [](const auto& result) {
@@ -149,7 +149,8 @@ TEST_F(Mark, IsMadeAgainWithAFolderThatWasDeletedMeanwhile)
     open();
 }
 
-/// Programs that clean up by age take it, for nothing touches it while all calls hit; or they take all files.
+/// Programs that clean up by age remove the tag, because no call touches it while all calls hit; or they remove all
+/// files.
 TEST_F(Mark, IsMadeAgainWhereAllThatIsLeftIsTheLibrarys)
 {
     use(*open());
@@ -183,7 +184,7 @@ TEST_F(Mark, IsTouchedByTheFirstUseOfAProcess)
     EXPECT_GT(fs::last_write_time(m_root / k_tag), before);
 }
 
-/// mke2fs makes it, and nobody but root may look into it.
+/// mke2fs makes lost+found, and only root may list it.
 TEST_F(Mark, IsMadeOnAFreshVolume)
 {
     fs::create_directories(m_root / "lost+found");
@@ -195,7 +196,8 @@ TEST_F(Mark, IsMadeOnAFreshVolume)
     EXPECT_TRUE(fs::exists(m_root / "lost+found" / "#12345"));
 }
 
-/// Everybody may put a mark into a folder that is everybody's, and then would be told to change its mode.
+/// In a folder that all users may write, any user could plant a tag. The message must not tell its owner to change the
+/// folder's mode.
 TEST_F(Mark, NothingIsProposedToBeDoneToAFolderThatIsNotTheLibrarys)
 {
     const auto message = [&](mode_t mode, bool has_mark) {
@@ -218,7 +220,7 @@ TEST_F(Mark, NothingIsProposedToBeDoneToAFolderThatIsNotTheLibrarys)
     EXPECT_THAT(message(0777, true), HasSubstr("`chmod go-w " + m_root.string() + "`"));
 }
 
-/// `rm -rf cache/*` leaves what begins with a dot.
+/// `rm -rf cache/*` leaves files whose names begin with a dot.
 TEST_F(Mark, IsMadeAgainWhereAShellEmptiedTheFolder)
 {
     use(*open());
@@ -251,7 +253,7 @@ TEST_F(Mark, IsThereOrTheFolderIsStillEmptyHoweverTheDiskFails)
     }
 }
 
-// Each of these has been taken for the library's own once.
+// Each of these was once taken for the library's own.
 TEST_F(Mark, DoesNotCoverWhatOthersPutIntoTheFolder)
 {
     const auto store = open();

@@ -1,4 +1,4 @@
-// The last misses of a function: kept by every policy, bounded, and read from a file that anybody may have written.
+// The last misses of a function: kept under every policy, bounded, and read from a file that any user may have written.
 #include "child_process.hpp"
 #include "store_fixture.hpp"
 

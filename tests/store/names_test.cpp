@@ -1,10 +1,10 @@
-// Names that come from outside, and the names made of them.
+// Names that come from outside, and file names made of them.
 #include <cstring>
 
 #include "store_fixture.hpp"
 #include "warmgraph/cachefmt/key.hpp"
 
-// The library's calls end here, in every test of this program: the longest name that a host may have.
+// The library's calls come here, in every test of this program: the longest name that a host may have.
 extern "C" int gethostname(char* name, std::size_t size) noexcept
 {
     const std::string longest(63, 'h');
@@ -79,7 +79,7 @@ TEST(CheckName, TakesOrdinaryNames)
 
 class KeyNames : public StoreTest {};
 
-/// eCryptfs leaves 143 bytes for a name, of any host and process.
+/// eCryptfs allows names of 143 bytes, which must suffice for any host and process.
 TEST_F(KeyNames, FitFileSystemsWithShortNames)
 {
     LongestName files;

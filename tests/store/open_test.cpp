@@ -1,4 +1,4 @@
-// Cache folders that cannot be used: each gets a clear error with the cure.
+// Cache folders that cannot be used: each gives a clear error with the cure.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -50,7 +50,7 @@ TEST_F(Open, NamesThatCannotBeFoldersAreInvalid)
     EXPECT_TRUE(failed_with(LocalStore::open(m_dir.path() / std::string(300, 'n')), ErrorCode::io_failed, "too long"));
 }
 
-/// Runs as a user who is not root: root may write anywhere.
+/// Runs as a user other than root, because root may write anywhere.
 template <class Body>
 void as_ordinary_user(Body body)
 {
@@ -89,7 +89,7 @@ TEST_F(Open, AReadOnlyFileSystemIsPermissionDeniedAlsoForRoot)
 
 TEST_F(Open, WhatCannotBeWrittenIsReadWhereThatIsAskedFor)
 {
-    ASSERT_TRUE(LocalStore::open(m_root)); // marks it
+    ASSERT_TRUE(LocalStore::open(m_root)); // makes the tag
     for (const ErrorCode code : {ErrorCode::permission_denied, ErrorCode::no_space}) {
         FaultyFileSystem counting;
         ASSERT_TRUE(LocalStore::open(m_root, {.falls_back = true}, counting));
@@ -121,7 +121,7 @@ TEST_F(Open, AFolderWithoutTheMarkIsNotReadInsteadOfBeingWritten)
                             "is not writable"));
 }
 
-/// A folder that belongs to another user: made so by root, or else one of root's.
+/// A folder of another user: given away when the test runs as root, otherwise one of root's.
 fs::path foreign_folder(const fs::path& own)
 {
     if (::geteuid() != 0) return "/usr";

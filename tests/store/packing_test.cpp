@@ -1,4 +1,4 @@
-// What is compressed as it is written, and that all is read however it was written.
+// Which objects are compressed when they are written; and reading them in any form.
 #include <zstd.h>
 
 #include "store_fixture.hpp"
@@ -10,7 +10,7 @@ namespace {
 using store::Packing;
 using store::Packings;
 
-/// Compresses about to a third, so neither to nothing nor better than 64 to 1.
+/// Bytes that compress to about a third, so less than 64 to 1.
 Bytes code(std::size_t size = 100'000)
 {
     Bytes bytes(size);
@@ -171,7 +171,7 @@ TEST_F(StoredPacked, FramesThatLieAreMissingAndSetAside)
     EXPECT_EQ(store->image(digest).value().value(), image) << "a better one takes its place";
 }
 
-/// 64 to 1, and the cap, whatever the frame says.
+/// The limits are 64 to 1, and the cap, whatever size the frame claims.
 TEST(Unpacking, IsBounded)
 {
     const Bytes zeros(1'000'000);

@@ -1,6 +1,6 @@
-// D3: power cuts. What the store writes is logged; then each folder that a cut could leave behind is built and opened: after
-// each operation, with what was not synced dropped, torn or kept out of order. Written from what POSIX promises of fsync:
-// a file's bytes are safe once the file was synced, a name once its folder was.
+// D3: power cuts. The store's writes are logged. Then each folder that a cut could leave is built and opened: after
+// each operation, with unsynced data dropped, torn or kept out of order. It follows POSIX's promises for fsync: a
+// file's bytes are safe once the file was synced, a name once its folder was.
 #include <cstdarg>
 #include <functional>
 #include <random>
@@ -21,15 +21,15 @@ enum class Logged : std::uint8_t { create, make_folder, write, rename, unlink, s
 struct Operation {
     Logged what;
     std::string path;
-    std::string to{};    ///< of a rename
-    std::string bytes{}; ///< of a write
+    std::string to{};    ///< the new name in a rename
+    std::string bytes{}; ///< the bytes of a write
 };
 
 struct Log {
-    std::string below; ///< this folder
+    std::string below; ///< only paths below this folder are logged
     std::vector<Operation> operations{};
 };
-Log* s_power_log = nullptr; // while somebody looks
+Log* s_power_log = nullptr; // set while a test logs
 
 std::string logged_path_of(int file)
 {
@@ -51,7 +51,7 @@ void log_operation(Operation operation)
 
 } // namespace
 
-// The library's calls end here: a program's own function comes before the C library's.
+// The library's calls come here: a function of the program hides the C library's.
 extern "C" int openat(int folder, const char* name, int flags, ...)
 {
     va_list rest;
@@ -75,7 +75,7 @@ extern "C" ssize_t write(int file, const void* bytes, size_t size)
     return written;
 }
 
-/// The disk of this test loses no power: nothing is waited for.
+/// The test's disk loses no power, so the sync need not be done.
 extern "C" int fsync(int file)
 {
     log_operation({Logged::sync, logged_path_of(file)});
@@ -106,14 +106,14 @@ extern "C" int mkdirat(int folder, const char* name, mode_t mode) noexcept
 namespace warmgraph::test::power_cut_test {
 namespace {
 
-/// How much of a write there is after the cut.
+/// How much of a write is on the disk after the cut.
 enum class Torn : std::uint8_t { gone, half, zeros, whole };
 
-/// An operation, by the files and folders it was about: their numbers stay when their names change.
+/// An operation on numbered files and folders; the numbers stay when names change.
 struct Step {
     Logged what = Logged::returned;
     int object = -1;
-    int parent = -1, old_parent = -1; ///< of the name; the second one of a rename's old name
+    int parent = -1, old_parent = -1; ///< folders of the name and, for a rename, of the old name
     std::string name{}, old_name{}, bytes{};
 };
 
@@ -125,7 +125,7 @@ public:
         for (const Operation& operation : operations) add(operation);
     }
     [[nodiscard]] std::size_t steps() const { return m_steps.size(); }
-    /// Whether the first `count` operations' syncs make this one safe.
+    /// Whether syncs among the first `count` operations make this step safe.
     [[nodiscard]] bool is_safe(std::size_t step, std::size_t count) const
     {
         const Step& done = m_steps[step];
@@ -139,11 +139,11 @@ public:
     }
     [[nodiscard]] bool is_write(std::size_t step) const { return m_steps[step].what == Logged::write; }
 
-    /// Files with their contents, and "(folder)", by path: what is there where these operations reached the disk.
+    /// The files with their contents, and folders as "(folder)", by path, when these operations reached the disk.
     using Reached = std::function<Torn(std::size_t step)>;
     [[nodiscard]] std::map<std::string, std::string> after(std::size_t count, const Reached& reached) const
     {
-        std::map<int, std::map<std::string, int>> names; // of a folder
+        std::map<int, std::map<std::string, int>> names; // the names in each folder
         std::map<int, std::string> contents;
         for (std::size_t i = 0; i < count; ++i) {
             const Step& step = m_steps[i];
@@ -228,12 +228,12 @@ private:
     std::vector<Step> m_steps;
 };
 
-/// What was seen in the folders that the cuts left.
+/// The findings in the folders that the cuts left.
 struct Seen {
     std::size_t folders = 0;
-    std::vector<std::string> wrong; ///< an entry or image that nobody published, or a folder that needs repair by hand
-    std::vector<std::string> torn;  ///< a part under a final name
-    std::vector<std::string> lost;  ///< the caller was told that it is published
+    std::vector<std::string> wrong; ///< entries or images that nobody published, or folders that need manual repair
+    std::vector<std::string> torn;  ///< incomplete files with final names
+    std::vector<std::string> lost;  ///< lost although publish() had returned
 };
 
 class PowerCut : public StoreTest {
@@ -244,7 +244,8 @@ protected:
         fs::create_directory(m_top);
         m_root = fs::path(m_top) / "cache";
     }
-    /// Logs what `work` does. `returned()` in it: what was published until then must outlast a cut.
+    /// Logs the operations of `work`. It calls `returned()` to mark that all objects published so far must survive a
+    /// cut.
     template <class Work>
     std::vector<Operation> log_of(Work work)
     {
@@ -256,7 +257,7 @@ protected:
     }
     void returned() const { s_power_log->operations.push_back({Logged::returned, m_top}); }
 
-    /// `versions[i]` is published when `returned` was logged i + 1 times. They are of one key.
+    /// `versions[i]` is published when `returned` was logged i + 1 times. All versions have one key.
     Seen cut_everywhere(const std::vector<Operation>& operations, const std::vector<Entry>& versions)
     {
         const Disk disk(operations, m_top);
@@ -283,10 +284,10 @@ private:
     {
         std::vector<Disk::Reached> ways{[](std::size_t) { return Torn::gone; },
                                         [](std::size_t) { return Torn::whole; }};
-        for (const Torn bytes : {Torn::gone, Torn::half, Torn::zeros}) // names come before bytes, as ext4 may do
+        for (const Torn bytes : {Torn::gone, Torn::half, Torn::zeros}) // names reach the disk before bytes, as on ext4
             ways.emplace_back([&disk, bytes](std::size_t step) { return disk.is_write(step) ? bytes : Torn::whole; });
         ways.emplace_back([&disk](std::size_t step) { return disk.is_write(step) ? Torn::whole : Torn::gone; });
-        for (int i = 0; i < k_random_ways; ++i) { // any order
+        for (int i = 0; i < k_random_ways; ++i) { // random orders
             std::vector<Torn> torn(disk.steps());
             for (std::size_t step = 0; step < torn.size(); ++step) {
                 torn[step] = static_cast<Torn>(m_random() % 4);
@@ -333,7 +334,7 @@ private:
             seen.wrong.push_back(when + "it is published again and not there");
         for (const std::string& damage : damages_in(**store)) seen.wrong.push_back(when + damage);
     }
-    /// Counters are advisory and not synced: torn ones start again.
+    /// Counters are advisory and not synced: a torn file starts again at zero.
     static std::vector<std::string> damages_in(const LocalStore& store, std::optional<ErrorCode> code = {})
     {
         const auto damages = store.check();
@@ -381,7 +382,7 @@ std::string first_of(const std::vector<std::string>& lines)
 
 class PowerCutWhilePublishing : public PowerCut {
 protected:
-    /// Into no folder yet; then over it.
+    /// Publishes when there is no folder yet, then over the first entry.
     std::vector<Operation> publish_twice()
     {
         return log_of([&] {
@@ -413,7 +414,7 @@ TEST_F(PowerCutWhilePublishing, NothingIsWrongTornOrLost)
     EXPECT_TRUE(seen.lost.empty()) << first_of(seen.lost);
 }
 
-/// The two syncs are there for this, and the test above would notice their absence.
+/// The two syncs are needed: without one, files are torn, and the test above would notice it.
 TEST_F(PowerCutWhilePublishing, WithoutTheFilesSyncWhatIsPublishedMayBeTornAndIsNeverWrong)
 {
     auto operations = publish_twice();
@@ -434,7 +435,7 @@ TEST_F(PowerCutWhilePublishing, WithoutTheFoldersSyncWhatIsPublishedMayBeLostAnd
     for (const std::string& wrong : seen.wrong) EXPECT_THAT(wrong, Not(HasSubstr("nobody published")));
 }
 
-/// What was removed or moved aside may come back.
+/// Removed or moved files may come back.
 TEST_F(PowerCut, WhileEvictingSettingAsideAndClearingNothingIsWrong)
 {
     const Entry other = make_entry(k_decode, 1, "other", {m_image});
@@ -442,15 +443,15 @@ TEST_F(PowerCut, WhileEvictingSettingAsideAndClearingNothingIsWrong)
         const auto store = open({.max_variants = 1});
         ASSERT_TRUE(succeeded(store->publish_image(m_image)));
         ASSERT_TRUE(succeeded(store->publish(other)));
-        ASSERT_TRUE(succeeded(store->publish(m_first))); // the other one goes
+        ASSERT_TRUE(succeeded(store->publish(m_first))); // evicts the other entry
         Log* const log = std::exchange(s_power_log, nullptr);
-        flip(path_of(m_first.header.key), 300); // that is no operation of the store's
+        flip(path_of(m_first.header.key), 300); // not an operation of the store
         s_power_log = log;
-        EXPECT_FALSE(store->entry(m_first.header.key)); // and this one goes into quarantine
+        EXPECT_FALSE(store->entry(m_first.header.key)); // moves this entry into quarantine
         ASSERT_TRUE(succeeded(store->clear(store::ClearRequest::everything())));
         ASSERT_TRUE(succeeded(store->publish_image(m_image)));
         ASSERT_TRUE(succeeded(store->publish(m_second)));
-        returned(); // of the first nothing is promised
+        returned(); // the first version has no promise
         returned();
     });
     const Seen seen = cut_everywhere(operations, {m_first, m_second});

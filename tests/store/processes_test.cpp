@@ -1,4 +1,4 @@
-// The same folder in 8 processes at once.
+// Eight processes use the same folder at once.
 #include <signal.h>
 
 #include "child_process.hpp"
@@ -93,7 +93,7 @@ TEST_F(Processes, OneRecordsAndTheNextMayWhenItIsKilled)
     EXPECT_NE(store->try_record_lock(key).value(), nullptr);
 }
 
-// D2 in small: killed at any moment while publishing, evicting and quarantining.
+// A small form of D2: processes are killed at any moment while they publish, evict and quarantine.
 TEST_F(Processes, KilledAtRandomTheyLeaveAUsableCacheAndNothingThatGrows)
 {
     constexpr int k_rounds = 30;

@@ -1,4 +1,4 @@
-// Making room: what goes, in which order, and what stays because somebody uses it.
+// Pruning: which objects are removed, in which order, and which stay because a process uses them.
 #include <thread>
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ using store::PruneRequest;
 
 class Prune : public StoreTest {
 protected:
-    /// An entry with an image of its own, as a process that ended published it `age` ago.
+    /// An entry with its own image, like a process that ended published it `age` ago.
     Entry publish_aged(int variant, minutes age, const std::vector<Bytes>& shared = {})
     {
         std::vector<Bytes> images = shared;
@@ -45,7 +45,7 @@ TEST_F(Prune, TheLeastRecentlyUsedGoFirstWithTheirImagesAndWhatIsSharedStays)
     const Entry oldest = publish_aged(0, minutes(50), {shared}), used = publish_aged(1, minutes(40), {shared}),
                 next = publish_aged(2, minutes(30), {shared}), newest = publish_aged(3, minutes(20), {shared});
     make_older(path_of(shared), minutes(50));
-    static_cast<void>(open()->entry(used.header.key)); // used again, by a process that has ended
+    static_cast<void>(open()->entry(used.header.key)); // used again by a process that has ended
     const auto store = open();
     const Pruned planned = store->plan_prune({.bytes = 120'000}).value();
     EXPECT_TRUE(exists(oldest)) << "a plan changes nothing";
@@ -83,7 +83,7 @@ TEST_F(Prune, WhatALivingProcessUsesStays)
                         store->entry(ahead.header.key, store::Reading::ahead).value().has_value() &&
                         store->publish(published) && reader->entry(read_only.header.key).value().has_value();
         for (const Entry& entry : {loaded, ahead, published, read_only})
-            make_older(path_of(entry.header.key), minutes(60)); // age is not what keeps them
+            make_older(path_of(entry.header.key), minutes(60)); // so that their age does not protect them
         ready.open();
         end.wait();
         return ok ? 0 : 1;
@@ -101,7 +101,7 @@ TEST_F(Prune, WhatALivingProcessUsesStays)
     EXPECT_EQ(open()->prune({.bytes = 0}).value().after.files, 0U) << "the dead use nothing";
 }
 
-/// Whoever may only read the file could lock it for ever.
+/// A user who may only read the file could otherwise lock it for ever.
 TEST_F(Prune, AReaderWhoLocksTheLeasesKeepsNothing)
 {
     const Entry entry = publish_aged(0, minutes(50)), used = publish_aged(1, minutes(40));
@@ -131,10 +131,10 @@ TEST_F(Prune, AReaderWhoLocksTheLeasesKeepsNothing)
     ::close(file);
 }
 
-/// A file is used between the look at the folder and its removal, by a process that has ended since and left no lease.
+/// A file is used after the folder was listed and before its removal, by a process that has ended and holds no lease.
 class UsedFiles final : public ForwardingFileSystem {
 public:
-    Path used; ///< its time is set when it was looked at for the first time
+    Path used; ///< gets a new time when it is queried for the first time
 
 private:
     Result<std::optional<FileInfo>> info_in(FileSystem& inner, const Path& path) override
@@ -220,14 +220,14 @@ TEST_F(Prune, ABudgetWithoutEndIsOne)
     EXPECT_EQ(store->budget().bytes, k_all);
 }
 
-/// Which images its entries need is not known: whoever may read them would miss them.
+/// An unreadable entry may need any image, and a process that can read the entry would miss the image.
 TEST_F(Prune, WhereAnEntryCannotBeReadImagesStayAndTheRestIsKeptWithinTheBudget)
 {
     const Entry old = publish_aged(0, minutes(50)), newer = publish_aged(1, minutes(40));
     const Bytes unused = image_of("unused");
     ASSERT_TRUE(open()->publish_image(unused).value());
     make_older(path_of(unused), minutes(50));
-    fs::permissions(path_of(newer.header.key), fs::perms::others_write, fs::perm_options::add); // not to be trusted
+    fs::permissions(path_of(newer.header.key), fs::perms::others_write, fs::perm_options::add); // makes it untrusted
     const auto store = open();
     const Pruned roomy = store->prune({.bytes = 40'000}).value();
     EXPECT_EQ(roomy.removed.files(), 0U) << "images alone are over the budget: no entry makes up for them";
@@ -313,18 +313,19 @@ TEST_F(Prune, TheBudgetIsKeptWhileOneProcessPublishesOnAndOn)
 {
     const auto store = open({.budget = {.bytes = 300'000}}, posix_file_system(), m_set_clock);
     for (int variant = 0; variant < 20; ++variant) {
-        publish_aged(variant, minutes(60 - variant)); // by processes that end
+        publish_aged(variant, minutes(60 - variant)); // published by processes that end
         ASSERT_TRUE(store->publish_image(image_of(std::string(1000, 'x') + std::to_string(variant))).value());
         ASSERT_TRUE(succeeded(store->publish(make_entry(k_prompt, variant))));
     }
-    // What this store wrote is in use, and small; what others wrote is seen when there may be too much of its own.
+    // The store's own entries are in use, and small. Other processes' entries are noticed only when its own may be too
+    // many.
     EXPECT_EQ(store->variants(k_prompt).value().size(), 20U);
     const auto again = open({.budget = {.bytes = 300'000}}, posix_file_system(), m_set_clock);
     ASSERT_TRUE(succeeded(again->publish(make_entry(k_prompt, 21))));
     EXPECT_LE(again->plan_prune({.bytes = k_plenty}).value().before.bytes, 300'000U);
 }
 
-/// A clock that was set wrong dated it: it would stay for ever, and everything else would go for it.
+/// A wrongly set clock gave the file this date. It would stay for ever, and everything else would be removed for it.
 TEST_F(Prune, ADateInTheFutureIsTheOldestUntilItIsUsed)
 {
     const Entry first = publish_aged(0, minutes(50)), future = publish_aged(1, minutes(0)),
@@ -333,7 +334,7 @@ TEST_F(Prune, ADateInTheFutureIsTheOldestUntilItIsUsed)
         make_older(path, -minutes(60 * 24));
     const Pruned planned = open()->plan_prune({.bytes = 140'000}).value();
     EXPECT_EQ(planned.removed.of(store::ArtifactKind::entries).files, 1U);
-    static_cast<void>(open()->entry(future.header.key)); // used, by a process that has ended
+    static_cast<void>(open()->entry(future.header.key)); // used by a process that has ended
     const auto store = open();
     ASSERT_TRUE(succeeded(store->prune({.bytes = 140'000})));
     EXPECT_TRUE(exists(future) && exists(last)) << "the use set it right";
@@ -349,7 +350,7 @@ TEST_F(Prune, ADateInTheFutureIsTheOldestUntilItIsUsed)
               1U);
 }
 
-/// Each look at a file takes a millisecond, and the clock of the test counts them.
+/// Each query of a file takes a millisecond on the test's clock.
 class SlowFiles final : public ForwardingFileSystem {
 public:
     explicit SlowFiles(SetClock& clock, std::chrono::microseconds takes) : m_clock(clock), m_takes(takes) {}
@@ -410,7 +411,7 @@ TEST_F(LargeFolder, WhatASlowDiskLetsBeSeenIsPrunedAndTheRestIsSaid)
     log().set_level(spdlog::level::warn);
     const LogLines lines;
     {
-        SlowFiles files(m_set_clock, std::chrono::milliseconds(500)); // 120 looks in a minute
+        SlowFiles files(m_set_clock, std::chrono::milliseconds(500)); // 120 queries in a minute
         const auto store = open({.budget = {.bytes = m_size * 20}}, files, m_set_clock);
         ASSERT_TRUE(succeeded(store->publish(make_entry(k_prompt))));
         for (int i = 0; i < 1000 && lines.with("was not looked through within a minute").empty(); ++i)
@@ -509,7 +510,7 @@ TEST_F(Prune, AFailureOfTheDiskNeverReachesThePublisher)
     }
 }
 
-/// At 16 of 138 points a process could be killed and leave a temporary for good.
+/// A process could once be killed at 16 of 138 points and leave a temporary file for good.
 TEST_F(Prune, TheNextProcessSweepsUpBehindDeadWritersEverywhere)
 {
     const Bytes image = image_of("code");
@@ -536,7 +537,7 @@ TEST_F(Prune, TheNextProcessSweepsUpBehindDeadWritersEverywhere)
         ASSERT_EQ(child.wait(), 0);
         if (!fs::exists(m_root)) continue;
         died += left_overs().empty() ? 0 : 1;
-        static_cast<void>(open()); // and closed: it only reads
+        static_cast<void>(open()); // opens and closes the folder; it only reads
         EXPECT_TRUE(left_overs().empty()) << nth;
         const auto store = open();
         ASSERT_TRUE(succeeded(store->clear(store::ClearRequest::everything())));

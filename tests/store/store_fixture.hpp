@@ -1,4 +1,4 @@
-// A cache folder of its own, and entries to put into it.
+// A new cache folder, and entries for it.
 #pragma once
 
 #include <algorithm>
@@ -51,7 +51,7 @@ inline Entry make_entry(const FunctionKey& function, int variant = 0, const std:
     return entry;
 }
 
-/// All files below a folder with their contents, by path relative to it. Folders have the content "(folder)".
+/// All files below a folder with their contents, by path relative to the folder. Folders have the content "(folder)".
 inline std::map<std::string, std::string> snapshot(const fs::path& root)
 {
     std::map<std::string, std::string> files;
@@ -69,7 +69,7 @@ inline std::map<std::string, std::string> snapshot(const fs::path& root)
     return files;
 }
 
-/// Names of what lies in a folder, sorted. Of the mark, which every cache has, and leases tests of their own tell.
+/// The sorted names in a folder, without the tag and the leases, which have their own tests.
 inline std::vector<std::string> names_in(const fs::path& folder)
 {
     std::vector<std::string> names;
@@ -81,7 +81,7 @@ inline std::vector<std::string> names_in(const fs::path& folder)
     return names;
 }
 
-/// Stands still but for what somebody adds: nothing is ever late.
+/// Time passes only when a test adds some, so no time limit is reached.
 class SetClock final : public Clock {
 public:
     [[nodiscard]] std::chrono::steady_clock::time_point steady() const noexcept override
@@ -93,12 +93,12 @@ public:
     {
         since_start += std::chrono::duration_cast<std::chrono::microseconds>(time).count();
     }
-    std::atomic<std::int64_t> since_start = 0; ///< us
+    std::atomic<std::int64_t> since_start = 0; ///< microseconds
 };
 
 class StoreTest : public testing::Test {
 protected:
-    /// Hundreds of files are damaged here on purpose: the warnings of that would hide a test's own message.
+    /// These tests damage hundreds of files on purpose. The warnings about them would hide a test's own message.
     StoreTest() { log().set_level(spdlog::level::off); }
     std::unique_ptr<LocalStore> open(const StoreOptions& options = {}, FileSystem& files = posix_file_system(),
                                      Clock& clock = system_clock())
@@ -115,7 +115,7 @@ protected:
         const std::string hex = to_hex(sha256(image));
         return m_root / "images" / hex.substr(0, 2) / hex;
     }
-    /// Inverts one bit.
+    /// Inverts one bit of the byte.
     static void flip(const fs::path& path, std::uint64_t byte)
     {
         std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
@@ -138,7 +138,7 @@ protected:
     {
         fs::last_write_time(path, fs::file_time_type::clock::now() - age);
     }
-    /// Names in quarantine without the reasons.
+    /// The names in quarantine, without the .reason files.
     std::vector<std::string> quarantined() const
     {
         std::vector<std::string> names = names_in(m_root / "quarantine");
@@ -148,7 +148,7 @@ protected:
 
     TempDir m_dir;
     fs::path m_root = m_dir.path() / "cache";
-    SetClock m_set_clock; ///< for what must be done within the time of a call
+    SetClock m_set_clock; ///< for operations that have a time limit in a call
 };
 
 } // namespace warmgraph::test

@@ -1,4 +1,4 @@
-// One store in many threads, and a reader among writers.
+// One store in many threads, and a reader beside writers.
 #include <atomic>
 #include <latch>
 #include <thread>
@@ -36,7 +36,7 @@ TEST_F(Threads, PublishersOfOneKeyNeverShowAPart)
     in_threads([&](int t) {
         for (int round = 0; round < 20; ++round) {
             if (t % 2 == 0) {
-                // Different lengths, so that a mixture of two would not verify.
+                // Entries of different sizes, so that a mixture of two would not verify.
                 const Entry entry =
                     make_entry(k_decode, 0, std::string(static_cast<std::size_t>(100 * (t + 1) + round), 'm'));
                 if (!store->publish(entry)) ++failures;
@@ -65,7 +65,8 @@ TEST_F(Threads, PublishersOfManyKeysUnderEvictionKeepTheLimit)
         }
     });
     EXPECT_EQ(failures, 0);
-    // The limit is an upper one: publishers that evict at once may each remove others' entries. Nobody else is at it now.
+    // The limit is an upper bound: publishers that evict at once may each remove others' entries. No other thread runs
+    // now.
     for (int variant = 9996; variant <= 9999; ++variant)
         ASSERT_TRUE(succeeded(store->publish(make_entry(k_decode, variant))));
     EXPECT_EQ(store->variants(k_decode).value().size(), 4U);
@@ -121,7 +122,7 @@ TEST_F(Threads, PublishWhileTheCacheIsClearedAgainAndAgain)
             } else if (const auto entry = store->entry(make_entry(k_decode, t).header.key); !entry) {
                 ++failures;
             } else {
-                // Folders vanish under the writer: it makes them again, a few times.
+                // Folders vanish while the writer works: it makes them again, a few times.
                 static_cast<void>(store->publish(make_entry(k_decode, t)));
             }
         }

@@ -1,4 +1,4 @@
-// What every tier does, whatever it keeps its bytes in. A new tier is one more name in k_tiers.
+// The behaviour of every tier, wherever it keeps its bytes. A new tier adds its name to k_tiers.
 #pragma once
 
 #include "memory_tier.hpp"
@@ -7,13 +7,13 @@
 
 namespace warmgraph::test {
 
-/// Makes a tier that holds nothing.
+/// Makes an empty tier.
 struct TierMaker {
     const char* name;
     std::unique_ptr<store::Tier> (*make)(const fs::path& folder);
 };
 
-/// A cache folder's tier, together with what it belongs to.
+/// A cache folder's tier, together with its store.
 class FolderTier final : public store::Tier {
 public:
     explicit FolderTier(const fs::path& folder) : m_store(LocalStore::open(folder).value()) {}
@@ -42,7 +42,7 @@ inline constexpr TierMaker k_tiers[]{
 
 class TierConformance : public StoreTest, public testing::WithParamInterface<TierMaker> {
 protected:
-    /// The whole object's bytes as text; "none" where there is none.
+    /// The whole object's bytes as text; "none" when it does not exist.
     std::string text_of(const store::Name& name)
     {
         const auto found = m_tier->get(name, {1 << 20});

@@ -1,4 +1,4 @@
-// Tiers: names as text, what every tier does, and the typed Store over any of them.
+// Tiers: names as text, the behaviour of every tier, and the typed Store over any of them.
 #include <thread>
 
 #include "tier_conformance.hpp"

@@ -1,4 +1,4 @@
-// What PyTorch compiled, in a cache folder: given only where an accepted key signed it, and never damaged.
+// PyTorch's compiled artifacts in a cache folder: returned only when an accepted key signed them, and never damaged.
 #include "store_fixture.hpp"
 #include "warmgraph/store/torch_artifacts.hpp"
 
@@ -137,7 +137,7 @@ TEST_F(TorchArtifacts, ThatCannotBeStoredAreRefusedByReason)
     for (int i = 0; i < 65; ++i) many["fact" + std::to_string(i)] = "x";
     EXPECT_TRUE(failed_with(encode(many, m_bytes), ErrorCode::invalid_argument));
     EXPECT_TRUE(failed_with(encode(k_facts, {}), ErrorCode::invalid_argument, "no bytes"));
-    // Nothing is read of what is too large: only its size is looked at.
+    // A too large object is not read: only its size is checked.
     EXPECT_TRUE(failed_with(encode(k_facts, ByteView(m_bytes.data(), store::k_torch_bytes + 1)), ErrorCode::unsupported,
                             "1073741825 bytes, at most 1073741824"));
 }

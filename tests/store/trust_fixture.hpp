@@ -1,4 +1,4 @@
-// Files that look as if somebody else had made them: works for any user, root or not.
+// Files that look like another user's. Works for any user, root or not.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace warmgraph::test {
 
-/// Runs as a user who is not root, of no other group: root may do anything anywhere.
+/// Runs as a user other than root and of no other group, because root may do anything.
 template <class Body>
 testing::AssertionResult as_ordinary_user(Body body)
 {
@@ -27,14 +27,14 @@ testing::AssertionResult as_ordinary_user(Body body)
     return status == 0 ? testing::AssertionSuccess() : testing::AssertionFailure() << "the child ended with " << status;
 }
 
-inline constexpr std::uint32_t k_stranger = 4'000'000'001; ///< no user and no group of this process
+inline constexpr std::uint32_t k_stranger = 4'000'000'001; ///< not a user or group of this process
 
-/// Says about some files and folders what is not so.
+/// Reports wrong facts about some files and folders.
 class LyingFiles final : public ForwardingFileSystem {
 public:
-    /// Changes what is known of a path, which is absolute.
+    /// Changes the facts about an absolute path.
     std::function<void(FileInfo&, const Path&)> lie = [](FileInfo&, const Path&) {};
-    Path root; ///< of the cache: names in an opened folder are below it
+    Path root; ///< the cache's root: names in an opened folder are relative to it
 
 private:
     FileInfo told(FileInfo info, const Path& path) const

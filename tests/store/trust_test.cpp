@@ -1,4 +1,4 @@
-// Whose folders and files are used: D5 of the faults, what another user of the machine may have put there.
+// Which owners' folders and files are used. D5: files that another user of the machine may have put there.
 #include "trust_fixture.hpp"
 
 namespace warmgraph::test::trust_test {
@@ -10,7 +10,7 @@ using store::StoreMode;
 class Trust : public StoreTest {
 protected:
     Trust() { m_files.root = m_root; }
-    /// A warm cache of this user's.
+    /// Makes a warm cache of this user's.
     void warm()
     {
         const auto store = open();
@@ -18,7 +18,7 @@ protected:
         ASSERT_TRUE(succeeded(store->publish(m_entry)));
     }
     void set_mode(const fs::path& path, mode_t mode) { ASSERT_EQ(::chmod(path.c_str(), mode), 0); }
-    /// Everything below the root, and the root, belongs to `owner`.
+    /// Makes `owner` the owner of the root and everything below.
     void give_to(std::uint32_t owner)
     {
         m_files.lie = [this, owner](FileInfo& info, const fs::path& path) {
@@ -120,7 +120,7 @@ TEST_F(Trust, AStrangersFolderIsRefusedAlsoForRoot)
     }
 }
 
-/// A container image with a warm cache in it that another user built.
+/// A container image with a warm cache that another user built.
 TEST_F(Trust, ATrustedOwnersFolderIsReadAndNotWritten)
 {
     warm();
@@ -149,7 +149,7 @@ TEST_F(Trust, AFolderOfRootsIsReadByOthers)
     give_to(0);
     const auto store = open({.falls_back = true}, m_files);
     EXPECT_EQ(store->entry(m_entry.header.key).value(), m_entry);
-    // For root itself it is its own.
+    // When the test runs as root, root is the owner.
     if (::geteuid() == 0) {
         EXPECT_EQ(store->why_read_only(), "");
     } else {
@@ -189,7 +189,7 @@ TEST_F(Trust, ASignatureAllowsAnotherOwnerAndNoMore)
     EXPECT_TRUE(failed_with(store->entry(m_entry.header.key), ErrorCode::permission_denied, "any user"));
 }
 
-/// A header that was read is known from then on, and is asked for with no byte of its file.
+/// A header that was read once is cached, and later queries do not read its file.
 TEST_F(Trust, ASignatureAllowsAnotherOwnerAsOftenAsItIsAskedFor)
 {
     warm();
@@ -204,7 +204,7 @@ TEST_F(Trust, ASignatureAllowsAnotherOwnerAsOftenAsItIsAskedFor)
     }
 }
 
-/// Whoever reads one may not ask who signed it.
+/// Readers of the other kinds cannot check a signature.
 TEST_F(Trust, AKeyAllowsAnotherOwnersEntriesAndNoOtherKind)
 {
     using store::ArtifactKind;
@@ -229,7 +229,7 @@ TEST_F(Trust, AKeyAllowsAnotherOwnersEntriesAndNoOtherKind)
     for (const store::Name& name : names) EXPECT_TRUE(trusting->tier().get(name, {1 << 20}).value()) << to_text(name);
 }
 
-/// `ln secret cache/.leases`, before the library has made anything there.
+/// `ln secret cache/.leases`, before the library made a file there.
 TEST_F(Trust, AFileThatALockFilesNameLeadsToKeepsItsModeAndContent)
 {
     const fs::path secret = m_dir.path() / "secret";
@@ -265,7 +265,7 @@ TEST_F(Trust, SharedFilesCarryTheFoldersGroupAndOthersMayNotWriteThem)
 {
     const StoreOptions shared{.sharing = Sharing::group};
     ASSERT_TRUE(succeeded(open(shared)->publish(m_entry)));
-    // Of another member: any owner, the folder's group.
+    // A file of another member of the group: any owner, but the folder's group.
     give_to(k_stranger);
     EXPECT_EQ(open(shared, m_files)->entry(m_entry.header.key).value(), m_entry);
     EXPECT_EQ(open(shared, m_files)->why_read_only(), "");
@@ -306,7 +306,8 @@ TEST_F(Trust, AFileInAFolderWithAnotherGroupGetsThatGroup)
 TEST_F(Trust, LinksInTheFolderLeadNowhere)
 {
     warm();
-    // The same cache, reached through a link below the root: somebody else's place, or a place that moves.
+    // The same cache, reached through a link below the root. The link may lead to another user's folder, or its target
+    // may change.
     const fs::path moved = m_dir.path() / "moved";
     fs::rename(m_root / k_decode.model_info, moved);
     fs::create_directory_symlink(moved, m_root / k_decode.model_info);
@@ -354,7 +355,7 @@ TEST_F(Trust, AFolderWithoutAnyRightIsPermissionDeniedAndDoesNoHarm)
     set_mode(m_root, 0700);
 }
 
-/// A container image that root built, with a warm cache in it.
+/// A container image with a warm cache that root built.
 TEST_F(Trust, AnImagesFolderOfRootsIsReadByAnOrdinaryUser)
 {
     if (::geteuid() != 0) WARMGRAPH_SKIP_LACKING("the right to make a folder of root's (root)");
@@ -376,13 +377,13 @@ TEST_F(Trust, AnImagesFolderOfRootsIsReadByAnOrdinaryUser)
         const auto opened = LocalStore::open(m_root, {.falls_back = true});
         return succeeded(opened) && failed_with((*opened)->entry(m_entry.header.key), ErrorCode::permission_denied);
     }));
-    set_mode(m_root, 01777); // anybody may have put an entry there
+    set_mode(m_root, 01777); // any user may have put an entry there
     EXPECT_TRUE(as_ordinary_user([&] {
         return failed_with(LocalStore::open(m_root, {.falls_back = true}), ErrorCode::permission_denied, "any user");
     }));
 }
 
-/// One folder of somebody else's takes nobody's functions away, and what its entries need is not known.
+/// A folder that cannot be listed does not hide the other functions. The images that its entries need are not known.
 TEST_F(Trust, AFolderThatMayNotBeListedIsLeftOut)
 {
     if (::geteuid() != 0) WARMGRAPH_SKIP_LACKING("the right to give files away (root)");
@@ -405,7 +406,7 @@ TEST_F(Trust, AFolderThatMayNotBeListedIsLeftOut)
     }));
 }
 
-/// Root reads an ordinary user's folder where that one is trusted, and writes nothing into it.
+/// Root reads an ordinary user's trusted folder, and writes nothing into it.
 TEST_F(Trust, AMissIsNotedInNobodyElsesFolder)
 {
     if (::geteuid() != 0) WARMGRAPH_SKIP_LACKING("the right to give files away (root)");
@@ -419,7 +420,7 @@ TEST_F(Trust, AMissIsNotedInNobodyElsesFolder)
     EXPECT_EQ(snapshot(m_root), before);
 }
 
-/// The same with members of one group, by the kernel's own answers.
+/// The same with members of one group, with the kernel's real answers.
 TEST_F(Trust, AFolderOfAGroupIsSharedByItsMembersAndNobodyElse)
 {
     if (::geteuid() != 0) WARMGRAPH_SKIP_LACKING("the right to become a member of any group (root)");

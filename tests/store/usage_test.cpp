@@ -1,4 +1,4 @@
-// Usage counters: advisory, merged across stores and processes, never in anybody's way.
+// Usage counters: advisory, merged across stores and processes, and never delaying a call.
 #include <functional>
 #include <limits>
 #include <thread>
@@ -78,7 +78,8 @@ TEST_F(Usage, WhatIsAddedSoonWhileAnotherWritesIsWrittenAfterwards)
     fs::create_directories(folder());
     auto lock = posix_file_system().try_lock(folder() / ".usage.lock", 0600).value();
     store->add_usage_soon(k_decode, {.hits = 1});
-    std::this_thread::sleep_for(std::chrono::milliseconds(20)); // time to find it busy; less is no failure
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(20)); // time for the thread to find the lock held; too little is no failure
     EXPECT_FALSE(fs::exists(m_file));
     lock.reset();
     const auto other = open();
@@ -111,7 +112,7 @@ TEST_F(Usage, AForkedChildThatDropsTheStoreEndsAndWritesNothing)
     auto store = open();
     fs::create_directories(folder());
     auto lock = posix_file_system().try_lock(folder() / ".usage.lock", 0600).value();
-    store->add_usage_soon(k_decode, {.hits = 1}); // its parent's to write
+    store->add_usage_soon(k_decode, {.hits = 1}); // only the parent writes it
     ChildProcess child([&]() -> int {
         store.reset();
         return 0;
@@ -142,7 +143,7 @@ TEST_F(Usage, KeepsTheNewestTimesOfAColdAndOfAWarmStart)
 
 TEST_F(Usage, OfAVersionThatKeptNoTimesIsRead)
 {
-    open(); // makes the folder: one with files of others is not opened
+    open(); // makes the folder; a folder with foreign files would not be opened
     write(m_file, R"({"hits":7,"misses":1,"recordings":1,"refusals":0,"saved_ms":2.5,"last_used":"","last_miss":""})");
     EXPECT_EQ(open()->usage(k_decode).hits, 7U);
     EXPECT_TRUE(open()->usage(k_decode).cold.empty());
@@ -159,7 +160,7 @@ TEST_F(Usage, IsReadableJson)
 
 TEST_F(Usage, ADamagedFileStartsAgain)
 {
-    open(); // makes the folder: one with files of others is not opened
+    open(); // makes the folder; a folder with foreign files would not be opened
     for (
         const char* text :
         {"", "{", "[]", "null", "{}", R"({"hits": -1})", R"({"hits": "many"})", "\xff\xfe",
@@ -211,7 +212,7 @@ TEST_F(Usage, IsWrittenWhenTheStoreCloses)
     EXPECT_EQ(open()->usage(k_decode).hits, 1U);
 }
 
-/// Sleeps in no time, and says how long it would have been.
+/// Sleeps without waiting, and adds up the time.
 class SleepCounter final : public Clock {
 public:
     [[nodiscard]] std::chrono::steady_clock::time_point steady() const noexcept override
@@ -223,14 +224,14 @@ public:
     {
         slept += time;
         ++sleeps;
-        if (const auto call = on_sleep) call(); // a copy: it may clear the member that it is
+        if (const auto call = on_sleep) call(); // a copy, because the call may clear this member
     }
     std::chrono::nanoseconds slept{0};
     int sleeps = 0;
     std::function<void()> on_sleep;
 };
 
-/// A process that stopped with the lock costs an exit 100 ms, and its numbers.
+/// When a stopped process holds the lock, an exit takes 100 ms and loses its numbers.
 TEST_F(Usage, AStoreClosesSoonWhileAnotherProcessHoldsTheLock)
 {
     static_cast<void>(open());
@@ -254,7 +255,7 @@ TEST_F(Usage, AStoreClosesSoonWhileAnotherProcessHoldsTheLock)
     EXPECT_GE(clock.sleeps, 5) << "and looks again now and then";
     EXPECT_EQ(open()->usage(k_prompt).hits, 1U) << "the other function's are not held up";
 
-    // Where it is held for a moment only, nothing is lost.
+    // When the lock is held only for a moment, nothing is lost.
     store = open_with_clock();
     store->add_usage(k_decode, {.hits = 1});
     clock.slept = std::chrono::nanoseconds(0);
@@ -269,7 +270,7 @@ TEST_F(Usage, AStoreClosesSoonWhileAnotherProcessHoldsTheLock)
     EXPECT_EQ(open()->usage(k_decode).hits, 1U) << "of the second store; the first one's went with it";
 }
 
-/// The exit's hook waits, and the destructor after it does not wait as long again.
+/// The exit hook waits; the destructor after it does not wait as long again.
 TEST_F(Usage, AnExitWithTheLockHeldWaitsOnce)
 {
     static_cast<void>(open());
@@ -287,7 +288,7 @@ TEST_F(Usage, AnExitWithTheLockHeldWaitsOnce)
             std::unique_ptr<LocalStore> store;
         };
         static AtTheEnd last{LocalStore::open(m_root, {}, posix_file_system(), clock).value()};
-        last.store->add_usage_soon(k_decode, {.hits = 1}); // makes the thread, and the hook
+        last.store->add_usage_soon(k_decode, {.hits = 1}); // makes the thread and the exit hook
         std::exit(0);
     });
     EXPECT_EQ(child.wait(), 7);
@@ -308,7 +309,7 @@ TEST_F(Usage, MergesAcrossProcesses)
                     for (std::uint64_t round = 0; round < k_rounds; ++round)
                         store->add_usage(k_decode, {.hits = 1, .saved_ms = 0.5});
                     finished.open();
-                    // Best effort under contention: what is still pending is written when nobody else is at it.
+                    // Writes under contention may stay pending. They are written when no other process writes.
                     turn.wait();
                     store->add_usage(k_decode, {.misses = 1});
                 }
