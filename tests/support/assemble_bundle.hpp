@@ -1,4 +1,4 @@
-// Bundles around any members, with digests that match: what a hostile writer makes. Written from docs/format.md, not from
+// Bundles with any members and matching digests, as a hostile writer makes them. Written from docs/format.md, without
 // the library's code.
 #pragma once
 
@@ -15,8 +15,8 @@ struct RawMember {
     std::uint32_t kind = 2, codec = 0;
     std::string name{};
     Bytes stored{}, head{};
-    std::uint64_t size = 0;        ///< as the index says
-    std::uint64_t stored_size = 0; ///< likewise
+    std::uint64_t size = 0;        ///< the index's value
+    std::uint64_t stored_size = 0; ///< the index's value
 };
 
 inline RawMember raw_member(std::uint32_t kind, std::string name, ByteView stored, ByteView head = {})
@@ -30,7 +30,7 @@ inline constexpr std::size_t version = 8, flags = 12, index_offset = 16, index_s
                              index_codec = 40, index_digest = 48, digest = 80, signature_seal = 256, end = 288;
 } // namespace bundle_at
 
-/// The header's digests fit what stands before them, and the index's digest its bytes.
+/// Makes the header's digests match the bytes before them, and the index's digest its bytes.
 inline void reseal_bundle(Bytes& bytes)
 {
     const auto put = [&](std::size_t at, const Digest& digest) {

@@ -1,4 +1,4 @@
-// A cache of one process, whatever a launcher left in the environment.
+// Options for the cache of one process, independent of a launcher's environment.
 #pragma once
 
 #include <filesystem>
@@ -22,7 +22,7 @@ namespace warmgraph::test {
     return options;
 }
 
-/// Of a function of one input x that gives one output y: both have `count` elements.
+/// The spec of a function with one input x and one output y, of `count` elements each.
 [[nodiscard]] inline Spec x_to_y(DType dtype, std::int64_t count, std::vector<Program> code = {})
 {
     Spec spec;

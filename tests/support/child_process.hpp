@@ -45,7 +45,7 @@ private:
     pid_t m_pid;
 };
 
-/// A pipe that carries single bytes between parent and child: a child waits until the parent says go.
+/// A pipe that carries single bytes between parent and child, e.g. so that a child waits for the parent.
 class Gate {
 public:
     Gate()

@@ -1,4 +1,4 @@
-// Matchers for Result<T> and its like: a failure prints the message.
+// Matchers for Result<T> and similar types: a failure prints the message.
 #pragma once
 
 #include <ostream>
@@ -18,7 +18,7 @@ inline void PrintTo(const Error& error, std::ostream* out) { *out << to_string(e
 
 namespace warmgraph::test {
 
-/// EXPECT_TRUE(succeeded(store->publish(entry))). Of what is true or has an error().
+/// Use: EXPECT_TRUE(succeeded(store->publish(entry))). For types that convert to bool and have an error().
 template <class T>
 [[nodiscard]] testing::AssertionResult succeeded(const T& result)
 {
@@ -26,7 +26,7 @@ template <class T>
     return testing::AssertionFailure() << to_string(result.error().code) << ": " << result.error().message;
 }
 
-/// EXPECT_TRUE(failed_with(store->publish(entry), ErrorCode::no_space, "no space"))
+/// Use: EXPECT_TRUE(failed_with(store->publish(entry), ErrorCode::no_space, "no space")).
 template <class T>
 [[nodiscard]] testing::AssertionResult failed_with(const T& result, ErrorCode code, const std::string& text = "")
 {
@@ -37,14 +37,14 @@ template <class T>
                                        << to_string(code) << " with '" << text << "'";
 }
 
-/// The text of its error; "" where there is none.
+/// The error's text; "" when there is no error.
 template <class T>
 [[nodiscard]] std::string message_of(const Result<T>& result)
 {
     return result ? std::string() : result.error().message;
 }
 
-/// What it holds; throws the error that stands in its place. For set-up, which a test does not go on without.
+/// Returns the value, or throws the error. For set-up without which a test cannot continue.
 template <class T>
 T take(Result<T> result)
 {
@@ -54,7 +54,7 @@ T take(Result<T> result)
 
 } // namespace warmgraph::test
 
-// Most tests have a namespace of the component that they test.
+// Most tests are in the namespace of their component, which does not see test's names.
 namespace warmgraph {
 using test::failed_with;
 using test::message_of;

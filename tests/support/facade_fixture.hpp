@@ -1,4 +1,4 @@
-// What the tests of the facade share: a folder of its own, a device, a program of small kernels.
+// Shared by the facade's tests: a new folder, a device, a program with small kernels.
 #pragma once
 
 #include <algorithm>
@@ -70,7 +70,7 @@ protected:
     TempDir dir;
     Device device;
     Program program = device.program("small", k_small_kernels);
-    /// Arguments of a call: 0, 1, 2, ..., and room for as many.
+    /// A call's arguments: x is 0, 1, 2, ..., and y has the same size.
     const Buffer m_x = floats(0), m_y = device.allocate(k_count * 4);
 };
 

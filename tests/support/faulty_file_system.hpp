@@ -1,5 +1,5 @@
-// A FileSystem whose Nth operation fails, once or from there on for ever, with a chosen error. Everything else goes to
-// the FileSystem that it wraps. Thread-safe.
+// A FileSystem whose Nth operation fails, once or from then on, with a chosen error. All other calls go to the wrapped
+// FileSystem. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@
 
 namespace warmgraph::test {
 
-/// A file system or an opened folder, `inner`, each of whose operations its owner does.
+/// A file system or an opened folder, `inner`, whose operations all go through its owner.
 template <class Owner>
 class Forwarded : public FileSystem {
 public:
@@ -84,14 +84,15 @@ private:
     FileSystem& m_inner;
 };
 
-/// Hands everything to another FileSystem: a base for those that interfere with single operations. What is overridden
-/// here is met in opened folders as well; `inner` is the file system, or the folder, that an operation is meant for.
+/// Forwards every operation to another FileSystem: a base for classes that change single operations. Overrides also
+/// apply in opened folders; `inner` is the file system or the folder of the operation.
 class ForwardingFileSystem : public Forwarded<ForwardingFileSystem> {
 public:
     explicit ForwardingFileSystem(FileSystem& inner = posix_file_system()) : Forwarded(*this, inner) {}
 
 protected:
-    /// Asked before each operation, by the operation's name: with an error, which the operation gives, it is not done.
+    /// Called before each operation with the operation's name. When it returns an error, the operation is not done and
+    /// returns this error.
     virtual std::optional<Error> before(const char* /*operation*/, const Path& /*path*/) { return std::nullopt; }
 
     virtual Result<std::unique_ptr<FileSystem>> open_folder_in(FileSystem& inner, const Path& path, Admission admits)
@@ -152,12 +153,12 @@ private:
 class FaultyFileSystem final : public ForwardingFileSystem {
 public:
     enum class Lasts { once, for_ever };
-    /// What a failing write_new leaves: nothing, as the real one does, or half a file, as a process that dies does.
+    /// The file that a failing write_new leaves: none, like the real one, or half a file, like a process that dies.
     enum class Leaves { nothing, half_a_file };
 
     explicit FaultyFileSystem(FileSystem& inner = posix_file_system()) : ForwardingFileSystem(inner) {}
 
-    /// The `nth` operation from now on fails (the next one is 1). Starts the count again.
+    /// Makes the `nth` operation from now on fail (the next one is 1). Starts the count again.
     void fail_at(std::uint64_t nth, ErrorCode code, Lasts lasts = Lasts::once, Leaves leaves = Leaves::nothing)
     {
         const std::scoped_lock guard(m_mutex);
@@ -173,7 +174,7 @@ public:
     [[nodiscard]] std::uint64_t operations() const noexcept { return m_operations; } ///< since fail_at
     [[nodiscard]] std::uint64_t injected() const noexcept { return m_injected; }     ///< failures since fail_at
 
-    /// The next operations of this name ("lock", "write", ...) fail, however many; others do not. "" ends it.
+    /// Makes all later operations of this name ("lock", "write", ...) fail, and no others. "" ends it.
     void fail_all(std::string operation, ErrorCode code)
     {
         stop_failing();
@@ -185,7 +186,7 @@ public:
 protected:
     std::optional<Error> before(const char* operation, const Path& path) override
     {
-        if (std::string_view{operation} == "write") return std::nullopt; // write_new_in() asks
+        if (std::string_view{operation} == "write") return std::nullopt; // write_new_in() decides
         const auto failed = next(operation, path);
         return failed ? std::optional(failed->first) : std::nullopt;
     }
@@ -201,7 +202,7 @@ protected:
     }
 
 private:
-    /// The failure, and what it leaves where it is a write.
+    /// The failure of this operation, if any, and the file that a failing write leaves.
     std::optional<std::pair<Error, Leaves>> next(const char* operation, const Path& path)
     {
         const std::scoped_lock guard(m_mutex);
@@ -215,7 +216,7 @@ private:
 
     std::mutex m_mutex;
     std::uint64_t m_nth = std::numeric_limits<std::uint64_t>::max();
-    std::string m_operation; ///< the name of those that fail; "": they are counted instead
+    std::string m_operation; ///< name of the operations that fail; "": operations are counted instead
     ErrorCode m_code = ErrorCode::io_failed;
     Lasts m_lasts = Lasts::once;
     Leaves m_leaves = Leaves::nothing;

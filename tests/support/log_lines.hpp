@@ -1,4 +1,4 @@
-// What the log says while this exists.
+// The log's lines while this object lives.
 #pragma once
 
 #include <algorithm>

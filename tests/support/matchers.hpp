@@ -1,4 +1,4 @@
-// The matchers that tests name most, in the namespace that has the namespaces of all tests.
+// The most used matchers, in the namespace that contains the namespaces of all tests.
 #pragma once
 
 #include <gmock/gmock.h>

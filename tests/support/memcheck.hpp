@@ -10,13 +10,13 @@
 
 namespace warmgraph::test {
 
-/// What a program under memcheck ends with where that finds an error.
+/// The exit status of a program in which memcheck found an error.
 inline constexpr int k_memcheck_status = 86;
 
-/// The command that runs a program under memcheck; empty where compute-sanitizer is not installed. The tool holds CUPTI, so
-/// that what runs under it can replay and not record. API errors are left out, because the end of a kernel's parameter list is
-/// found by a query that fails. Padding keeps allocations apart: the driver's lie beside each other, and what is read behind
-/// the end of one is then the next one's.
+/// The command that runs a program under memcheck; empty when compute-sanitizer is not installed. The tool holds CUPTI,
+/// so the program can replay but not record. API errors are not reported, because the library finds the end of a
+/// kernel's parameter list by a query that fails. Padding separates allocations: the driver's are adjacent, so a read
+/// past the end of one would hit the next one unnoticed.
 [[nodiscard]] inline std::vector<std::string> memcheck()
 {
     const auto of = [](const char* name) -> std::string {

@@ -6,7 +6,7 @@
 
 namespace warmgraph::test {
 
-/// An object that nobody destroys. Reachable until the end, so that LeakSanitizer takes it for what it is.
+/// An object that is never destroyed. It stays reachable, so that LeakSanitizer does not report it.
 template <class T, class... Args>
 T& never_destroyed(Args&&... args)
 {

@@ -1,4 +1,4 @@
-// Where PoCL keeps what it compiled: compiling the kernels of a test takes longer than the test.
+// The folder of PoCL's compiled kernels: compiling a test's kernels takes longer than the test.
 #pragma once
 
 #include <cstdlib>
@@ -7,8 +7,9 @@
 
 namespace warmgraph::test {
 
-/// Before the first OpenCL call, which reads the variables. ctest names a folder that all tests share; without one this process has
-/// its own. Not POCL_KERNEL_CACHE=0: PoCL 3.1 then loses work-group functions (backends/opencl/NOTES.md).
+/// Must be called before the first OpenCL call, which reads the variables. ctest names a folder that all tests share;
+/// without it this process has its own. POCL_KERNEL_CACHE=0 is not usable: PoCL 3.1 then loses work-group functions
+/// (backends/opencl/NOTES.md).
 inline void use_pocl_cache()
 {
     ::unsetenv("POCL_KERNEL_CACHE");

@@ -1,2 +1,2 @@
-// Nothing but the precompiled headers of all tests (tests/CMakeLists.txt).
+// Contains only the precompiled headers of all tests (tests/CMakeLists.txt).
 int main() { return 0; }

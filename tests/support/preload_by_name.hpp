@@ -1,4 +1,4 @@
-// Cache::preload of a function that need not be wrapped yet.
+// Cache::preload of a function that may not be wrapped yet.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace warmgraph::test {
 
-/// In the background, to the end of the cache at most.
+/// Preloads in the background, at most until the cache closes.
 inline void preload_by_name(Cache& cache, std::string name, const Device& device)
 {
     cache.preload({.functions = {std::move(name)}, .device = &device, .wait = PreloadWait::none}).detach();

@@ -1,5 +1,6 @@
-// What a user is promised: a program with a cache gives what it gives without one. A scene is such a program. It is shown
-// natively (policy off), with an empty cache, and once more with what that left; the results must be the native ones.
+// The promise to users: a program gives the same results with a cache and without. A scene is such a program. It runs
+// natively (policy off), with an empty cache, and once more with the cache of the second run; the results must be the
+// native ones.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +16,14 @@
 
 namespace warmgraph::test {
 
-/// What a scene's calls gave, in their order.
+/// The outcomes and results of a scene's calls, in order.
 struct Seen {
     std::vector<std::string> outcomes;
     std::vector<std::string> reasons;
-    std::vector<std::vector<std::int32_t>> results; ///< all words that the program can see after the call
+    std::vector<std::vector<std::int32_t>> results; ///< all words that the program can see after each call
 };
 
-/// Makes its own memory and state, wraps what it needs in the cache, and calls it: each time it is shown it does the same.
+/// A scene makes its own memory and state, wraps functions in the cache, and calls them. It does the same each time.
 using Scene = std::function<void(Cache&, Seen&)>;
 
 class PromiseTest : public testing::Test {
@@ -37,7 +38,7 @@ protected:
     {
         return cache_options("promises", dir.path() / "cache", policy);
     }
-    /// All work that the program enqueued is done, in whatever stream.
+    /// Waits until all work of the program is done, in all streams.
     virtual void settle() { device.synchronize(); }
     [[nodiscard]] Seen see(Policy policy, const Scene& scene) const
     {
@@ -66,8 +67,8 @@ protected:
             all.insert(all.end(), words.begin(), words.end());
         }
     }
-    /// Every call is refused, the first one for `why`, and gives the native result. Where the callable counts on the host, the
-    /// captures count too: then only the first call is compared.
+    /// Expects that every call is refused, the first one for `why`, and gives the native result. When the callable
+    /// counts on the host, the captures count too: then only the first call's result is compared.
     enum class Compared : std::uint8_t { all_calls, first_call };
     void expect_refused(const Scene& scene, const testing::Matcher<const std::string&>& why,
                         Compared compared = Compared::all_calls)
@@ -81,7 +82,8 @@ protected:
             expect_equal(native, cached, process, compared == Compared::all_calls ? native.results.size() : 1);
         }
     }
-    /// The calls have these outcomes with an empty cache; the results are the native ones then, and with what that left.
+    /// Expects these outcomes with an empty cache, and the native results both then and with the cache that this run
+    /// left.
     Seen expect_native(const Scene& scene, const testing::Matcher<const std::vector<std::string>&>& outcomes)
     {
         const Seen native = see(Policy::off, scene), cached = see(Policy::read_write, scene);
@@ -91,7 +93,7 @@ protected:
         expect_equal(native, later, "with what that left", native.results.size());
         return later;
     }
-    /// Recorded by the first call, and replayed by all later ones.
+    /// Expects that the first call records and all later ones replay.
     void expect_recorded(const Scene& scene)
     {
         const Seen later =

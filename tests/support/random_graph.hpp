@@ -1,4 +1,4 @@
-// Random entries that mean something (validate() holds), from a seed. For round trips, stores, fuzz corpora.
+// Random valid entries (validate() accepts them), from a seed. For round trips, stores, fuzz corpora.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace warmgraph::test {
 
-/// $WARMGRAPH_TEST_SEED, or a new one; printed, so that a failure can be run again.
+/// $WARMGRAPH_TEST_SEED, or a new seed; printed, so that a failure can be repeated.
 inline std::uint64_t test_seed()
 {
     const char* given = std::getenv("WARMGRAPH_TEST_SEED");
@@ -30,7 +30,7 @@ public:
     {
         cachefmt::Graph graph;
         for (std::uint64_t i = 0, n = 3 + below(6); i < n; ++i) graph.regions.push_back(region(i));
-        graph.regions[0].kind = cachefmt::RegionKind::arena; // something that may be written
+        graph.regions[0].kind = cachefmt::RegionKind::arena; // at least one region must be writable
         graph.regions[0].contents.clear();
         graph.regions[0].space = cachefmt::MemorySpace::device;
         for (std::uint64_t i = 0, n = 1 + below(3); i < n; ++i)
@@ -190,7 +190,7 @@ private:
         return {port, 0, static_cast<std::uint8_t>(is_kernel(to) ? below(2) : 0)};
     }
 
-    /// A region's address that may lie outside it.
+    /// A slot for a region's address, which may lie outside the region.
     cachefmt::Slot address_slot(const cachefmt::Graph& graph, std::uint32_t offset)
     {
         cachefmt::Slot slot = region_slot(graph, offset);
@@ -240,7 +240,7 @@ private:
         const auto source = static_cast<std::uint32_t>(1 + below(graph.regions.size() - 1));
         cachefmt::CopyNode copy{
             {cachefmt::SlotKind::region, source, 0, 8, 0}, {cachefmt::SlotKind::region, 0, 0, 8, 0}, 64};
-        if (below(2) == 0) { // a box within the 64 bytes that every region has
+        if (below(2) == 0) { // a box in the 64 bytes that every region has
             copy.size = 4;
             copy.rows = 1 + below(2);
             copy.slices = 1 + below(2);
@@ -263,7 +263,7 @@ private:
             if (kind == wait_32 || kind == wait_64)
                 operation.flags = static_cast<std::uint32_t>(below(4) | below(2) << 30U);
             if (const std::uint32_t width = cachefmt::width_of(kind);
-                width != 0) { // in the arena, of 64 bytes at least
+                width != 0) { // in the arena, which has at least 64 bytes
                 operation.address = {cachefmt::SlotKind::region, 0, 0, 8, static_cast<std::int64_t>(width * below(8))};
                 operation.value = below(1ULL << 32) << (width == 8 ? 8U : 0U);
             }
