@@ -1,4 +1,4 @@
-// What a pair refuses, by which code, and that it names what is wrong.
+// Refusals of a pair: their codes, and the names in their messages.
 #include "pair_fixture.hpp"
 
 namespace warmgraph::test::pair_bad_input_test {
@@ -12,7 +12,7 @@ protected:
         const auto refused = thrown_by([&] { static_cast<void>(wrap(cache, declared)); });
         ASSERT_TRUE(failed_with(refused, code));
         EXPECT_THAT(refused->what(), why);
-        Pair free = wrap(cache); // the name was given back
+        Pair free = wrap(cache); // the name is free again
         EXPECT_EQ(forward(free).outcome, Outcome::recorded);
     }
     void expect_refused_call(const std::function<void(Pair&)>& call, const testing::Matcher<std::string>& why)
@@ -23,7 +23,7 @@ protected:
         ASSERT_TRUE(failed_with(refused, ErrorCode::invalid_argument));
         EXPECT_THAT(refused->what(), why);
         clear_results();
-        backward(pair, forward(pair)); // the rest works
+        backward(pair, forward(pair)); // the pair still works
         expect_results("after a refused call");
     }
 };
@@ -122,7 +122,7 @@ TEST_F(PairBadInput, SavedMemoryAsAnArgumentOrUnderOne)
         },
         [this](Recorder& r) { run_backward(r); });
     const ForwardCall call = forward(pair);
-    // A gradient that lies where the next forward saves would be overwritten by it.
+    // The next forward would overwrite a gradient that lies in memory for saved values.
     const auto refused = thrown_by([&] { pair.backward(call, {{"dy", dy}, {"dx", arena}, {"dw", dw}}); });
     ASSERT_TRUE(failed_with(refused, ErrorCode::invalid_argument, "'dx' overlaps 'h'"));
     EXPECT_TRUE(thrown_by([&] { pair.forward({{"x", arena}, {"y", y}}); }));
@@ -148,7 +148,7 @@ TEST_F(PairBadInput, ACallInsideACallable)
                             "is called inside 'outer.forward'"));
 }
 
-// --- a backward that reads what forward did not save
+// --- a backward that reads memory that forward did not save
 
 TEST_F(PairBadInput, BackwardAsksForWhatItDidNotDeclare)
 {
@@ -162,7 +162,7 @@ TEST_F(PairBadInput, BackwardAsksForWhatItDidNotDeclare)
     EXPECT_THAT(refused->what(), AllOf(HasSubstr("'step.backward' asks for 'x'"), HasSubstr("declared are dy, h")));
 }
 
-/// It may read the memory that forward was given in this very call; a replay elsewhere would not.
+/// In this call, forward's input is still in memory. In a replay it would be other memory.
 TEST_F(PairBadInput, BackwardThatReadsForwardsInputIsRefusedByName)
 {
     Cache cache{options()};
@@ -184,7 +184,7 @@ TEST_F(PairBadInput, BackwardThatReadsForwardsInputIsRefusedByName)
     EXPECT_TRUE(entries().empty());
 }
 
-/// Forward's own scratch lies elsewhere when it is replayed: so it is not, and the results stay right.
+/// Forward's scratch has another address in a replay. So the forward is not replayed, and the results stay right.
 TEST_F(PairBadInput, BackwardThatReadsForwardsScratchIsRefusedByNameAndForwardRunsAsItIs)
 {
     Cache cache{options()};
@@ -195,7 +195,7 @@ TEST_F(PairBadInput, BackwardThatReadsForwardsScratchIsRefusedByNameAndForwardRu
             run_forward(r);
             const Address scratch = r.alloc("hidden", k_count * 4);
             r.stream().launch(kernels, "copy_to", k_launch, r["x"], scratch);
-            if (kept.is_null()) kept = scratch; // of the run that answers
+            if (kept.is_null()) kept = scratch; // the scratch of the answer
         },
         [&](Recorder& r) {
             run_backward(r);
@@ -227,7 +227,7 @@ TEST_F(PairBadInput, AForwardThatCannotBeRecordedRunsAsItIsAndSoDoesItsBackward)
         "step", device, spec(),
         [this](Recorder& r) {
             run_forward(r);
-            r.stream().launch(kernels, "copy_to", k_launch, r["x"], dw); // undeclared
+            r.stream().launch(kernels, "copy_to", k_launch, r["x"], dw); // memory that is not declared
         },
         [this](Recorder& r) { run_backward(r); });
     for (int step = 0; step < 3; ++step) {

@@ -1,4 +1,4 @@
-// A pair on a device that fails when told to, and that has a neighbour.
+// A pair on a device that fails on request, and beside another pair.
 #include "facade_fixture.hpp"
 #include "stride.hpp"
 #include "warmgraph/backends/fake.hpp"
@@ -12,7 +12,7 @@ constexpr Launch k_launch{.grid = {1, 1, 1}, .block = {k_count, 1, 1}};
 constexpr const char* k_program = "kernel add_scalar(memory x, value amount, value n)\n"
                                   "kernel copy(memory to, memory from, value n)\n";
 
-/// y = x + 1, and x is saved; dx = what was saved + 10.
+/// y = x + 1, and x is saved; dx = the saved x + 10.
 class PairFake : public testing::Test {
 protected:
     PairFake()
@@ -64,7 +64,7 @@ protected:
     }
     ForwardCall forward(Pair& pair) { return pair.forward({{"x", *x}, {"y", *y}}); }
     Outcome backward(Pair& pair, const ForwardCall& of) { return pair.backward(of, {{"dy", *dy}, {"dx", *dx}}); }
-    /// A step with other data; wrong results fail.
+    /// One step with other data; fails for wrong results.
     std::pair<Outcome, Outcome> step(Pair& pair, std::int32_t value)
     {
         x.emplace(filled(value));
@@ -107,7 +107,7 @@ TEST_F(PairFake, AStreamOfAnotherDeviceIsRefused)
     EXPECT_EQ(backward(pair, call), Outcome::recorded);
 }
 
-/// Nothing of a pair that could not be made stays.
+/// When a pair cannot be made, all that was allocated for it is released.
 TEST_F(PairFake, AnArenaThatCannotBeAllocatedIsAnErrorAndGivesAllBack)
 {
     Cache cache{options()};
@@ -123,7 +123,7 @@ TEST_F(PairFake, AnArenaThatCannotBeAllocatedIsAnErrorAndGivesAllBack)
     EXPECT_EQ(step(pair, 4).second, Outcome::recorded);
 }
 
-/// A fault of the driver at any call costs the recording, never a result.
+/// A driver fault at any call prevents the recording, but the results stay right.
 TEST_F(PairFake, AFaultAnywhereWhileItIsRecordedLeavesTheResultsRight)
 {
     std::uint64_t calls = 0;
@@ -145,11 +145,11 @@ TEST_F(PairFake, AFaultAnywhereWhileItIsRecordedLeavesTheResultsRight)
         Pair pair = wrap(cache);
         x.emplace(filled(7));
         fake->inject({.entry = "", .nth = nth});
-        // The function's own launches and copies may fail, which the caller is told.
+        // The function's own launches and copies may fail; these errors reach the caller.
         const auto failed = thrown_by([&] { backward(pair, forward(pair)); });
         fake->clear_faults();
         thrown += failed ? 1 : 0;
-        // Whatever became of it: the next steps are right.
+        // In each case, the next steps are right.
         for (std::int32_t value = 10; value < 13; ++value) step(pair, value);
         wrong += HasFailure() ? 1 : 0;
         ASSERT_EQ(wrong, 0) << "fault at call " << nth;

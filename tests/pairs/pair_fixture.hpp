@@ -1,4 +1,5 @@
-// A pair on PoCL: y = tanh(x * w), with what its backward needs saved, and the gradients of x and w.
+// A pair on PoCL: y = tanh(x * w). Forward saves the values that backward needs; backward computes the gradients of x
+// and w.
 #pragma once
 
 #include <cmath>
@@ -71,7 +72,7 @@ protected:
     {
         return pair.backward(of, {{"dy", dy}, {"dx", dx}, {"dw", dw}});
     }
-    /// What y, dx and dw must be, computed here.
+    /// Compares y, dx and dw with values computed here.
     void expect_results(const std::string& when) const
     {
         const auto xs = read(x), ws = read(w), dys = read(dy), ys = read(y), dxs = read(dx), dws = read(dw);
@@ -83,7 +84,7 @@ protected:
         }
     }
     void clear_results() { y = values(0, 9), dx = values(0, 9), dw = values(0, 9); }
-    /// Both halves, which end like this and give the right results.
+    /// Calls both halves, which must have the outcome `expected` and give right results.
     void both_halves(Pair& pair, Outcome expected, const std::string& when)
     {
         const ForwardCall call = forward(pair);
@@ -91,7 +92,7 @@ protected:
         EXPECT_EQ(backward(pair, call), expected) << pair.report(PairHalf::backward).reason;
         expect_results(when);
     }
-    /// One process's worth: records, or replays.
+    /// Makes the calls of one new process.
     void step_in_a_new_cache(Outcome expected)
     {
         Cache cache{options()};
@@ -102,9 +103,9 @@ protected:
 
     struct RecordedPart {
         std::string part, recording;
-        std::string entry; ///< its digest
+        std::string entry; ///< the entry's digest
     };
-    /// Of the pair's entries, backward first.
+    /// The parts of the pair's entries, backward first.
     [[nodiscard]] static std::vector<RecordedPart> parts(Cache& cache)
     {
         std::vector<RecordedPart> result;
@@ -120,7 +121,7 @@ protected:
         std::ranges::sort(result, {}, &RecordedPart::part);
         return result;
     }
-    /// Of forward, or of the backward that belongs to it. REQUIRES: there is one forward.
+    /// The file of the forward, or of the backward that belongs to it. REQUIRES: there is one forward.
     [[nodiscard]] std::filesystem::path file_of(const std::string& part) const
     {
         Cache cache{options(Policy::read_only)};

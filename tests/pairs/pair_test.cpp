@@ -53,7 +53,7 @@ TEST_F(PairTest, ANewProcessReplaysBothWithOneHit)
     EXPECT_TRUE(entries().empty());
 }
 
-/// Each gradient against (f(x + e) - f(x - e)) / 2e of the pair's own forward, replayed.
+/// Compares each gradient with (f(x + e) - f(x - e)) / 2e, where f is the pair's own replayed forward.
 TEST_F(PairTest, ReplayedGradientsAreThoseOfFiniteDifferences)
 {
     step_in_a_new_cache(Outcome::recorded);
@@ -112,7 +112,7 @@ TEST_F(PairTest, AForwardThatThrowsSavesNothing)
         },
         [this](Recorder& r) { run_backward(r); });
     const ForwardCall call = forward(pair);
-    // Wrong arguments are refused before anything is done.
+    // Wrong arguments are refused before any work.
     EXPECT_TRUE(thrown_by([&] { pair.forward({{"x", x}}); }));
     EXPECT_EQ(backward(pair, call), Outcome::eager);
     throws = true;
@@ -160,7 +160,7 @@ TEST_F(PairTest, EachBackwardBelongsToTheGuardsOfItsForward)
                 mode = r.scalar<std::int32_t>("mode");
                 run_forward(r);
             },
-            // Specialised on what is a guard of forward alone.
+            // The backward depends on a value that only forward's guards contain.
             [&](Recorder& r) {
                 run_backward(r);
                 if (mode == 1) r.stream().launch(kernels, "add_to", k_launch, r["dy"], r["dx"]);
@@ -189,7 +189,8 @@ TEST_F(PairTest, EachBackwardBelongsToTheGuardsOfItsForward)
     EXPECT_EQ(step(pair, 0), (std::pair{Outcome::replayed, plain}));
 }
 
-/// The forward is a hit, the backward is called otherwise than when it was recorded: a miss of its own, and a second entry.
+/// The forward hits, but the backward is called with other guards than when it was recorded: it misses, and gets a
+/// second entry.
 TEST_F(PairTest, ABackwardWithOtherGuardsIsAMissAndAnEntryOfItsOwn)
 {
     PairSpec declared = spec();
@@ -219,7 +220,7 @@ TEST_F(PairTest, ABackwardWithOtherGuardsIsAMissAndAnEntryOfItsOwn)
     EXPECT_EQ(step(pair, 0), both(Outcome::replayed));
 }
 
-/// Two processes, one program: what one of them damaged or removed is recorded again by the next.
+/// Two processes of one program: an entry that one of them damaged or removed is recorded again by the next.
 TEST_F(PairTest, OneThatIsDamagedOrMissingIsRecordedAnewAndTheOtherNotUsedWithout)
 {
     step_in_a_new_cache(Outcome::recorded);
@@ -229,14 +230,14 @@ TEST_F(PairTest, OneThatIsDamagedOrMissingIsRecordedAnewAndTheOtherNotUsedWithou
         step_in_a_new_cache(Outcome::replayed);
 
         auto bytes = file_bytes(file_of(part));
-        bytes[bytes.size() / 4] = static_cast<char>(~bytes[bytes.size() / 4]); // in the header
+        bytes[bytes.size() / 4] = static_cast<char>(~bytes[bytes.size() / 4]); // a byte of the header
         write_file(file_of(part), bytes);
         step_in_a_new_cache(Outcome::recorded);
         step_in_a_new_cache(Outcome::replayed);
     }
 }
 
-/// Its header is whole, and forward runs before that is known.
+/// The header is valid, and forward runs before the damage is noticed.
 TEST_F(PairTest, ABackwardWhosePayloadIsDamagedIsRecordedAnewForItsForward)
 {
     step_in_a_new_cache(Outcome::recorded);
@@ -274,7 +275,7 @@ TEST_F(PairTest, ABackwardWhoseForwardIsGoneIsNotPublished)
     expect_results("in this process");
 }
 
-/// Both begin before either has published.
+/// Both begin before one of them publishes.
 TEST_F(PairTest, TwoThatRecordAtOnceAreNeverMixed)
 {
     Cache one{options()}, other{options()};
@@ -288,7 +289,7 @@ TEST_F(PairTest, TwoThatRecordAtOnceAreNeverMixed)
     EXPECT_EQ(entries().size(), 3U) << "one forward, under one set of guards";
     step_in_a_new_cache(Outcome::replayed);
 
-    // As if the first one's forward had been published last.
+    // The state after the first one's forward was published last.
     write_file(forward_file, forward_of_one);
     step_in_a_new_cache(Outcome::replayed);
     std::filesystem::remove(backward_of_one);
@@ -296,7 +297,7 @@ TEST_F(PairTest, TwoThatRecordAtOnceAreNeverMixed)
     step_in_a_new_cache(Outcome::replayed);
 }
 
-/// A second recording of the same work is of the first one's recording: so a difference is noticed.
+/// A second recording of the same work gets the first one's id, so that a difference is noticed.
 TEST_F(PairTest, ABackwardThatIsNoFunctionOfItsGuardsIsRefusedWithItsForward)
 {
     const auto step = [&](Policy policy, bool adds) {
@@ -365,7 +366,7 @@ TEST_F(PairTest, ALoadedPairIsHeldToBothCallables)
         EXPECT_EQ(backward(pair, call), Outcome::replayed);
         EXPECT_EQ(cache.statistics().cache_faults, 0U);
     }
-    // Another backward under the same guards: found out, removed and recorded anew.
+    // Another backward under the same guards: it is noticed, removed and recorded anew.
     PairSpec declared = spec();
     declared.forward.version = "1";
     const auto step = [&](CacheOptions with, bool adds) {
