@@ -39,7 +39,7 @@ TEST(Learn, OfNothingIsNothing)
     EXPECT_TRUE(learn({{5, 5}}, wish(0)).empty());
 }
 
-/// The least padding of all choices of at most `most` of the sizes as buckets.
+/// The least padding over all choices of at most `most` sizes as buckets.
 double least_padding(const Histogram& sizes, std::size_t most)
 {
     Sizes_ all;
@@ -99,7 +99,7 @@ TEST(Buckets, SizesAreRoundedUpWithinWhatASizeCanBe)
 
 TEST(Buckets, ThatWereHitAndWhatTheyAddedIsTold)
 {
-    const Calls calls = total(test::sample_profile()); // 3 times 17 as 32, once 5 as 16, once 17 as it came
+    const Calls calls = total(test::sample_profile()); // 3 times 17 padded to 32, once 5 padded to 16, once 17 unpadded
     EXPECT_THAT(ran_with(calls, {"tokens", 0}), ElementsAre(testing::Pair(16, 1U), testing::Pair(32, 3U)));
     EXPECT_DOUBLE_EQ(padding_of(calls, {"tokens", 0}).asked, 3 * 17 + 5);
     EXPECT_DOUBLE_EQ(padding_of(calls, {"tokens", 0}).added, 3 * 15 + 11);

@@ -1,4 +1,4 @@
-// The shape profile of a function: counted, joined between processes, learnt from, recorded ahead, switched off.
+// A function's shape profile: counted, joined between processes, used to learn buckets, recorded ahead, switched off.
 #include <fstream>
 
 #include "cache/cache_impl.hpp"
@@ -10,14 +10,14 @@ namespace {
 
 class Profiled : public ProfileTest {
 protected:
-    /// A start that calls with these sizes.
+    /// A new process that calls with these sizes.
     void start(const std::vector<std::int64_t>& sizes, const Spec& spec)
     {
         Cache cache{options()};
         Function f = wrap(cache, spec);
         for (const std::int64_t size : sizes) EXPECT_TRUE(call(f, size).is_right) << size;
     }
-    /// What the only profile in the folder has of x.
+    /// The sizes of x in the folder's only profile.
     [[nodiscard]] profile::Histogram stored() const
     {
         if (profiles().size() != 1) return {};
@@ -233,7 +233,7 @@ TEST_F(Profiled, EditedBucketsAreUsed)
     {
         Cache cache{options()};
         Function f = wrap(cache, spec_of({learnt(2)}));
-        static_cast<void>(call(f, 3)); // [5, 30]
+        static_cast<void>(call(f, 3)); // the learnt buckets are [5, 30]
     }
     const auto bytes = file_bytes(profiles().at(0));
     std::string text{bytes.begin(), bytes.end()};
@@ -250,7 +250,7 @@ TEST_F(Profiled, EditedBucketsAreUsed)
 TEST_F(Profiled, WhoeverMayNotRecordKeepsTheBucketsThatWereRecorded)
 {
     start({3, 5, 30}, spec_of({learnt(2)}));
-    start({3}, spec_of({learnt(2)})); // decides [5, 30], and records 5
+    start({3}, spec_of({learnt(2)})); // chooses the buckets [5, 30], and records 5
     start(std::vector<std::int64_t>(40, 12), spec_of({learnt(2)}));
     Cache cache{options(Policy::read_only)};
     Function f = wrap(cache, spec_of({learnt(2)}));
@@ -285,7 +285,7 @@ TEST_F(Profiled, AFolderThatWasDeletedIsNotMadeAgainForIt)
         spec.policy = Policy::read_only;
         Function f = wrap(cache, spec);
         EXPECT_TRUE(call(f, 16).is_right);
-        // The writer of shapes may be at it, and a folder is not empty then.
+        // The thread that writes shapes may still make files, so the removal is repeated.
         for (std::error_code busy; std::filesystem::exists(dir.path() / "cache");)
             std::filesystem::remove_all(dir.path() / "cache", busy);
         EXPECT_TRUE(call(f, 32).is_right);

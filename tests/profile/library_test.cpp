@@ -97,7 +97,7 @@ TEST_F(ProfileFolder, ANewerWarmgraphsFileStays)
 TEST_F(ProfileFolder, AFileWithTenMillionShapesIsNotRead)
 {
     ASSERT_TRUE(succeeded(m_library.merge(m_profile)));
-    fs::resize_file(files().at(0), 1ULL << 33); // sparse
+    fs::resize_file(files().at(0), 1ULL << 33); // a sparse file
     EXPECT_TRUE(failed_with(m_library.find(m_profile.key), ErrorCode::corrupt));
     EXPECT_TRUE(succeeded(m_library.merge(m_profile)));
     EXPECT_EQ(*m_library.find(m_profile.key).value(), m_profile);

@@ -13,7 +13,7 @@ using nlohmann::json;
 
 Result<Profile> read(const std::string& text) { return decode(as_bytes(text)); }
 
-/// The sample's file with one thing changed.
+/// Reads the sample's file with one change.
 Result<Profile> read_changed(const std::function<void(json&)>& change)
 {
     json file = json::parse(encode(test::sample_profile()));

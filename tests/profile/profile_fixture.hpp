@@ -7,7 +7,7 @@ namespace warmgraph::test {
 
 class ProfileTest : public FacadeTest {
 protected:
-    /// x and y of one size.
+    /// Buckets for x and y, which have the same size.
     [[nodiscard]] static Buckets bucket_of(BucketRule rule, double value = 0)
     {
         Buckets buckets;
@@ -48,7 +48,7 @@ protected:
         Outcome outcome;
         bool is_right;
     };
-    /// With `count` elements, and a result behind which nothing may be written.
+    /// Calls with `count` elements, and checks that nothing is written behind the result.
     [[nodiscard]] Called call(Function& f, std::int64_t count)
     {
         constexpr std::int64_t k_behind = 8;
@@ -62,7 +62,7 @@ protected:
         }
         return {outcome, is_right};
     }
-    /// Arguments of any size, which live until the next are asked for.
+    /// Makes arguments of any size, which live until the next call.
     [[nodiscard]] MakeArguments maker()
     {
         return [this](const ProfiledShape& shape) {
@@ -76,8 +76,8 @@ protected:
     }
     [[nodiscard]] std::vector<std::filesystem::path> profiles() const { return files(".profile"); }
 
-    std::vector<std::int64_t> m_ran;   ///< sizes that the callable saw last
-    std::vector<std::int64_t> m_asked; ///< that a profile was recorded with
+    std::vector<std::int64_t> m_ran;   ///< sizes in the callable's last run
+    std::vector<std::int64_t> m_asked; ///< sizes that a profile was recorded with
     std::vector<Buffer> m_made;
 };
 

@@ -12,8 +12,7 @@ using test::sample_profile;
 
 Profile joined(const Profile& a, const Profile& b) { return join(a, b).value(); }
 
-/// What one of several writers had counted at one of several moments: of one writer, a later moment has the earlier one's
-/// calls and more.
+/// The counts of one writer at one moment. A later moment of the same writer includes the earlier one's calls.
 Profile moment_of(std::uint32_t writer, std::uint32_t moment)
 {
     Profile profile = empty_profile();
@@ -26,7 +25,7 @@ Profile moment_of(std::uint32_t writer, std::uint32_t moment)
     return profile;
 }
 
-/// Some of those, in a file.
+/// A file with the counts of several random writers and moments.
 Profile some_moments(std::minstd_rand& random)
 {
     Profile profile = empty_profile();
