@@ -1,4 +1,4 @@
-// A bundle of the sample's cache, made by the command: read where it lies, and loaded into an empty folder.
+// A bundle of the sample's cache, made by the command: read without unpacking it, and loaded into an empty folder.
 #include "process_fixture.hpp"
 
 namespace llm::bundle_process_test {

@@ -1,5 +1,5 @@
-// The model against golden.json, an independent reference in double precision: as it is, while recording, and replayed.
-// Built once for each backend.
+// The model compared with golden.json, an independent reference in double precision: without a cache, while recording,
+// and replayed. Built once for each backend.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -24,7 +24,7 @@ struct Case {
     std::string prompt;
     std::vector<std::int32_t> prompt_tokens;
     std::vector<std::int32_t> generated_tokens;
-    std::map<std::size_t, std::vector<float>> logits; ///< by the generated token that was chosen from them
+    std::map<std::size_t, std::vector<float>> logits; ///< by the index of the generated token that was chosen from them
 };
 
 std::vector<Case> golden_cases()
@@ -45,7 +45,7 @@ double relative_difference(const std::vector<float>& actual, const std::vector<f
     double difference = 0;
     double largest = 0;
     for (std::size_t i = 0; i < expected.size(); ++i) {
-        // A NaN would lose every comparison of std::max.
+        // std::max would ignore a NaN.
         if (!std::isfinite(actual.at(i))) return INFINITY;
         difference = std::max(difference, std::abs(double{actual[i]} - double{expected[i]}));
         largest = std::max(largest, std::abs(double{expected[i]}));
@@ -126,7 +126,7 @@ TEST_F(Golden, LogitsAgreeWhileRecordingAndWhenReplayed)
     EXPECT_EQ(warm.statistics().misses, 0U);
 }
 
-// The fastest of one measurement each: whichever that is, the logits are right.
+// Whichever configuration the measurements choose, the logits are right.
 TEST_F(Golden, LogitsAgreeWithTunedGeometries)
 {
     wg::Cache cache = open(wg::Policy::read_write);
@@ -149,7 +149,7 @@ TEST_F(Golden, EveryBucketIsAVariantOfItsOwn)
         static_cast<void>(session.prompt(std::vector<std::int32_t>(bucket - 3, 'a')));
         EXPECT_EQ(cold.statistics().recordings, ++recordings) << bucket;
     }
-    static_cast<void>(session.prompt({'a', 'b'})); // another length in a known bucket is no new variant
+    static_cast<void>(session.prompt({'a', 'b'})); // another length in the same bucket is not a new variant
     EXPECT_EQ(cold.statistics().recordings, k_buckets.size());
 }
 

@@ -1,4 +1,4 @@
-// warmgraph_llm_lengths in processes of its own: 40 lengths are at most six recordings, and none in the second start.
+// warmgraph_llm_lengths in new processes: 40 lengths need at most six recordings, and none in the second start.
 #include "process_fixture.hpp"
 
 namespace llm::lengths_test {
@@ -65,10 +65,9 @@ TEST_F(Lengths, PrintHowMuchOfEachCallIsPadding)
 TEST_F(Lengths, WithoutAProfileEachSizeIsAVariant)
 {
     m_environment["WARMGRAPH_PROFILE"] = "off";
-    fs::create_directories(cache()); // which read_only does not
+    fs::create_directories(cache()); // read_only does not make the folder
     fs::permissions(cache(), fs::perms::owner_all);
-    const nlohmann::json run =
-        serve_lengths({"--policy", "read_only"}); // so that it takes no time to record 16 of them
+    const nlohmann::json run = serve_lengths({"--policy", "read_only"}); // read_only saves the time of 16 recordings
     EXPECT_EQ(run.at("why_not"), "no profile is kept (CacheOptions::profile, WARMGRAPH_PROFILE)");
     EXPECT_EQ(run.at("buckets"), nlohmann::json::array());
     EXPECT_FALSE(fs::exists(cache() / "profile"));

@@ -1,4 +1,4 @@
-// Starts the real binaries in processes of their own, each test with a cache of its own.
+// Starts the real binaries in new processes; each test has its own cache.
 #pragma once
 
 #include <filesystem>
@@ -35,9 +35,9 @@ struct Ended {
 
 class Process : public testing::Test {
 protected:
-    /// With a cache folder of this test, and the folder that all tests share for PoCL's kernel cache; `m_compiles`: with an empty one
-    /// in every run. It is never off: PoCL 3.1 sometimes aborts where it removes the files of an uncached program ("Can't get stat()
-    /// on ...").
+    /// Runs with this test's cache folder, and with the PoCL cache that all tests share, or with an empty PoCL cache
+    /// when `m_compiles` is set. PoCL's cache is never off: PoCL 3.1 sometimes aborts when it removes the files of an
+    /// uncached program ("Can't get stat() on ...").
     [[nodiscard]] Ended run(const fs::path& program, std::vector<std::string> arguments)
     {
         const std::string number = std::to_string(++m_runs);
@@ -56,7 +56,7 @@ protected:
         const int code = llm::run(command);
         return {code, content_of(command.output), content_of(command.errors)};
     }
-    /// The same on the backend that this test is built for.
+    /// The same on this test's backend.
     [[nodiscard]] Ended run_on_backend(const fs::path& program, const std::vector<std::string>& arguments)
     {
         std::vector<std::string> all{"--backend", LLM_BACKEND};
@@ -72,7 +72,7 @@ protected:
         return run_on_backend(carried(LLM_DEMO_BINARY), arguments);
     }
 
-    /// One start of the service, as JSON.
+    /// One start of the service; returns its JSON.
     [[nodiscard]] nlohmann::json serve(const std::vector<std::string>& more = {})
     {
         std::vector<std::string> arguments{"--prompt", "Once upon a time", "--tokens", "40", "--json", "-"};
@@ -95,8 +95,8 @@ protected:
     }
 
     warmgraph::test::TempDir m_folder;
-    std::map<std::string, std::string> m_environment; ///< of later runs, besides
-    bool m_compiles = false;                          ///< later runs do, for who compares times
+    std::map<std::string, std::string> m_environment; ///< additional variables for later runs
+    bool m_compiles = false;                          ///< later runs compile, so that their times can be compared
     int m_runs = 0;
 };
 

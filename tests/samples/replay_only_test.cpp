@@ -1,4 +1,4 @@
-// What one process records, another one replays that has nothing of the whole library.
+// One process records with the whole library; another one replays without it.
 #include "process_fixture.hpp"
 
 namespace llm::replay_only_test {

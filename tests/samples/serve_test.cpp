@@ -1,4 +1,5 @@
-// samples/serve on OpenCL: two small functions stand for a language model's, with states as PyTorch's entries have them.
+// samples/serve on OpenCL: two small functions stand for a language model's, with states like those in PyTorch's
+// entries.
 #include <array>
 #include <cstdio>
 #include <functional>
@@ -20,7 +21,7 @@ using serve::Tokens;
 
 constexpr std::int64_t k_vocabulary = 16, k_frequency = 3;
 
-// Each next token follows from all that was seen: `seen` is the state that both write.
+// Each next token depends on all earlier ones: both kernels write them to the state `seen`.
 constexpr const char* k_model = R"(
 __kernel void prompt(__global const long* tokens, __global const float* table, __global const long* frequency,
                      __global long* seen, __global long* next, int count)
@@ -149,7 +150,7 @@ protected:
         serve::States states{device, file};
         return serve::generate(cache, device, states, golden);
     }
-    /// The program's exit code and what it prints.
+    /// Returns the program's exit code and output.
     [[nodiscard]] std::pair<int, std::string> run(const std::string& device_id = "opencl") const
     {
         const std::string command = std::string("WARMGRAPH_POLICY=require_hit " SERVE_BINARY " ") +
