@@ -1,4 +1,4 @@
-// Semaphores that CUDA imports: Vulkan's, with the little of Vulkan that makes them. No window, no queue that is used.
+// Vulkan semaphores that CUDA imports, with only the Vulkan calls that make them. No window and no queue is used.
 #pragma once
 
 #include <array>
@@ -10,25 +10,25 @@
 
 namespace warmgraph::test {
 
-/// A semaphore that counts upwards. Its device lives as long.
+/// A semaphore that counts upwards. It keeps its device alive.
 class VulkanTimeline {
 public:
     VulkanTimeline() = default;
     VulkanTimeline(const VulkanTimeline&) = delete;
     VulkanTimeline& operator=(const VulkanTimeline&) = delete;
     virtual ~VulkanTimeline() = default;
-    /// A new file descriptor, which whoever imports it owns.
+    /// A new file descriptor; the importing code owns it.
     [[nodiscard]] virtual Result<int> export_fd() = 0;
     [[nodiscard]] virtual Result<std::uint64_t> value() const = 0;
-    /// From the host.
+    /// Signals from the host.
     [[nodiscard]] virtual Result<void> signal(std::uint64_t value) = 0;
 };
 
 /// A logical device of one physical device.
 class Vulkan {
 public:
-    /// The device that CUDA knows by this identity, or the only one. not_found where there is no Vulkan driver, no such
-    /// device, or no vulkan/vulkan.h when this was built: says what was tried.
+    /// Opens the device that has this identity in CUDA, or the only one. Fails with not_found when there is no Vulkan
+    /// driver, no such device, or no vulkan/vulkan.h at build time; the message lists the attempts.
     [[nodiscard]] static Result<std::shared_ptr<Vulkan>> open(const std::array<std::byte, 16>& uuid);
     Vulkan() = default;
     Vulkan(const Vulkan&) = delete;

@@ -89,7 +89,7 @@ TEST(CallGuard, RefusesEveryChangedPropertyAloneAndThenStillAcceptsTheRecordedCa
             change(tensors[i]);
             EXPECT_FALSE(r.guard.matches(tensors, r.bits)) << "tensor " << i;
             EXPECT_TRUE(r.guard.matches(r.tensors, r.bits));
-            EXPECT_FALSE(r.guard.moved()); // the refused call left no trace
+            EXPECT_FALSE(r.guard.moved()); // the refused call changed nothing
         }
     }
 }
@@ -99,7 +99,7 @@ TEST(CallGuard, RefusesChangedOverlap)
     Recorded r;
     ASSERT_TRUE(r.guard.matches(r.tensors, r.bits));
     auto apart = r.tensors;
-    apart[1].base = 9; // lay inside tensor 0
+    apart[1].base = 9; // it lay inside tensor 0
     EXPECT_FALSE(r.guard.matches(apart, r.bits));
     auto together = r.tensors;
     together[3].base = together[0].base;
@@ -116,7 +116,7 @@ TEST(CallGuard, RefusesAnotherDistanceWhereItIsAGuardAndOnlyThere)
     CallGuard anywhere{specs, r.values, 0};
     guard_distances(specs, r.tensors);
     CallGuard exact{specs, r.values, 0};
-    auto nearer = r.tensors; // as aligned, and it overlaps the same
+    auto nearer = r.tensors; // same alignment and same overlaps
     nearer[0].offset += 4096;
     nearer[1].offset += 4096;
     EXPECT_TRUE(exact.matches(nearer, r.bits)) << "both moved";
@@ -169,7 +169,7 @@ TEST(CallGuard, ExpectsTheRecordedOrdinalElseTheGivenOne)
     }
 }
 
-// --- against evaluate(describe(...)), which says the same slowly
+// --- compared with evaluate(describe(...)), the slow way to the same answer
 
 class Randomness {
 public:
@@ -216,7 +216,7 @@ TEST(CallGuard, TensorsThatAreAsInTheLastAcceptedCallAreNotLookedAt)
     Recorded r;
     const std::vector<std::size_t> given{0, 2};
     ASSERT_TRUE(r.guard.matches(r.tensors, r.bits, {5, given}));
-    std::vector<TensorArg> others = r.tensors; // against what the number says, to see what is looked at
+    std::vector<TensorArg> others = r.tensors; // contradicts the number, which shows which tensors are compared
     ++others[1].sizes[0];
     EXPECT_TRUE(r.guard.matches(others, r.bits, {5, given}));
     EXPECT_FALSE(r.guard.moved());
@@ -264,7 +264,7 @@ TEST(CallGuard, AnOverlapOfAGivenTensorWithAnotherIsFound)
     ASSERT_TRUE(r.guard.matches(r.tensors, r.bits, {5, given}));
     std::vector<TensorArg> call = r.tensors;
     call[3].base = 2;
-    call[3].offset = 256; // where the third one lies, which nobody gave
+    call[3].offset = 256; // overlaps the third tensor, which is not in the given ones
     EXPECT_FALSE(r.guard.matches(call, r.bits, {5, given}));
     call[3].offset = 4096;
     EXPECT_TRUE(r.guard.matches(call, r.bits, {5, given}));

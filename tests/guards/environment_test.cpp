@@ -1,4 +1,4 @@
-// What all entries of a machine share, and whether it is the same here.
+// The facts that all entries of a machine share, and whether this machine has the same.
 #include <algorithm>
 
 #include "matchers.hpp"

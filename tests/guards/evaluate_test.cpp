@@ -45,7 +45,7 @@ TEST(Evaluate, NamesBothOfEveryPairOfChanges)
     for (const Mutation& first : few) {
         for (const Mutation& second : few) {
             if (first.fact == second.fact) continue;
-            // A fact that is taken away shifts the indices of those behind it: apply the later one first.
+            // Removing a fact shifts the indices of later facts, so the later change is applied first.
             Guards now = recorded;
             const bool in_order = first.fact > second.fact;
             (in_order ? first : second).apply(now);
@@ -222,14 +222,14 @@ TEST(Evaluate, FactsAreTheSameInOneListOrInAnotherOrInNone)
     EXPECT_TRUE(evaluate(parts, whole).empty());
     parts.facts[1].value = "b\t2\nc\t4";
     EXPECT_THAT(names(evaluate(whole, parts)), ElementsAre("config.c"));
-    parts.facts[1].value = "b\t2\nc"; // no list: an ordinary fact of that name
+    parts.facts[1].value = "b\t2\nc"; // not a list, but an ordinary fact with such a name
     EXPECT_THAT(names(evaluate(whole, parts)), ElementsAre("config.b", "config.c", "config.z *"));
 }
 
 TEST(ComparedCount, CountsWhatEvaluateCompares)
 {
     const Guards guards = sample_guards();
-    EXPECT_EQ(compared_count(guards, guards), 13U + 4 * 6 + 2 + 2); // without the advisory facts, with two distances
+    EXPECT_EQ(compared_count(guards, guards), 13U + 4 * 6 + 2 + 2); // all except advisory facts, plus two distances
     for (const Mutation& mutation : test::all_mutations(guards)) {
         Guards now = guards;
         mutation.apply(now);

@@ -1,4 +1,4 @@
-// What a process that has none of a function's code holds an entry to.
+// The guards that a process without the function's code checks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

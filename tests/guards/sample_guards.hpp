@@ -1,4 +1,4 @@
-// Guards with at least one of everything, and every single change to them that matters.
+// Guards that use every field, and every single change to them that matters.
 #pragma once
 
 #include <functional>
@@ -36,7 +36,7 @@ inline Guards sample_guards()
 }
 
 struct Mutation {
-    std::string fact; ///< how evaluate() must name it
+    std::string fact; ///< the name that evaluate() must give it
     std::function<void(Guards&)> apply;
 };
 

@@ -1,4 +1,4 @@
-// The file `.compiled`: whatever is changed in it, it is refused; and what differs between two programs is named.
+// The file `.compiled`: every changed file is refused; and the differences between two programs are named.
 
 #include "expect_error.hpp"
 #include "sample_program.hpp"

@@ -1,4 +1,4 @@
-// What a source includes is found without a compiler: more than is used, and never less.
+// The headers of a source, found without a compiler: perhaps more than are used, but never fewer.
 #include <fstream>
 
 #include "include_scanner.hpp"

@@ -1,4 +1,4 @@
-// Compiled programs in the cache folder: nothing there is believed, and nothing that fails there costs more than time.
+// Compiled programs in the cache folder: no file is trusted unchecked, and a failure there costs only time.
 #include "../store/artifact_folder.hpp"
 #include "sample_program.hpp"
 #include "warmgraph/precompile/program_library.hpp"
@@ -48,7 +48,7 @@ TEST_F(CompiledFolder, ADamagedOneIsSetAside)
     EXPECT_TRUE(m_library.find(m_program.ingredients).value());
 }
 
-/// Whoever asks for less, or has another key, may use it.
+/// A process that requires less, or that has another key, may still use the program.
 TEST_F(CompiledFolder, OneThatIsNotTrustedStaysWhereItIs)
 {
     const auto key = [](const std::string& id) {

@@ -1,5 +1,5 @@
-// Programs of a cache on PoCL: a second shape, function and process compile nothing; what changed is compiled again and
-// named; no_compile records and compiles nothing.
+// Programs of a cache on PoCL: a second shape, function and process compile nothing; a changed program is compiled
+// again and the change is named; no_compile records and compiles nothing.
 #include <cstdlib>
 
 #include "cache/cache_impl.hpp"
@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 class ProgramTest : public FacadeTest {
 protected:
-    /// As a process that starts now makes it: nothing is compiled yet.
+    /// The program of a new process, not compiled yet.
     [[nodiscard]] Program fresh() const { return device.program("small", m_source, m_options); }
     [[nodiscard]] Function wrap(Cache& cache, const std::string& name = "add_one", std::int64_t count = k_count) const
     {
@@ -24,7 +24,7 @@ protected:
             r.stream().launch(code, "add_one", launch, r["x"], r["y"]);
         });
     }
-    /// Calls it in a cache of its own.
+    /// Calls the function in a new cache.
     Statistics run(Policy policy = Policy::read_write, const std::string& name = "add_one",
                    std::int64_t count = k_count)
     {
@@ -85,7 +85,7 @@ TEST_F(ProgramTest, ASecondRankCompilesNothing)
     EXPECT_EQ(next.programs_compiled, 0U);
 }
 
-// An entry that was recorded with a loaded program is as one that was recorded with a compiled one.
+// Entries recorded with a loaded program and with a compiled one are the same.
 TEST_F(ProgramTest, WhatIsRecordedWithALoadedProgramIsReplayed)
 {
     static_cast<void>(run());
@@ -142,7 +142,7 @@ TEST_F(ProgramTest, WhatChangedIsNamed)
 TEST_F(ProgramTest, AnotherCompilerIsAMiss)
 {
     static_cast<void>(run());
-    ::setenv("POCL_MAX_WORK_GROUP_SIZE", "4096", 1); // which PoCL reads when it starts, and the key has
+    ::setenv("POCL_MAX_WORK_GROUP_SIZE", "4096", 1); // PoCL reads it when it starts, and the key contains it
     const Statistics other = run(Policy::read_write, "other");
     ::unsetenv("POCL_MAX_WORK_GROUP_SIZE");
     EXPECT_EQ(other.programs_compiled, 1U);

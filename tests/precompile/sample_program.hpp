@@ -1,4 +1,4 @@
-// A compiled program with everything in it.
+// A compiled program that uses every field.
 #pragma once
 
 #include "warmgraph/precompile/compiled_program.hpp"

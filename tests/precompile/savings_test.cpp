@@ -1,4 +1,4 @@
-// What programs, entries and tuned configurations are said to have saved: what is a part of another is counted once.
+// The reported savings of programs, entries and tuned configurations: a saving that is part of another is counted once.
 #include "cache/cache_impl.hpp"
 #include "facade_fixture.hpp"
 #include "warmgraph/precompile/compiled_program.hpp"
@@ -8,7 +8,7 @@ namespace {
 
 class SavingsTest : public FacadeTest {
 protected:
-    /// A process that starts: nothing is compiled yet.
+    /// A new process, which has compiled nothing yet.
     struct Start {
         explicit Start(const SavingsTest& test, const CacheOptions& how)
             : cache(how), program(test.device.program("small", k_small_kernels, ""))
@@ -30,7 +30,7 @@ protected:
         const Buffer x = floats(0, k_count), y = device.allocate(k_count * 4);
         return wrap(start, name)({{"x", x}, {"y", y}});
     }
-    /// What the first call of a start without a cache took.
+    /// The milliseconds of a first call in a start without a cache.
     double record(const std::string& name)
     {
         Start start{*this, options()};

@@ -39,7 +39,7 @@ protected:
         auto module = device->compiler().compile("kernel add_scalar(memory x, value amount, value n)\n", "");
         image = *(*module)->image();
         stream = *device->create_stream();
-        // y = x; y += constant-in-scratch is copied; y += amount + 1
+        // y = x; y += a constant from scratch; y += amount + 1
         graph.regions = {{"x", RegionKind::input, k_bytes, 64, {}},
                          {"y", RegionKind::output, k_bytes, 64, {}},
                          {"scratch", RegionKind::arena, k_bytes, 1, {}},
@@ -142,7 +142,7 @@ TEST_F(ExecutableTest, TheFirstLaunchNeedNotWaitForTheInstantiation)
 {
     const auto exec = take(restore(bindings(1), Instantiation::later));
     EXPECT_FALSE(exec->is_complete());
-    y = buffer(0); // as of a preloaded graph: what it was restored with is elsewhere
+    y = buffer(0); // like a preloaded graph, whose call has other memory than the restore
     ASSERT_TRUE(exec->launch(*stream, bindings(10)));
     EXPECT_EQ(read(y)[0], 16);
     EXPECT_EQ(read(y)[1], 0x07070707);
@@ -263,7 +263,7 @@ TEST_F(ExecutableTest, InstantiatesForTheNextLaunchsAddressesWhereThatIsAskedFor
     EXPECT_FALSE((*exec)->is_complete());
     x = buffer(100);
     y = buffer(0);
-    break_once("exec.update"); // it has nothing to update
+    break_once("exec.update"); // must not be called, as there is nothing to update
     ASSERT_TRUE((*exec)->launch(*stream, bindings(2)));
     EXPECT_TRUE((*exec)->is_complete());
     EXPECT_EQ(read(y)[0], 103);

@@ -1,5 +1,5 @@
-// F4: what somebody who can seal an entry might write. The decoder refuses it, or a replay is given it on the fake
-// driver: that ends in a typed error or in a launch that leaves everybody else's memory alone.
+// F4: graphs that an attacker who can seal an entry might write. The decoder refuses them, or they are replayed on the
+// fake driver: this must end in a typed error or in a launch that writes only the caller's memory.
 #include <random>
 
 #include "expect_error.hpp"
@@ -75,7 +75,7 @@ protected:
         return made;
     }
 
-    /// Sealed as a hostile writer would; the header's counts are those of `graph`.
+    /// Seals like a hostile writer; the header's counts are those of `graph`.
     Result<cachefmt::Entry> decoded(const Graph& graph, ByteView payload) const
     {
         cachefmt::Entry entry = cachefmt::test::sample_entry();
@@ -86,7 +86,7 @@ protected:
         return cachefmt::decode(bytes, entry.header.key);
     }
 
-    /// The caller's memory for its own regions, whatever the graph says of them; too little for some.
+    /// The caller's memory for its own regions, with sizes that do not depend on the graph; some are too small.
     Bindings bindings_of(const Graph& graph) const
     {
         Bindings bindings;
@@ -95,7 +95,7 @@ protected:
         return bindings;
     }
 
-    /// REQUIRES: the decoder accepted it. Empty: it ran.
+    /// Replays and returns the error, or "" when it ran. REQUIRES: the decoder accepted the graph.
     std::string replay(Graph graph)
     {
         const Bindings bindings = bindings_of(graph);

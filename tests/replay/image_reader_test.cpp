@@ -1,4 +1,4 @@
-// Images that are read ahead: each is given as the source gives it, in whatever order they are asked for.
+// Images that are read ahead: each is returned as the source returns it, in any order of requests.
 #include <algorithm>
 #include <atomic>
 #include <new>

@@ -1,5 +1,5 @@
-// rehearse(): a restored graph on copies, without what it does together with the outside. Over the fake CUDA driver, which
-// runs host functions.
+// rehearse(): runs a restored graph on copies, without its external effects. Over the fake CUDA driver, which runs host
+// functions.
 
 #include "expect_error.hpp"
 #include "fake_cuda/steering.hpp"

@@ -1,5 +1,5 @@
-// warmgraph/replay.h as a service uses it, on entries that the whole library recorded: equal answers, and refusals wherever
-// the whole library would refuse.
+// warmgraph/replay.h as a service uses it, on entries that the whole library recorded: equal answers, and refusals in
+// the same cases.
 #include <atomic>
 #include <cstdlib>
 #include <thread>
@@ -52,7 +52,7 @@ protected:
         const std::string where = folder();
         return open_cache(options_of("toy", where));
     }
-    /// The only entry of the folder, changed, in place of the one that is there.
+    /// Replaces the folder's only entry by a changed one.
     void edit(const std::function<void(cachefmt::Entry&)>& change) const
     {
         auto store = store::LocalStore::open(folder());
@@ -267,13 +267,13 @@ TEST_F(Replayer, LaunchesFromSeveralThreads)
     EXPECT_EQ(wrong, 0);
 }
 
-// --- what is stored
+// --- stored entries
 
 TEST_F(Replayer, ListsEntriesAndWantsTheNameOfOneWhereSeveralFit)
 {
     record_scale();
     Spec larger = vector_spec();
-    larger.version = "2"; // another code of the same function: only who loads can know which is meant
+    larger.version = "2"; // other code of the same function: only the loading program can choose
     record_scale(options(), larger);
     const auto cache = open();
     const auto entries = list(cache.get(), here.get(), "scale");

@@ -1,4 +1,4 @@
-// What the tests of warmgraph/replay.h share: handles that go by themselves, and calls.
+// Shared by the tests of warmgraph/replay.h: owning handles, and calls.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ using Handle = std::unique_ptr<T, wgr_status (*)(T*)>;
     return status == wgr_ok ? "wgr_ok" : std::to_string(status) + ": " + wgr_last_error();
 }
 
-/// `status` is `expected`, and the text has this.
+/// Expects this status, and an error text that contains `text`.
 inline void expect_refused(wgr_status status, wgr_status expected, const std::string& text)
 {
     EXPECT_EQ(status, expected) << told(status);
@@ -55,7 +55,7 @@ inline void expect_refused(wgr_status status, wgr_status expected, const std::st
     return {cache, wgr_cache_close};
 }
 
-/// Null where it is refused: wgr_last_error() says why.
+/// Null when the load is refused; wgr_last_error() says why.
 [[nodiscard]] inline Handle<wgr_function> load(wgr_cache* cache, wgr_device* device, const char* name,
                                                const char* digest = nullptr)
 {
@@ -81,7 +81,7 @@ inline void expect_refused(wgr_status status, wgr_status expected, const std::st
     return wgr_launch(function.get(), stream, tensors.data(), tensors.size(), numbers.data(), numbers.size());
 }
 
-/// Memory of a device, with contents.
+/// Device memory with contents.
 class Room {
 public:
     template <class T>
@@ -109,7 +109,7 @@ private:
     wgr_memory m_memory{};
 };
 
-/// The entries of a function as wgr_entries_list gives them.
+/// The entries of a function, from wgr_entries_list.
 [[nodiscard]] inline Handle<wgr_entries> list(wgr_cache* cache, wgr_device* device, const char* name)
 {
     wgr_entries* entries = nullptr;

@@ -1,4 +1,4 @@
-// Uses the facade as a service would, device included; the folder of the cache is the argument.
+// Uses the facade like a service, including a device; the argument is the cache folder.
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -23,7 +23,7 @@ int main(int argc, char** argv)
         std::printf("unexpected: %s\n", error.what());
         return 1;
     }
-    // Its type must be the same on both sides of a shared library.
+    // The exception's type must be the same on both sides of a shared library.
     try {
         const wg::Cache refused({.model = "../elsewhere", .cache_dir = argv[1]});
     } catch (const wg::Exception& error) {
