@@ -173,8 +173,8 @@ protected:
     /// The first run of a new process.
     int write_one(int number)
     {
-        // The real clock may not give a writer enough time on a busy machine: a writer prunes for a tenth of a second
-        // at most.
+        // A writer prunes for at most a tenth of a second, which may be too short on a busy machine. On this clock no
+        // time passes.
         const auto store =
             open({.max_variants = 1000, .budget = {.bytes = k_budget}}, posix_file_system(), m_set_clock);
         const Bytes image = image_of(std::string(30'000, 'i') + std::to_string(number));

@@ -1,5 +1,6 @@
-// A skipped test proves nothing, and nobody reads that it was skipped: it fails. WARMGRAPH_ALLOW_SKIPS=1 lets a developer
-// without the resource (an OpenCL device, a file system) see the rest. What nobody can install is excused (lacking.hpp).
+// Makes skipped tests fail, because a skipped test proves nothing and is easily overlooked. WARMGRAPH_ALLOW_SKIPS=1
+// lets a developer without a resource (an OpenCL device, a file system) run the rest. Skips for things that cannot be
+// installed are excused (lacking.hpp).
 #include <cstdlib>
 #include <string_view>
 
@@ -15,7 +16,8 @@ bool is_excused(const testing::TestResult& result)
 }
 
 class RefuseSkips : public testing::EmptyTestEventListener {
-    // Called before the printer's, which then shows the test as failed (googletest: "Extending by handling test events").
+    // Runs before the printer's handler, which then shows the test as failed (googletest: "Extending by handling test
+    // events").
     void OnTestEnd(const testing::TestInfo& test) override
     {
         const auto& result = *test.result();

@@ -1,5 +1,5 @@
-// Makes damaged or hostile entry bytes pass every digest, as somebody who can write to the cache folder could.
-// Written from docs/format.md, not from the library's code: a second implementation of the seal.
+// Makes damaged or hostile entry bytes pass every digest, as an attacker who can write to the cache folder can. Written
+// from docs/format.md, without the library's code: a second implementation of the seal.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ void poke(Bytes& bytes, std::size_t offset, const T& value)
     std::memcpy(bytes.data() + offset, &value, sizeof value);
 }
 
-/// The two seals beside the digests: of the first bytes, and of the signature as it lies there.
+/// Sets the two seals beside the digests: of the first bytes, and of the present signature.
 inline void reseal_marks(Bytes& bytes)
 {
     const ByteView all{bytes};
@@ -37,7 +37,7 @@ inline void reseal_marks(Bytes& bytes)
     poke(bytes, envelope_at::signature_seal, signature.finish().bytes);
 }
 
-/// REQUIRES: at least an envelope. Sizes that lie are taken as far as the bytes go.
+/// REQUIRES: at least an envelope. Too large sizes are cut to the bytes that exist.
 inline void reseal(Bytes& bytes, const cachefmt::EntryKey& key)
 {
     const std::uint64_t rest = bytes.size() - envelope_at::end;
@@ -51,13 +51,13 @@ inline void reseal(Bytes& bytes, const cachefmt::EntryKey& key)
     key_hash.update_field(key.function.function).update_field(ByteView{key.guards_digest.bytes});
     poke(bytes, envelope_at::key_digest, key_hash.finish().bytes);
 
-    reseal_marks(bytes); // the first bytes' seal is under the header digest
+    reseal_marks(bytes); // the header digest covers the first bytes' seal
     poke(bytes, envelope_at::header_digest, Digest{}.bytes);
     Sha256 hash;
     hash.update_field("warmgraph entry 1").update(all.first(envelope_at::signature_kind));
     hash.update(all.subspan(envelope_at::end, header_size));
     poke(bytes, envelope_at::header_digest, hash.finish().bytes);
-    reseal_marks(bytes); // the signature's seal is over the header digest
+    reseal_marks(bytes); // the signature's seal covers the header digest
 }
 
 } // namespace warmgraph::test

@@ -1,5 +1,5 @@
-// Makes damaged or hostile bytes of a `.mega_cache` pass its digests, as somebody who can write to the cache folder could,
-// and signs them, as somebody who has a key could. Written from docs/format.md, not from the library's code.
+// Makes damaged or hostile bytes of a `.mega_cache` pass its digests, as an attacker who can write to the cache folder
+// can, and signs them, as the owner of a key can. Written from docs/format.md, without the library's code.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ void write_at(Bytes& object, std::size_t offset, const T& value)
     std::memcpy(object.data() + offset, &value, sizeof value);
 }
 
-/// The text that the facts' size says, as far as there are bytes.
+/// The text of the facts, by their size field, cut to the bytes that exist.
 inline ByteView torch_facts_of(ByteView object)
 {
     const std::size_t rest = object.size() - torch_at::facts;
@@ -37,7 +37,7 @@ inline Digest torch_digest(ByteView object)
     return hash.update_field(torch_facts_of(object)).finish();
 }
 
-/// The facts' own digest of what follows them, where they have one.
+/// If the facts have a digest of the bytes after them, sets it to match.
 inline void fix_torch_bytes_digest(Bytes& object)
 {
     constexpr std::string_view k_member = "\"sha256\":\"";
@@ -62,7 +62,7 @@ inline void sign_torch(Bytes& object, const SigningKey& key)
     if (const auto signature = key.sign(message)) write_at(object, torch_at::signature, *signature);
 }
 
-/// REQUIRES: at least what stands before the facts. Sizes that lie are taken as far as the bytes go.
+/// REQUIRES: all bytes before the facts. Too large sizes are cut to the bytes that exist.
 inline void seal_torch(Bytes& object)
 {
     Sha256 hash;

@@ -1,4 +1,4 @@
-// This test's own program once more, in a process of its own that "--child" tells what to do.
+// Runs this test's program once more in a new process; the arguments after "--child" say what it does.
 #pragma once
 
 #include <cerrno>
@@ -12,8 +12,9 @@
 
 namespace warmgraph::test {
 
-/// Runs `prefix... <this program> --child arguments...` and waits for it. The exit status, 1000 + the signal that ended it, or
-/// -1 where it could not be started. A prefix is a tool by its path that runs a program: memcheck().
+/// Runs `prefix... <this program> --child arguments...` and waits for it. Returns the exit status, 1000 + the signal
+/// that ended it, or -1 when it could not be started. A prefix is a tool, named by its path, that runs a program:
+/// memcheck().
 [[nodiscard]] inline int run_self(const std::vector<std::string>& arguments,
                                   const std::vector<std::string>& prefix = {})
 {

@@ -1,11 +1,12 @@
-"""The closing lines of `./dev test`: how many tests of each part ran, which were skipped and why, how long each part took, how large the
-house is (tests/engineering/size.py), and how it speaks (tests/engineering/words.py).
+"""Prints the closing lines of `./dev test`: how many tests of each part ran, which were skipped and why, how long each
+part took, the size of the tree (tests/engineering/size.py), and its words (tests/engineering/words.py).
 
 usage: summary.py FOLDER
 
-FOLDER holds what the run left: ctest.xml (ctest --output-junit), python.xml and torch.xml (pytest --junit-xml; either may lack),
-parts.tsv (lines "what<tab>seconds"), left_out.txt (a line for each part that was left out, and why), processor.txt (seconds of
-processor time). The last line is "N passed, N failed, N skipped". Exit status 1 where a test failed or none ran.
+FOLDER contains the run's files: ctest.xml (ctest --output-junit), python.xml and torch.xml (pytest --junit-xml; either
+may be missing), parts.tsv (lines "what<tab>seconds"), left_out.txt (a line with the reason for each part that was left
+out), processor.txt (seconds of processor time). The last line is "N passed, N failed, N skipped". Exit status 1 when a
+test failed or none ran.
 """
 from __future__ import annotations
 
@@ -24,13 +25,13 @@ PARTS = {
     "torch": "Python tests with PyTorch, on the host",
 }
 WIDTH, SMALL_S = 44, 5
-PYTHON = ("python.tests", "python.torch")  # ctest's names of pytest's two runs, which python.xml and torch.xml list case by case
+PYTHON = ("python.tests", "python.torch")  # ctest's names of the two pytest runs; python.xml and torch.xml list their cases
 
 
 class Part:
     def __init__(self) -> None:
         self.passed = self.failed = 0
-        self.skipped: collections.Counter[str] = collections.Counter()  # by reason
+        self.skipped: collections.Counter[str] = collections.Counter()  # number of cases by reason
 
 
 def part_of(name: str) -> str:
@@ -39,7 +40,7 @@ def part_of(name: str) -> str:
 
 
 def reason_of(text: str) -> str:
-    """GoogleTest's line "...: Skipped", and the lines after it, are in a case's output."""
+    """Returns the reason in a case's output: GoogleTest's line "...: Skipped" and the lines after it."""
     lines = text.splitlines()
     for at, line in enumerate(lines):
         if line.endswith(": Skipped") and at + 1 < len(lines):
@@ -67,7 +68,7 @@ def duration(seconds: float) -> str:
 
 
 def steps(file: pathlib.Path) -> list[tuple[str, float]]:
-    """What took a few seconds is one line at the end."""
+    """Returns the steps' names and seconds; short steps are joined into one line at the end."""
     rows = [(what, float(seconds)) for what, seconds in (line.split("\t") for line in file.read_text().splitlines())]
     small = sum(seconds for _, seconds in rows if seconds < SMALL_S)
     long = [(what if len(what) <= WIDTH else f"{what[:WIDTH - 4]} ...", seconds) for what, seconds in rows if seconds >= SMALL_S]
@@ -75,7 +76,7 @@ def steps(file: pathlib.Path) -> list[tuple[str, float]]:
 
 
 def house() -> str:
-    """Empty where there is no git to list the files."""
+    """Returns "" when git cannot list the files."""
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "engineering"))
     import size
     import words
@@ -89,7 +90,7 @@ def house() -> str:
 def main(folder: pathlib.Path) -> int:
     parts: dict[str, Part] = collections.defaultdict(Part)
     lists = [file for file in ("python", "torch") if (folder / f"{file}.xml").exists()]
-    # A run of pytest that wrote no list has failed before its first case: ctest's own word is kept.
+    # A pytest run without a list failed before its first case: ctest's own result is kept.
     listed = {name for name, file in zip(PYTHON, ("python", "torch")) if file in lists}
     read(folder / "ctest.xml", lambda name: None if name in listed else part_of(name), parts)
     for file in lists:

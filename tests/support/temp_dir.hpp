@@ -1,4 +1,4 @@
-// Each test has a folder of its own, removed at the end.
+// A new folder for each test, removed at its end.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Exceptions of the library, as values.
+// The library's exceptions as values.
 #pragma once
 
 #include <optional>
@@ -26,7 +26,7 @@ std::optional<Exception> thrown_by(F&& f)
     return thrown ? thrown->what() : std::string();
 }
 
-/// EXPECT_TRUE(failed_with(thrown_by([&] { f(); }), ErrorCode::stale, "another shape"))
+/// Use: EXPECT_TRUE(failed_with(thrown_by([&] { f(); }), ErrorCode::stale, "another shape")).
 [[nodiscard]] inline testing::AssertionResult failed_with(const std::optional<Exception>& thrown, ErrorCode code,
                                                           const std::string& text = "")
 {

@@ -1,4 +1,4 @@
-// Completions and the manual page: made from the command's own table, and what shells and man make of them.
+// Completions and the manual page: made from the command's own table, and checked in real shells and in man.
 #include <sstream>
 
 #include "command_fixture.hpp"
@@ -16,7 +16,7 @@ bool has_program(const std::string& name)
 
 class Completion : public CommandTest {
 protected:
-    /// What bash would offer for these words, the last of which is begun.
+    /// The words that bash offers to complete the last of `words`.
     std::vector<std::string> bash_offers(const std::vector<std::string>& words) const
     {
         std::ofstream script(dir() / "ask.sh");

@@ -50,7 +50,7 @@ TEST(TheDrawing, PutsEachNodeBelowAllThatItWaitsFor)
 
 TEST(TheDrawing, PutsThoseThatFollowOneAnotherBelowEachOther)
 {
-    // Two chains side by side, whose second nodes come in the other order.
+    // Two chains side by side; their second nodes are listed in the other order.
     const Drawing drawing = draw(graph_of(4, {{0, 3}, {1, 2}}), 10);
     EXPECT_EQ(drawing.boxes[3].place, drawing.boxes[0].place);
     EXPECT_EQ(drawing.boxes[2].place, drawing.boxes[1].place);

@@ -61,7 +61,7 @@ TEST_F(Check, ReportsAFolderThatMayNotBeUsedAndTheRest)
     EXPECT_THAT(look.out, HasSubstr("corrupt"));
 }
 
-/// F1: the command finds it, whichever field it is in. Each bit is the store's test.
+/// F1: the command finds the damage in any field. The store's tests flip every bit.
 TEST_F(Check, FindsAFlippedBitAnywhereInTheEnvelope)
 {
     auto store = open_store();

@@ -1,4 +1,4 @@
-// Why it missed: real programs miss, in processes of their own, and the command is asked afterwards.
+// Reasons of misses: real programs miss in their own processes, and then the command is asked.
 #include "child_process.hpp"
 #include "command_fixture.hpp"
 #include "warmgraph/base/log.hpp"
@@ -7,20 +7,20 @@
 namespace warmgraph::test::miss_test {
 namespace {
 
-/// What a service does, with what may differ from start to start.
+/// A service's start, with the facts that may differ between starts.
 struct Start {
     Policy policy = Policy::read_write;
     std::int64_t count = 64;
     int world_size = 1, rank = 0;
     std::string dtype = "f32";
-    int calls = 1; ///< each with one element more
+    int calls = 1; ///< each call has one element more
 };
 
 constexpr const char* k_source = R"(
 __kernel void add_one(__global const float* x, __global float* y) { size_t i = get_global_id(0); y[i] = x[i] + 1.0f; }
 )";
 
-// OpenCL does not survive fork(): only children open a device.
+// OpenCL does not survive fork(), so only children open a device.
 class Missed : public CommandTest {
 protected:
     Missed() { ::setenv("POCL_CACHE_DIR", (dir() / "pocl").c_str(), 1); }
@@ -37,7 +37,7 @@ protected:
         return options;
     }
 
-    /// In a child: makes the function and gives it to `body`, which gives the exit status.
+    /// Makes the function in a child and passes it to `body`, which returns the exit status.
     template <class Body>
     int in_child(const Start& start, Body body)
     {
@@ -67,7 +67,7 @@ protected:
         });
         return child.wait();
     }
-    /// The outcome of its last call.
+    /// Returns the outcome of the last call.
     int run_start(const Start& start)
     {
         return in_child(start, [](Cache&, Function& f, const Buffer& x, const Buffer& y) {
@@ -111,7 +111,7 @@ TEST_F(Missed, ByAProcessThatOnlyReadsIsToldWithWhatDiffers)
     EXPECT_GT(miss["agree"], 10);
 }
 
-/// One line, one variant: the miss of forward names what forward has otherwise.
+/// The miss counts once for the pair, and names forward's difference.
 TEST_F(Missed, AsAPairIsToldOfTheHalfThatMissed)
 {
     const auto step = [this](Policy policy, std::int64_t count) {

@@ -1,4 +1,4 @@
-// `stats --prometheus` against the grammar of the text format, version 0.0.4.
+// `stats --prometheus` checked against the grammar of the text format, version 0.0.4.
 #include <regex>
 #include <set>
 #include <sstream>
@@ -9,11 +9,11 @@ namespace warmgraph::test::prometheus_test {
 namespace {
 
 struct Exposition {
-    std::set<std::string> families; ///< with HELP and TYPE
+    std::set<std::string> families; ///< families with HELP and TYPE lines
     std::vector<std::string> samples;
 };
 
-/// Reads it line by line as a scraper does: HELP, then TYPE, then the family's samples, each series once.
+/// Reads the text line by line like a scraper: HELP, then TYPE, then the family's samples, each series once.
 Exposition read_exposition(const std::string& text)
 {
     static const std::regex k_help(R"(# HELP ([a-zA-Z_:][a-zA-Z0-9_:]*) ([^\\\n]|\\\\|\\n)+)");

@@ -20,7 +20,7 @@ std::size_t count_of(const std::string& text, const std::string& part)
 
 class ReportTest : public CommandTest {
 protected:
-    /// Four nodes: one, two side by side, one.
+    /// An entry with four nodes: one, two side by side, one.
     static cachefmt::Entry diamond(const cachefmt::FunctionKey& key, cachefmt::Guards guards)
     {
         cachefmt::Entry entry = sample_entry(key, std::move(guards));
@@ -30,7 +30,7 @@ protected:
         return entry;
     }
 
-    /// Of a call with another type, against an entry that is nearest.
+    /// A miss of a call with another type, compared with the nearest entry.
     static store::Miss miss(const std::string& type, const std::string& time)
     {
         store::Miss miss;
@@ -48,7 +48,7 @@ protected:
         return miss;
     }
 
-    /// A graph, a `recompiled` one, and a damaged one; of "prompt" a graph. Decode missed twice.
+    /// Publishes for "decode" a graph, a `recompiled` one and a damaged one, and two misses; for "prompt" a graph.
     void fill() const
     {
         auto store = open_store();
@@ -177,7 +177,7 @@ TEST_F(Report, IsWrittenThroughALinkAndToStandardOutput)
     EXPECT_NE(run("report -o - --json").status, 0);
 }
 
-/// H19: the name that nobody gave may be planted where others write.
+/// H19: in a folder where others write, they may plant a link under the default name.
 TEST_F(Report, DoesNotFollowALinkThatStandsAtItsDefaultName)
 {
     std::ofstream(dir() / "precious") << "old";
@@ -208,8 +208,8 @@ TEST_F(Report, KeepsHostileNamesOutOfTheMarkup)
     EXPECT_THAT(page, HasSubstr("\\u003cimg src=x")) << "it is there, as text";
 }
 
-/// Debian's, which is a program; Ubuntu's is a snap, which sees no files of ours. `./dev test` does not install it: 25
-/// packages of 122 MB, 414 MB on disk, for three cases. Where it is, they run.
+/// Debian's chromium, which is a plain program; Ubuntu's is a snap, which cannot read the test's files. `./dev test`
+/// does not install it: 25 packages of 122 MB, 414 MB on disk, for three cases. The cases run when it is installed.
 constexpr const char* k_browser = "/usr/bin/chromium";
 
 class ReportInABrowser : public ReportTest {
@@ -235,7 +235,8 @@ protected:
         return {text_of(dir() / "dom.html"), text_of(dir() / "browser.log")};
     }
 
-    /// Drawn to its end, without an error of a script or a thing that the page's own policy refused.
+    /// Expects that the page was drawn completely, without a script error and without anything that the page's own
+    /// policy refused.
     static void expect_drawn(const Shown& shown)
     {
         EXPECT_THAT(shown.dom, HasSubstr("data-rendered=\"yes\""));
@@ -278,7 +279,7 @@ TEST_F(ReportInABrowser, ShowsHostileNamesAsText)
     auto guards = sample_guards();
     guards.facts[0].value = k_hostile;
     cachefmt::Entry entry = sample_entry(k_decode, guards);
-    entry.graph.regions[0].name = "token"; // the tensor's
+    entry.graph.regions[0].name = "token"; // same name as the tensor
     entry.header.info.verification = k_hostile;
     entry.header.info.scalar_proofs = {k_hostile};
     entry.graph.events = {k_hostile};
@@ -296,7 +297,7 @@ TEST_F(ReportInABrowser, ShowsHostileNamesAsText)
         << "the miss's time and fact, verification, proof, node";
 }
 
-/// What the two tests above rely on.
+/// The two tests above rely on this.
 TEST_F(ReportInABrowser, AnErrorInAPageIsSeen)
 {
     fill();

@@ -32,7 +32,7 @@ protected:
         other.facts[0].value = "f16";
         publish(*store, tombstone(k_decode, other));
     }
-    /// What a process with this key file publishes; no file: what one without a key does.
+    /// Publishes artifacts like a process with this key file, or like one without a key when `key` is empty.
     cachefmt::Trust put_artifacts(const std::string& key) const
     {
         store::SigningSource source;
@@ -55,7 +55,7 @@ protected:
         source.require = true;
         return store::resolve_signing(source, [](const char*) { return std::nullopt; }).value();
     }
-    /// The state of each artifact that `sign` saw; of what `check` saw the key or the error's code; by the names' folders.
+    /// The artifacts by their names' folders. From `sign`, each one's state; from `check`, its key or the error's code.
     static std::map<std::string, std::string> states(const CommandResult& result)
     {
         std::map<std::string, std::string> states;
@@ -135,7 +135,7 @@ TEST_F(Signing, AgainRotatesTheKeyAndLetsNothingElseIn)
     EXPECT_EQ(run("check --accept-file " + old_key).status, 1);
 }
 
-/// H17: a start under `no_compile` found the program under the old key alone.
+/// H17: under `no_compile`, a start once found only the program with the old key.
 TEST_F(Signing, OfEveryKindIsRotatedAndChecked)
 {
     const std::string old_key = make_key("old", "ed25519"), new_key = make_key("new", "ed25519");
@@ -255,7 +255,7 @@ TEST_F(Signing, SaysWhatIsWrongWithItsKeys)
     EXPECT_EQ(run("--cache-dir " + (dir() / "nothing").string() + " check --accept-file " + key).status, 3);
 }
 
-/// S2: doctor lists the environment.
+/// S2: doctor lists the environment, but not its secrets.
 TEST_F(Signing, DoesNotShowSecretsOfTheEnvironment)
 {
     const std::string canary(64, 'e');
