@@ -1,4 +1,4 @@
-"""What the tests share: a device, a program, a cache folder for each test, and processes of their own."""
+"""Shared by the tests: a device, a program, a cache folder for each test, and runs of scripts in new processes."""
 from __future__ import annotations
 
 import itertools
@@ -15,7 +15,7 @@ import pytest
 
 import warmgraph
 
-# The same examples each time; HYPOTHESIS=random looks for new ones.
+# Hypothesis uses the same examples each time; HYPOTHESIS=random looks for new ones.
 hypothesis.settings.register_profile("same", derandomize=True)
 hypothesis.settings.register_profile("random", max_examples=5000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS", "same"))
@@ -30,7 +30,7 @@ __kernel void whole(__global const int* x, __global int* y, int shift) { size_t 
 """
 COUNT = 64
 
-# At the head of each script that runs in a process of its own.
+# The first lines of each script that runs in a new process.
 PRELUDE = f"""
 import logging, sys
 import numpy as np
@@ -59,7 +59,7 @@ def program(device: warmgraph.Device) -> warmgraph.Program:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
-    """The test's cache."""
+    """The test's cache folder."""
     path = tmp_path / "cache"
     monkeypatch.setenv("WARMGRAPH_CACHE_DIR", str(path))
     for name in ("WARMGRAPH_POLICY", "WARMGRAPH_LOG", "WARMGRAPH_VERIFY"):
@@ -69,14 +69,14 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
 
 @pytest.fixture
 def on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """PyTorch's half of the package without a GPU."""
+    """Replaces the GPU in the package's PyTorch half by the host."""
     import torch_on_the_host
 
     torch_on_the_host.use(monkeypatch)
 
 
 def at_once(work: Callable[..., Any], *given: tuple[Any, ...]) -> None:
-    """Calls it with each of the arguments in threads of their own, and waits for all of them."""
+    """Calls `work` with each of the arguments, each call in its own thread, and waits for all threads."""
     threads = [threading.Thread(target=work, args=args) for args in given]
     for thread in threads:
         thread.start()
@@ -98,7 +98,7 @@ Runner = Callable[..., Ended]
 
 @pytest.fixture
 def process(tmp_path: pathlib.Path) -> Runner:
-    """Runs a script in a process of its own: with the prelude, unless bare=True, and with these environment variables."""
+    """Runs a script in a new process: with the prelude, unless bare=True, and with these environment variables."""
 
     numbers = itertools.count()
 
@@ -114,7 +114,7 @@ def process(tmp_path: pathlib.Path) -> Runner:
 
 @pytest.fixture
 def scale(program: warmgraph.Program) -> Iterator[Any]:
-    """y = factor * x, with a cache of the test's folder."""
+    """y = factor * x, with a cache in the test's folder."""
 
     def scale(x: Any, factor: Any) -> Any:
         y = warmgraph.empty_like(x)

@@ -1,4 +1,4 @@
-"""What tests of hostile calls share: how a function is wrapped, and whether it was replayed."""
+"""Shared by the tests of hostile calls: wrapping a function, and checking whether it was replayed."""
 from __future__ import annotations
 
 import dataclasses
@@ -33,7 +33,7 @@ def replays() -> int:
 
 
 def expect_noticed(call: Callable[[], Any], change: Callable[[], Any]) -> None:
-    """The call replays until `change`, and does not after it."""
+    """Expects that the call replays before `change` and not after it."""
     call(), call(), call()
     before = replays()
     assert before >= 1
@@ -43,7 +43,7 @@ def expect_noticed(call: Callable[[], Any], change: Callable[[], Any]) -> None:
 
 
 def expect_apart(*functions: Any) -> None:
-    """Each as in a process of its own: no entry of one is another's."""
+    """Calls each function like a separate process, and expects that each has its own entry."""
     for function in functions:
         wrap(function)(X)
         assert replays() == 0
@@ -62,7 +62,7 @@ class Net(torch.nn.Module):
 
 
 def users(source: str, **around: Any) -> Any:
-    """`work` of a module whose source this is."""
+    """Returns `work` from a module with this source."""
     module = sys.modules["users_source"] = types.ModuleType("users_source")
     module.__file__ = "/users/source.py"
     held = vars(module)

@@ -1,4 +1,4 @@
-"""What tests of later calls share: a call that is known by heart, and how often it was read at length."""
+"""Shared by the tests of later calls: a call that the steady path knows, and the number of its full reads."""
 from __future__ import annotations
 
 import dataclasses
@@ -22,7 +22,7 @@ FACTOR = 2.0
 
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
-    """Objects of one class share what was recorded: each test starts anew."""
+    """Objects of one class share their recordings, so each test starts without any."""
     yield
     Net.step.reset()
 
@@ -64,7 +64,7 @@ def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def aligned(*sizes: int) -> Any:
-    """As a GPU's allocator gives memory."""
+    """Memory aligned like a GPU allocator's."""
     count = torch.Size(sizes).numel()
     memory = torch.randn(count + 128)
     start = -memory.data_ptr() % 256 // 4
@@ -72,7 +72,7 @@ def aligned(*sizes: int) -> Any:
 
 
 class Reads:
-    """How often a call was read at length."""
+    """Counts the calls that were read in full."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count, read = 0, _torch_function.TorchFunction._read
@@ -95,13 +95,13 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
 
 
 class Given:
-    """A call that is known by heart; a test changes something of it."""
+    """A call that the steady path knows; a test changes a part of it."""
 
     def __init__(self) -> None:
         self.net = Net()
         self.meta = Meta(aligned(2, 4), True, [2, 4])
         self.caches: Any = [aligned(2, 4), aligned(2, 4)]
-        self.caches[0].mark = "a"  # as mark_static_address leaves one
+        self.caches[0].mark = "a"  # like mark_static_address does
         self.options: dict[str, Any] = {"dtype": torch.float32}
         for _ in range(3):
             self.call()

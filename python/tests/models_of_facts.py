@@ -1,7 +1,7 @@
-"""Ten models of PyTorch and one object without it. `facts()` says what the walker finds of each, as text: kept_facts.txt has what it found when
-that was last looked at. test_torch_kept_facts.py compares them.
+"""Ten PyTorch models, and one object without PyTorch. `facts()` returns the walker's facts about each as text; kept_facts.txt has the accepted text,
+and test_torch_kept_facts.py compares them.
 
-usage: models_of_facts.py [OUTPUT]  (writes kept_facts.txt anew where no output is given)
+usage: models_of_facts.py [OUTPUT]  (writes kept_facts.txt anew when no output is given)
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from warmgraph.torch.read import _call_reader, _installed_code, _shared_modules,
 from warmgraph.torch.replay import _regions
 
 KEPT = pathlib.Path(__file__).with_name("kept_facts.txt")
-_DIGEST = re.compile(r"\b[0-9a-f]{16,64}\b")  # of code objects, which each version of Python compiles in another way
+_DIGEST = re.compile(r"\b[0-9a-f]{16,64}\b")  # digests of code objects, which differ between versions of Python
 FACTOR = 3
 
 
@@ -149,7 +149,7 @@ def compiled() -> torch.nn.Module:
 
 
 def closing() -> Callable[..., Any]:
-    """A function with a model, functions, arrays and another wrapper in what it closes over."""
+    """A function that closes over a model, functions, arrays and another wrapper."""
     model, table, by = torch.nn.Linear(3, 3), numpy.arange(6, dtype=numpy.int32).reshape(2, 3), Doubled(5)
     options = {"scale": numpy.float32(2), "kind": numpy.dtype("f4"), "steps": range(3), "of": [None, ..., 1 + 2j, True, -0.0]}
 
@@ -167,7 +167,7 @@ def run_module(module: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def models() -> Iterator[tuple[str, Any, dict[str, Any]]]:
-    """(name, module or function, arguments)."""
+    """Lists (name, module or function, arguments)."""
     x = torch.zeros(2, 4)
     yield "perceptron", torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.LayerNorm(8), torch.nn.Dropout(0.1)), {"x": x}
     yield "convolution", torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3, padding="same"), torch.nn.BatchNorm2d(2), torch.nn.MaxPool2d(2)).eval(), \
@@ -199,7 +199,7 @@ def _read(model: Any, arguments: dict[str, Any], known: _shared_modules.SharedMo
 
 
 def _without_torch() -> Iterator[str]:
-    """The facts that the arrays' readers find."""
+    """The facts from the readers of arrays."""
 
     class Holder:
         limits = [0, 1]
@@ -219,7 +219,7 @@ def _without_torch() -> Iterator[str]:
 
 
 def _on_another_device() -> Iterator[str]:
-    """Tensors on the host beside those of the device: the small ones are facts."""
+    """Tensors on the host and on the device: the small host tensors are facts."""
     before, _tensors.DEVICE_TYPE = _tensors.DEVICE_TYPE, "meta"
     try:
         model = torch.nn.Linear(2, 2, device="meta")
@@ -230,7 +230,7 @@ def _on_another_device() -> Iterator[str]:
 
 
 def facts(has_digests: bool = False) -> str:
-    """The facts of all models. has_digests: digests of code objects too, which differ between versions of Python."""
+    """The facts of all models. has_digests: includes digests of code objects, which differ between versions of Python."""
     before, _tensors.DEVICE_TYPE = _tensors.DEVICE_TYPE, "cpu"
     try:
         torch.manual_seed(0)
@@ -247,7 +247,7 @@ def facts(has_digests: bool = False) -> str:
 
 
 if __name__ == "__main__":
-    from models_of_facts import KEPT, facts  # whose classes have the names that they have in the tests
+    from models_of_facts import KEPT, facts  # imported, so that the classes have the same names as in the tests
 
     if len(sys.argv) > 1:
         pathlib.Path(sys.argv[1]).write_text(facts(has_digests=True))

@@ -1,4 +1,4 @@
-"""Arrays on the device against NumPy's, and memory of other libraries."""
+"""Device arrays compared with NumPy's, and memory of other libraries."""
 from __future__ import annotations
 
 import ctypes

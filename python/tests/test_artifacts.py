@@ -1,4 +1,4 @@
-"""What a process made or used, carried to another folder; and bundles that are read where they lie."""
+"""Artifacts that a process made or used, loaded into another folder; and bundles that are read without unpacking them."""
 from __future__ import annotations
 
 import os

@@ -1,4 +1,4 @@
-"""The declarations for ctypes are those of warmgraph.h, as the compiler sees it."""
+"""The ctypes declarations agree with warmgraph.h, as the compiler sees it."""
 from __future__ import annotations
 
 import ctypes

@@ -180,7 +180,7 @@ def test_results_are_the_functions_own(scale, device):
     for factor in (2.0, -3.5, 100.0):
         numpy.testing.assert_array_equal(scale(x, factor), x * numpy.float32(factor))
     assert scale.report().outcome == "recorded"
-    result = scale(device.array(x), 4.0)  # arrays on the device give such
+    result = scale(device.array(x), 4.0)  # arguments on the device give a result on the device
     assert isinstance(result, warmgraph.Array)
     numpy.testing.assert_array_equal(result.numpy(), x * 4)
     with pytest.raises(InvalidArgument, match="factor"):
@@ -335,7 +335,7 @@ def test_a_cached_function_inside_another_is_a_part_of_it(program, scale):
 # --- guards
 
 def outcome_of(wrapped, *args, **kwargs):
-    """Of a call as a process that starts would make it."""
+    """The outcome of this call in a new process."""
     wrapped.reset()
     wrapped(*args, **kwargs)
     return wrapped.report().outcome
@@ -353,7 +353,7 @@ def test_what_differs_is_another_variant(program, device):
     assert [outcome_of(gather, *call) for call in calls] == ["recorded"] * len(calls)
     assert [outcome_of(gather, *call) for call in calls] == ["replayed"] * len(calls)
     numpy.testing.assert_array_equal(gather(x[::2]).numpy(), floats()[::2][:16])
-    assert outcome_of(gather, device.array(floats(7))) == "replayed"  # elsewhere
+    assert outcome_of(gather, device.array(floats(7))) == "replayed"  # another address
     gather.reset()
 
 
@@ -390,7 +390,7 @@ def test_objects_have_states_and_share_entries(program, device, folder):
     for model in (first, second):
         model.cached(floats())
     assert first.cached.report().outcome == "recorded" and second.cached.report().outcome == "replayed"
-    first.total = device.array(floats(100))  # states may move
+    first.total = device.array(floats(100))  # states may have new addresses
     first.cached(floats())
     numpy.testing.assert_array_equal(first.total.numpy(), floats(100) + 2 * floats())
     Model.decorated.reset()
@@ -403,7 +403,7 @@ def test_what_the_answer_changes_is_refused_by_its_path(program, device, caplog)
         numpy.testing.assert_array_equal(model.total.numpy(), round_ * 2 * floats())
     assert model.counts.report().outcome == "refused"
     assert "self.steps was 'int 1' before the call and is 'int 2' after it" in warmgraph.explain(model.counts)
-    assert len(Model.counts._shared.known.variants) == 2 and model.steps == 3  # refused for good, not anew at each value
+    assert len(Model.counts._shared.known.variants) == 2 and model.steps == 3  # refused once for all values
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert len(warnings) == 2 and all("cannot record 'counts': self.steps was" in one for one in warnings)
     Model.counts.reset()
@@ -424,7 +424,7 @@ def test_what_the_first_call_makes_is_there_at_the_next_which_is_recorded(progra
         for _ in range(3):
             lazy.adds(floats())
             outcomes.append(lazy.adds.report().outcome)
-        assert outcomes == ["refused", "recorded", "recorded"]  # what became of a variant's first call
+        assert outcomes == ["refused", "recorded", "recorded"]  # outcomes of each variant's first call
         numpy.testing.assert_array_equal(lazy.total.numpy(), floats() + 3 * floats())
     assert len(entries(folder)) == 1
     Lazy.adds.reset()
@@ -452,7 +452,7 @@ def test_memory_that_nobody_named_is_refused_by_the_cure(program, device):
         program.launch("add", GRID, BLOCK, x, globals()["LOOSE"])
 
     x = floats()
-    uses(x)  # a refusal with the function's own result
+    uses(x)  # refused, with the function's own result
     assert "pass it, keep it in an attribute" in warmgraph.explain(uses)
     numpy.testing.assert_array_equal(x, floats())
     uses.reset()
@@ -670,9 +670,9 @@ def test_a_bound_wrapper_is_described_as_its_method_is():
         cached = cache_compile(run, device="opencl")
 
     step = Step()
-    for bound in (step.cached, copy.copy(step).cached):  # each before anything was asked of it
+    for bound in (step.cached, copy.copy(step).cached):  # before any other access
         assert inspect.signature(bound) == inspect.signature(step.run)
-        assert bound._object == id(bound._function.__self__)  # its later calls are its object's
+        assert bound._object == id(bound._function.__self__)  # later calls belong to the bound object
     assert (step.cached.__doc__, step.cached.__module__, step.cached.__name__) == ("What it does.", __name__, "run")
     assert step.cached.__wrapped__ is Step.run and step.cached.options is Step.cached.options and "run" in repr(step.cached)
     assert isinstance(step.cached, warmgraph.CachedFunction) and step.cached._object == id(step) != Step.cached._object
@@ -683,7 +683,7 @@ def test_a_bound_wrapper_is_described_as_its_method_is():
             unbound(1)
 
 
-# --- what can be asked
+# --- queries
 
 def test_folders_counters_and_reasons(scale, folder, tmp_path):
     scale(floats(), 2.0)

@@ -1,4 +1,4 @@
-"""A function's version follows what it does, and nothing else."""
+"""A function's version changes when its behaviour changes, and only then."""
 from __future__ import annotations
 
 import functools
@@ -144,7 +144,7 @@ def test_libraries_are_not_followed():
 
 
 def test_globals_are_those_that_dis_tells():
-    """Of every function of some modules: with long jumps, nested functions, more than 256 names."""
+    """Compares all functions of some modules: with long jumps, nested functions, more than 256 names."""
     import argparse, ast, inspect, typing, decimal, tokenize, dataclasses as data
 
     seen = 0
@@ -166,7 +166,7 @@ def test_globals_are_those_that_dis_tells():
 
 @pytest.mark.parametrize("change", [slice(1, 3), slice(1, 2, 1), 1, 1.0, True, "1", b"1", (1,), (slice(1, 2),), frozenset({1}), -0.0, 0.0, None, ...])
 def test_constants_of_all_kinds_are_told_apart(change):
-    """Python 3.14 has slices among them, which marshal does not write in the form that is used here."""
+    """In Python 3.14 slices can be constants; marshal does not write them in the form that is used here."""
     def function():
         pass
 
@@ -207,7 +207,7 @@ def twins(by: int = 1) -> types.SimpleNamespace:
 
 
 def taken(module, function):
-    """(what it reaches beside what another of its code reached, whether that was taken over)."""
+    """Returns (the function's reached code, classes, the reached code around it)."""
     classes = {module.Base: False}
     around = _reached_code.Reached(module.factory(module.Base())).with_met(classes, ()).around()
     assert around is not None

@@ -1,4 +1,4 @@
-"""Options, and where log lines go."""
+"""Options, and the destination of log lines."""
 from __future__ import annotations
 
 import pytest

@@ -1,4 +1,4 @@
-"""What PyTorch compiled, as bytes that nobody here looks into: kept and given only under a key."""
+"""PyTorch's compiled artifacts as opaque bytes: stored and returned only with a key."""
 from __future__ import annotations
 
 import os

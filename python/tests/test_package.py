@@ -1,4 +1,4 @@
-"""What a wheel is: it imports where there is no accelerator, and has the library and the command."""
+"""A wheel: it can be imported without an accelerator, and contains the library and the command."""
 from __future__ import annotations
 
 import importlib.metadata

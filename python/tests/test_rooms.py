@@ -1,4 +1,4 @@
-"""The package's folders are rooms: each sees those before it in a list, and no two files import each other."""
+"""The package's folders have an order: each may import only earlier ones, and no two files import each other."""
 from __future__ import annotations
 
 import ast
@@ -11,11 +11,11 @@ from conftest import REPOSITORY
 
 PACKAGE = REPOSITORY / "python/warmgraph"
 
-# A room imports itself and the rooms before it. Modules directly in the package are public: the first ones see the binding alone.
+# A folder may import itself and earlier folders. Modules directly in the package are public: the first three may import only the binding.
 ROOMS = ["core/binding", "arrays", "core/cache", "core/serving", "reading", "calls",
          "torch/read", "torch/replay", "torch/record", "torch/calls", "torch/pairs", "torch/engines", "torch"]
 PUBLIC = {"errors": "core/binding", "dtypes": "core/binding", "config": "core/binding", "safetensors": "core/serving", "__init__": "calls"}
-NAMES_OF_HALVES = {"core/binding/_frameworks.py", "core/serving/_entry_metadata.py"}  # where halves are imported; a key of an entry's metadata
+NAMES_OF_HALVES = {"core/binding/_frameworks.py", "core/serving/_entry_metadata.py"}  # the import of the halves; a key of an entry's metadata
 
 
 def size() -> Any:
@@ -27,7 +27,7 @@ def size() -> Any:
 
 
 def files() -> dict[str, str]:
-    """Path below the package -> text."""
+    """Returns a map from the path below the package to the text."""
     return {path.relative_to(PACKAGE).as_posix(): path.read_text() for path in sorted(PACKAGE.rglob("*.py")) if path.name != "_c.py"}
 
 
@@ -37,7 +37,7 @@ def room_of(file: str) -> str:
 
 
 def imports() -> Iterator[tuple[str, str]]:
-    """(file, file that it imports), those inside functions and for types alone too."""
+    """Lists (file, imported file), including imports inside functions and for types alone."""
     texts = {f"python/warmgraph/{name}": text for name, text in files().items()}
     modules = {name.removeprefix("python/").removesuffix(".py").removesuffix("/__init__").replace("/", "."): name for name in texts}
     for name, text in texts.items():

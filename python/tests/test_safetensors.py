@@ -1,4 +1,4 @@
-"""Files of weights, read without PyTorch: good ones, and those that lie."""
+"""Files of weights, read without PyTorch: valid and hostile ones."""
 from __future__ import annotations
 
 import json

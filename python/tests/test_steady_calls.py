@@ -1,4 +1,4 @@
-"""Calls that are looked at and launched natively, with a class of our own in a framework's place: where PyTorch is not installed, too."""
+"""Calls that are checked and launched natively, with a class of the test's own in place of a framework's: runs without PyTorch too."""
 from __future__ import annotations
 
 import ctypes
@@ -17,7 +17,7 @@ from warmgraph.calls import _steady_calls
 from warmgraph.calls._steady_calls import Input, Launch, Looks, Maker, Result, Weight
 from warmgraph.core.binding import _c
 from warmgraph.reading import _native_snapshots
-from warmgraph.calls._steady_calls import Tests as Expected  # a name that pytest does not take for a class of tests
+from warmgraph.calls._steady_calls import Tests as Expected  # renamed, because pytest would take `Tests` for test cases
 
 pytestmark = pytest.mark.skipif(not _native_snapshots.is_possible(), reason="this Python's objects are not looked at natively")
 
@@ -46,7 +46,7 @@ def _capsule() -> Any:
 
 
 class Tensor:
-    """Four numbers somewhere."""
+    """A tensor of four numbers at some address."""
 
     __dlpack_c_exchange_api__ = _capsule()
     wants_grad: set[int] = set()
@@ -68,7 +68,7 @@ class Tensor:
 
 
 class Function:
-    """What is launched: it notes the addresses of each call, and gives `status`."""
+    """The launched function: it notes the addresses of each call and returns `status`."""
 
     def __init__(self) -> None:
         self.status, self.calls, self.failures = 0, [], []  # type: ignore[var-annotated]
@@ -184,7 +184,7 @@ def test_an_address_that_the_kernels_were_not_chosen_for_is_another_call():
 
 @pytest.mark.parametrize("address, is_apart", [(8192 - 16, True), (8192 - 15, False), (8192 + 63, False), (8192 + 64, True), (9216 + 1, False), (9216 + 64, True)])
 def test_an_input_never_lies_on_a_state(address, is_apart):
-    """Nor at the second call, when it lies where it lay, and not behind one that lay beside it."""
+    """This holds for the second call at the same address too, and after a call with an input beside the state."""
     known = Known(Tensor(4096))
     known.states = [(9216, 9216 + 64), (8192, 8192 + 32), (8192 + 16, 8192 + 64)]
     call = known.made()
@@ -199,7 +199,7 @@ def test_a_call_that_was_another_one_leaves_no_address_that_is_taken_for_judged(
     known.states = [(8192, 8192 + 64)]
     call = known.made()
     assert call((Tensor(4096), Tensor(12288)), {}) is not OTHERWISE
-    assert call((Tensor(8192), Tensor(12288, 5)), {}) is OTHERWISE  # the second is another one, and the first has left its address
+    assert call((Tensor(8192), Tensor(12288, 5)), {}) is OTHERWISE  # the second tensor differs; the first one's address must not be remembered as checked
     assert call((Tensor(8192), Tensor(12288)), {}) is OTHERWISE
 
 
@@ -348,7 +348,7 @@ def test_numbers_that_a_c_function_fills_in_are_asked(before, now):
     assert call((), {}) is not OTHERWISE
     numbers[: len(now)] = now
     assert call((), {}) is OTHERWISE
-    numbers[:] = (*before, *(7,) * (8 - len(before)))  # what lies behind them does not matter
+    numbers[:] = (*before, *(7,) * (8 - len(before)))  # the bytes behind them do not matter
     assert call((), {}) is not OTHERWISE
 
 

@@ -1,5 +1,4 @@
-"""What is recorded gives what the function gave: results and written states, from what the answer started from. As far as no GPU is needed; a capture
-runs what it captures here."""
+"""A recording must give the same results and written states as the answer, from the same start. Runs without a GPU: a capture runs its work here."""
 from __future__ import annotations
 
 from typing import Any, Callable, Iterator
@@ -31,7 +30,7 @@ def agreement() -> str:
 
 
 def is_captured() -> bool:
-    """Asked in a way that nobody sees."""
+    """Asks for a capture in a way that the package cannot see."""
     return host.is_captured()
 
 
@@ -152,7 +151,7 @@ def test_a_function_that_asks_and_does_the_same_is_captured_as_it_is():
     assert heard == ["no", "no"] and len(host.entries) == 1
 
 
-# --- how far apart
+# --- allowed distances
 
 
 def test_numbers_that_are_rounded_otherwise_by_the_same_operators_are_recorded():
@@ -227,7 +226,7 @@ def test_each_type_is_compared_by_its_bytes(dtype):
         judge.agreement()
 
 
-# --- where operators are not shown
+# --- work that is not shown as operators
 
 
 def test_beside_compiled_code_what_may_be_written_is_kept_as_far_as_it_is_small(monkeypatch):
@@ -284,7 +283,7 @@ def test_no_memory_to_keep_what_is_written_is_a_refusal(monkeypatch):
     assert "no memory to keep what it held" in refusal(cached)
 
 
-# --- the other ways in
+# --- other entry points
 
 
 def test_a_graph_of_an_engine_is_held_to_its_answer(tmp_path):
@@ -328,7 +327,7 @@ def test_what_a_captured_forward_saves_is_held_to_what_the_function_saves():
 
 
 class Recomputing(torch.autograd.Function):
-    """A checkpoint of one's own, whose backward calls backward."""
+    """A user's own checkpoint, whose backward calls backward."""
 
     @staticmethod
     def forward(ctx: Any, function: Any, x: Any) -> Any:
@@ -373,7 +372,7 @@ def test_a_backward_that_puts_gradients_into_weights_by_itself_is_refused_by_nam
 
 
 class Stray:
-    """A driver in which one stream captures."""
+    """A fake driver in which one stream captures."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 7

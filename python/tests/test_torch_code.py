@@ -1,4 +1,4 @@
-"""Whose code a module's, a class's or a decorator's is."""
+"""Whether code of a module, a class or a decorator belongs to the program, a package or Python."""
 from __future__ import annotations
 
 import dataclasses
@@ -23,7 +23,7 @@ SITE, STDLIB = (sysconfig.get_paths()[name] for name in ("purelib", "stdlib"))
     ("program.layers", None, "program"),
     (None, None, ""),
     ("program", "/home/somebody/program.py", "program"),
-    ("program", f"{SITE}/einops/layers/torch.py", "einops"),  # a decorator of einops'
+    ("program", f"{SITE}/einops/layers/torch.py", "einops"),  # made by einops' decorator
     ("program", f"{SITE}/six.py", "six"),
     ("program", f"{STDLIB}/dataclasses.py", "dataclasses"),
     ("program", f"{STDLIB}/site-packages/einops/parsing.py", "einops"),
@@ -34,7 +34,7 @@ def test_code_is_of_the_package_that_has_its_file(module: str | None, file: str 
 
 
 @dataclasses.dataclass
-class Shape:  # its __repr__ is a function of dataclasses.py that says it is of this module
+class Shape:  # its __repr__ comes from dataclasses.py but names this module
     width: int = 4
 
 

@@ -1,4 +1,4 @@
-"""Garbage collection is put off while a call is read, and is the caller's while his function runs."""
+"""Garbage collection is postponed while a call is read, and unchanged while the caller's function runs."""
 from __future__ import annotations
 
 import gc

@@ -1,4 +1,4 @@
-"""What PyTorch's compiler traced with is held against what the reader compares: nothing ordinary is refused, and nothing unread is recorded."""
+"""The guards of PyTorch's traces are compared with the reader's facts: ordinary code is not refused, and no unread value is recorded."""
 from __future__ import annotations
 
 import collections
@@ -39,7 +39,7 @@ def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def judged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many guards each trace had that was judged."""
+    """The number of guards of each judged trace."""
     found: list[int] = []
     judge = _compiler.why_not_compared
     monkeypatch.setattr(_compiler, "why_not_compared", lambda trace, *rest: (found.append(len(trace)), judge(trace, *rest))[1])
@@ -136,7 +136,7 @@ class Net(torch.nn.Module):
 
 
 class Convolutions(torch.nn.Module):
-    """As torchvision writes them."""
+    """Layers as torchvision writes them."""
 
     class Block(torch.nn.Module):
         expansion: int = 2
@@ -175,7 +175,7 @@ def llama(attention: str) -> Any:
     model = transformers.LlamaForCausalLM(config).eval()
     cache = transformers.StaticCache(config=config, max_cache_len=64)
     given = {"input_ids": torch.zeros(2, 1, dtype=torch.int64), "position_ids": torch.zeros(1, 1, dtype=torch.int64)}
-    if "cache_position" in inspect.signature(model.forward).parameters:  # without it transformers 4 reads a tensor, which PyTorch does not trace
+    if "cache_position" in inspect.signature(model.forward).parameters:  # without it, transformers 4 reads a tensor, which PyTorch cannot trace
         given["cache_position"] = torch.zeros(1, dtype=torch.int64)
     with torch.no_grad():
         model(**given, past_key_values=cache, use_cache=True)
@@ -212,7 +212,7 @@ def test_models_are_not_refused(name, form, judged):
     with torch.no_grad():
         cached(*args, **kwargs)
     assert not refusal(cached) and len(host.entries) == 1
-    is_never_traced = form == "in place" and type(model).__module__.startswith("torch.")  # PyTorch runs such as they are
+    is_never_traced = form == "in place" and type(model).__module__.startswith("torch.")  # PyTorch runs these modules untraced
     assert is_never_traced or judged and judged[0] > 10
 
 
@@ -270,7 +270,7 @@ def test_functions_with_graph_breaks_are_not_refused():
 
 
 class Hidden:
-    """Of the user's, whose attributes count as far as code names them."""
+    """A user's class, whose attributes count only when code names them."""
 
     limit = 5
 
@@ -312,7 +312,7 @@ def test_a_global_of_another_module_with_a_computed_name_is_refused(monkeypatch)
 
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Any:
-    """A module of an installed package. Of its own name for each test: Dynamo keeps modules by name."""
+    """A module of an installed package. Each test uses another name, because Dynamo keeps modules by name."""
     name = f"installed_{request.node.name}"
     module = types.ModuleType(name)
     module.__file__ = f"{sysconfig.get_paths()['purelib']}/{name}.py"
@@ -366,7 +366,7 @@ def test_what_was_refused_once_is_refused_where_nothing_is_traced_again():
 
     cached, of = wrap(work), Hidden(3)
     cached(X, of, {"a": 1})
-    cached(X, of, {"a": 2})  # other facts, the same trace
+    cached(X, of, {"a": 2})  # other facts, but the same trace
     assert not host.entries and "of.width" in refusal(cached)
 
 
@@ -417,7 +417,7 @@ def test_an_entry_that_cannot_be_read_does_not_stop_the_compilation(monkeypatch)
     assert torch.equal(cached(X), X * WIDTH) and not refusal(cached)
 
 
-# --- how it is asked
+# --- how the question is asked
 
 
 @pytest.mark.parametrize("options", [{"backend": "eager", "mode": "default"}, {"backend": "aot_eager", "dynamic": False},

@@ -1,4 +1,4 @@
-"""A function of PyTorch's as the library has it: launched with addresses that were placed, over the driver that runs on the host."""
+"""A PyTorch function as an entry of the library: launched with assigned addresses, over the driver that runs on the host."""
 from __future__ import annotations
 
 import os

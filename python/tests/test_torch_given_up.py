@@ -1,4 +1,4 @@
-"""A function that is refused each time costs as if nothing were around it, and is asked again now and then."""
+"""A function that is always refused must cost almost nothing, and is tried again now and then."""
 from __future__ import annotations
 
 import random
@@ -26,7 +26,7 @@ def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """One for each call that was asked about."""
+    """Returns a list with one item for each call that was tried."""
     calls: list[int] = []
     answered = TorchFunction._answered
     monkeypatch.setattr(TorchFunction, "_answered", lambda self, *given: (calls.append(1), answered(self, *given))[1])

@@ -1,4 +1,4 @@
-"""Results that are borrowed: the entry's memory at the same addresses, and tensors of earlier calls that say that they are stale."""
+"""Borrowed results: they use the entry's memory at the same addresses, and tensors of earlier calls report that they are stale."""
 from __future__ import annotations
 
 import contextlib
@@ -25,7 +25,7 @@ STALE = "borrowed result of an earlier call of 'work'"
 
 @pytest.fixture(autouse=True)
 def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An entry's launch writes how often it was launched to its outputs."""
+    """An entry's launch writes the number of its launches to its outputs."""
     host.use(monkeypatch)
     launch = host.FakeEntry.launch
 
@@ -50,7 +50,7 @@ def work(x: Any) -> Any:
 
 
 def recorded(function: Any = work, *args: Any, **options: Any) -> Any:
-    """Behind the call that records."""
+    """Wraps and calls once, so that the recording is done."""
     cached = wrap(function, **options)
     cached(*(args or (torch.zeros(4),)))
     assert len(host.entries) == 1
@@ -244,12 +244,12 @@ def test_threads_have_each_the_result_of_the_last_launch_or_a_stale_one():
 
 
 def test_threads_that_come_first_at_once_write_to_one_memory(monkeypatch):
-    """Else a result would lie where another thread's launch wrote nothing."""
+    """Otherwise a result could be in memory that no launch wrote."""
     cached, made, together = recorded(), _outputs.Output.made, threading.Barrier(2)
 
     def made_slowly(self: Any, device: Any) -> Any:
         with contextlib.suppress(threading.BrokenBarrierError):
-            together.wait(0.5)  # both are here at once, where one does not keep the other out
+            together.wait(0.5)  # both threads get here, unless one excludes the other
         return made(self, device)
 
     monkeypatch.setattr(_outputs.Output, "made", made_slowly)
@@ -260,7 +260,7 @@ def test_threads_that_come_first_at_once_write_to_one_memory(monkeypatch):
 
 @pytest.mark.skipif(_native_snapshots.exchange_of(torch.Tensor) is None, reason="this PyTorch or Python has no table of DLPack's")
 def test_arguments_stay_where_they_are_while_a_later_call_looks_at_them(monkeypatch):
-    """Another thread's capture has them elsewhere in between."""
+    """Meanwhile another thread's capture moves the arguments."""
     cached, x, threads, looks = recorded(work, _aligned(4)), _aligned(4), [], _torch_call.Surroundings.looks
     at, moved = x.data_ptr(), threading.Event()
 
@@ -272,7 +272,7 @@ def test_arguments_stay_where_they_are_while_a_later_call_looks_at_them(monkeypa
             time.sleep(0.2)
             x.data = kept
 
-    def is_same() -> bool:  # Python code that a later call runs before it looks at its arguments
+    def is_same() -> bool:  # Python code that a later call runs before it checks its arguments
         if not threads and is_armed:
             threads.append(threading.Thread(target=move))
             threads[0].start()
@@ -298,7 +298,7 @@ def test_later_calls_are_known_by_heart_and_lend(monkeypatch):
     call = _steady_torch_call.SteadyTorchCall._called
     monkeypatch.setattr(_steady_torch_call.SteadyTorchCall, "_called", lambda self, *args: (seen.append(1), call(self, *args))[1])
     cached._shared.torchs.steady.clear()
-    cached(_aligned(4))  # known by heart again
+    cached(_aligned(4))  # takes the steady path again
     other = cached(_aligned(4))
     assert seen and other.data_ptr() == host.entries[0].calls[-1][0][1]
     with pytest.raises(RuntimeError, match=STALE):
@@ -306,14 +306,14 @@ def test_later_calls_are_known_by_heart_and_lend(monkeypatch):
 
 
 def test_a_result_that_is_an_argument_again_is_never_written_by_what_reads_it():
-    """It lies where it lay at the call before, whose result has memory of its own and leaves it as it is."""
+    """The result of the earlier call is an argument at its old address. The new result must get other memory."""
     cached = wrap(work)
     for _ in range(5):
         lent = cached(_aligned(4))
     at = lent.data_ptr()
     for _ in range(4):
         assert cached(lent).data_ptr() != at
-        assert lent.data_ptr() == at  # it is no stale one
+        assert lent.data_ptr() == at  # it is not stale
 
 
 def _aligned(size: int) -> Any:

@@ -1,4 +1,4 @@
-"""A module itself as the function: called as the module is, hooks included, eager, compiled by us, by torch.compile and in place."""
+"""A module as the function: called like the module, with its hooks, eager, compiled by us, by torch.compile, or in place."""
 from __future__ import annotations
 
 import copy
@@ -54,7 +54,7 @@ NAMES = ["linear.weight", "linear.bias", "inner.0.weight", "inner.0.bias"]
 
 
 def forms() -> list[Any]:
-    """(name, what is wrapped of a module, the option `compile`)"""
+    """Lists (name, the wrapped part of a module, the option `compile`)."""
     def in_place(net: Any) -> Any:
         net.compile(backend="eager", fullgraph=True)
         return net
@@ -227,18 +227,18 @@ def test_how_the_caller_compiled_is_a_guard():
         wrap(torch.compile(Net().forward, backend=backend), None)(torch.ones(2, 4))
     assert len(host.entries) == 4 and all(one.captures for one in host.entries)
     (how,) = {one.given.facts["torch.compiled"] for one in host.entries if "aot" not in one.given.facts["torch.compiled"]}
-    assert how.startswith("True {'backend': str 'eager', 'dynamic': NoneType None, 'kwargs': {}")  # and options of later versions
+    assert how.startswith("True {'backend': str 'eager', 'dynamic': NoneType None, 'kwargs': {}")  # later versions have more options
 
 
 def test_a_function_is_refused_where_pytorch_does_not_say_how_it_was_compiled(monkeypatch):
     class Backend:
-        __slots__ = ()  # which has no options to see
+        __slots__ = ()  # has no options to see
 
     compiled = torch.compile(lambda x: x + 1, backend="eager")
     monkeypatch.setattr(_modules, "_innermost", lambda callback: Backend())
     cached = wrap(compiled, None)
     assert torch.equal(cached(torch.ones(3)), torch.full((3,), 2.0)) and "does not say with which backend" in refusal(cached)
-    cached = wrap(torch.compiler.disable(lambda x: x + 2), None)  # nobody compiles it
+    cached = wrap(torch.compiler.disable(lambda x: x + 2), None)  # PyTorch does not compile it
     assert torch.equal(cached(torch.ones(3)), torch.full((3,), 3.0)) and not refusal(cached)
 
 
@@ -361,7 +361,7 @@ def test_a_hit_of_a_module_that_was_compiled_loads_no_compiler(monkeypatch):
 
 @pytest.mark.parametrize("is_held", ["no", "in a closure", "in a global"])
 def test_a_step_that_calls_a_forward_which_the_caller_compiled_is_recorded_at_its_first_call(is_held):
-    """Dynamo changes attributes of the function that torch.compile returned when it compiles."""
+    """When Dynamo compiles, it changes attributes of the function that torch.compile returned."""
     def step_of() -> Any:
         torch.manual_seed(0)
         net = Net().eval()

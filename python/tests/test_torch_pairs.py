@@ -1,5 +1,5 @@
-"""Forward and backward of functions under gradients, as far as no GPU is needed: how they are read, captured and declared, and what a hit does
-with the memory of both halves."""
+"""Forward and backward of functions under gradients, without a GPU: how they are read, captured and declared, and how a hit uses the memory of both
+halves."""
 from __future__ import annotations
 
 import threading
@@ -21,7 +21,7 @@ WEIGHT = torch.nn.Parameter(torch.ones(4))
 
 
 class Computing(host.FakeEntry):
-    """An entry of Net's that does what was recorded, on the memory that it is called with."""
+    """An entry for Net that repeats the recorded work on the memory of its call."""
 
     def launch(self, stream: int, args: Any = None) -> str:
         outcome = super().launch(stream, args)
@@ -62,7 +62,7 @@ def wrap(function: Any, **options: Any) -> Any:
 
 
 class Net(torch.nn.Module):
-    """Its backward needs x, the weight where x requires grad, and the result of the sigmoid."""
+    """Its backward needs x, the weight if x requires grad, and the sigmoid's result."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class Net(torch.nn.Module):
 
 
 def recorded(**options: Any) -> tuple[Any, Any]:
-    """(module, its pair), recorded with one input of 3 x 4."""
+    """Returns (module, its pair), recorded with one input of 3 x 4."""
     net = Net()
     cached = wrap(net, **options)
     cached(torch.randn(3, 4)).sum()
@@ -134,7 +134,7 @@ def test_what_autograd_does_not_count_as_written_is_a_written_state():
     backward, forward = host.entries
     assert {one.name for one in forward.given.states if one.is_written} == {"norm.running_mean", "norm.running_var", "norm.num_batches_tracked"}
     assert not any(one.is_written for one in backward.given.states)
-    assert net.norm.num_batches_tracked.item() == 1  # the answer's: what it left is put back behind all other runs
+    assert net.norm.num_batches_tracked.item() == 1  # from the answer; the effects of all other runs are undone
 
 
 def test_the_callers_gradients_and_tensors_are_left_alone():
@@ -313,7 +313,7 @@ def test_without_gradients_it_is_a_function_as_any_other():
     net, x = Net(), torch.randn(3, 4)
     cached = wrap(net)
     with torch.no_grad():
-        for _ in range(5):  # known by heart
+        for _ in range(5):  # the last ones take the steady path
             assert not cached(x).requires_grad
     assert [one.given.name for one in host.entries] == ["Net"]
     for _ in range(3):
@@ -346,7 +346,7 @@ def test_methods_and_modules_as_arguments_are_pairs():
 def test_clear_asks_for_both_halves_as_well():
     _, cached = recorded()
     assert cached._names() == ["Net", "Net.forward", "Net.backward"]
-    assert [one.entries for one in warmgraph.clear(cached)] == [0]  # none was written here
+    assert [one.entries for one in warmgraph.clear(cached)] == [0]  # this process wrote none
 
 
 # --- refusals
@@ -447,11 +447,11 @@ def test_options_that_exclude_a_pair(options, words):
         warmgraph.cache_compile(Net(), **{"pair": True, **options})
 
 
-# --- what is saved
+# --- saved values
 
 
 class Saved:
-    """What one function saves, made anew and copied over."""
+    """The values that one function saves, allocated anew and copied into place."""
 
     def __init__(self, function: Any, *tensors: Any) -> None:
         self.saver = _saved_tensors.Saver([], torch.device("cpu"), False)
@@ -472,7 +472,7 @@ def test_a_tensor_that_two_operators_save_is_saved_once():
 
     found = Saved(work, x)
     (gradient,) = torch.autograd.grad(found.result, x)
-    assert found.sizes.count(12) == 2  # h, and its exp
+    assert found.sizes.count(12) == 2  # h and its exp
     assert torch.allclose(gradient, torch.autograd.grad(work(x), x)[0])
 
 
@@ -499,7 +499,7 @@ def test_numbers_on_the_host_are_saved_as_they_are(monkeypatch):
 @pytest.mark.parametrize("draws", [True, False])
 def test_what_lies_on_the_device_in_a_capture_alone_has_its_place(monkeypatch, draws):
     class Attention(torch.autograd.Function):
-        """Saves its seed as PyTorch's does: on the host, and in a capture on the device."""
+        """Saves its seed like PyTorch's attention: on the host, and in a capture on the device."""
 
         @staticmethod
         def forward(ctx: Any, x: Any, seed: Any) -> Any:
@@ -518,7 +518,7 @@ def test_what_lies_on_the_device_in_a_capture_alone_has_its_place(monkeypatch, d
         Attention.apply(x, seed)
     assert not first.filled and [one.numel() for one in first.memory] == [3, 1, 3]
     monkeypatch.setattr(_tensors, "DEVICE_TYPE", "cpu")
-    first.of_host = {1: 1}  # the others lie on the device
+    first.of_host = {1: 1}  # the others are on the device
     memory = [torch.empty_like(one) for one in first.memory]
     second = first.as_before([], memory)
     with second.hooks():

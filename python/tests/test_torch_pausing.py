@@ -1,4 +1,4 @@
-"""When device code is not kept any more, and when it is again. The library is not asked: what it does is tests/capture/cuda_pausing_test.cpp's."""
+"""When recording of device code is paused and resumed. The library is a fake here; tests/capture/cuda_pausing_test.cpp tests the real one."""
 from __future__ import annotations
 
 import ctypes
@@ -15,7 +15,7 @@ from warmgraph.torch.replay import _pausing  # noqa: E402
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """What the library is asked for, in a process in which nothing happened yet."""
+    """The requests to the library, in a process without earlier calls."""
     calls: list[str] = []
     why = {"": ""}
     monkeypatch.setattr("warmgraph.core.cache._cache.paused_recording", lambda caches: calls.append("pause") or why[""])

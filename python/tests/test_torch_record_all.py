@@ -1,4 +1,4 @@
-"""Graphs that a program captures by itself, seen by record_all(), as far as no GPU is needed."""
+"""Graphs that a program captures itself, seen by record_all(), without a GPU."""
 from __future__ import annotations
 
 import contextlib
@@ -26,7 +26,7 @@ copies: list[Any] = []
 
 
 class NativeGraph:
-    """As torch._C._CUDAGraph: what is captured runs here."""
+    """Stands for torch._C._CUDAGraph: a capture runs its work here."""
 
     def __init__(self, keep_graph: bool = False) -> None:
         self.keep_graph, self.count, self.is_broken = keep_graph, 0, False
@@ -80,14 +80,14 @@ def on_the_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterator[None
     monkeypatch.setattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None, raising=False)
     monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: 0, raising=False)
     monkeypatch.setattr(_capture, "_snapshot", snapshot)
-    monkeypatch.setattr(_operators, "compiled_graphs", lambda: 0)  # of other tests
+    monkeypatch.setattr(_operators, "compiled_graphs", lambda: 0)  # other tests compile
     monkeypatch.setattr(_copied_graph, "CopiedGraph", FakeCopied)
     monkeypatch.chdir(tmp_path)
     yield
     assert not _record_all._open
 
 
-_of_torch: dict[str, Any] = {"__name__": "torch.cuda.graphs"}  # whose frames are nobody's program
+_of_torch: dict[str, Any] = {"__name__": "torch.cuda.graphs"}  # frames of this module do not belong to a program
 exec("""
 class graph:
     def __init__(self, one):
@@ -103,7 +103,7 @@ graph = _of_torch["graph"]
 
 
 def in_pool(*sizes: int) -> Any:
-    """A tensor of the graph's pool."""
+    """A tensor in the graph's pool."""
     made = torch.zeros(*sizes)
     pools.append(made)
     return made
@@ -117,7 +117,7 @@ class Net(torch.nn.Module):
 
 
 def program(net: Any, size: int = 2) -> Any:
-    """What somebody else wrote: a buffer, a graph, its result."""
+    """A program without warmgraph: a buffer, a graph, its result."""
     static_in, kv, unused = torch.zeros(size, 4), torch.zeros(8, 4), torch.zeros(3)
     g = torch.cuda.CUDAGraph()
     with graph(g):

@@ -1,4 +1,4 @@
-"""A call that runs as it is because it cannot be recorded is counted by reason, kept beside the misses, and shown wherever one asks."""
+"""A call that runs eagerly because it cannot be recorded is counted by reason, stored beside the misses, and shown in all reports."""
 from __future__ import annotations
 
 import contextlib
@@ -27,7 +27,7 @@ X = torch.arange(8.0)
 def on_the_host(monkeypatch: pytest.MonkeyPatch, device: warmgraph.Device) -> Iterator[None]:
     host.use(monkeypatch)
     monkeypatch.setattr(_operators, "compiled_graphs", lambda: 0)  # other tests compile
-    monkeypatch.setattr(_launching, "current_device", lambda: device)  # the library's own, in whose folder the refusals go
+    monkeypatch.setattr(_launching, "current_device", lambda: device)  # the library's own device; the refusals go into the library's folder
     monkeypatch.setattr(_refusals, "_noted", [])
     yield
 
@@ -46,7 +46,7 @@ def refused(name: str = "decode", **options: Any) -> Any:
 
 
 def written(folder: Any, calls: int) -> tuple[Any, Any]:
-    """(the file of usage, what it says), once a thread of the library has written there that so many calls were refused."""
+    """Waits until the library's thread has written that `calls` calls were refused; returns (the usage file, its content)."""
     until = time.monotonic() + 20
     while time.monotonic() < until:
         for file in folder.glob("*/*/decode/usage.json"):

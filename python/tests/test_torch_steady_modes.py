@@ -1,4 +1,4 @@
-"""PyTorch's modes and settings, and who watches operators: a later call looks at each."""
+"""PyTorch's modes and settings, and observers of operators: each later call checks them."""
 from __future__ import annotations
 
 from typing import Any, Callable
@@ -69,7 +69,7 @@ OF_LATER_VERSIONS = {  # PyTorch 2.15
 }
 SETTINGS.update({name: (getattr(torch._C, change), getattr(torch._C, ask), value) for name, (change, ask, value) in OF_LATER_VERSIONS.items()
                  if hasattr(torch._C, change)})
-# What decides no kernel of a CUDA device's, or is seen otherwise (dispatch and function modes, tracing, gradients).
+# Settings that decide no kernel on a CUDA device, or that are seen in another way (dispatch and function modes, tracing, gradients).
 NO_SETTINGS = set("""
     autograd_fallback_mode backcompat_broadcast_warn backcompat_keepdim_warn cached_tensors_enabled check_sparse_tensor_invariants conj
     cpu_allow_fp16_reduced_precision_reduction default_mobile_cpu_allocator default_tensor_type dispatch_mode dtensor_allow_implicit_replication
@@ -88,7 +88,7 @@ GUARDS = set("""
 
 
 def test_this_pytorch_has_no_setting_that_we_do_not_know():
-    """One that decides which kernels run has to be asked in _modes.py, and is named in GUARDS then; any other in NO_SETTINGS."""
+    """A new setting that decides which kernels run must be read in _modes.py and named in GUARDS; any other setting belongs in NO_SETTINGS."""
     settings = {name.removeprefix("_set_") for name in dir(torch._C) if name.startswith("_set_")}
     assert settings - NO_SETTINGS - GUARDS == set(), torch.__version__
 
@@ -107,7 +107,7 @@ def test_each_mode_is_looked_at(name, reads):
 
 
 def test_modes_whose_answers_are_objects_are_asked_of_pytorchs_own_code(reads, monkeypatch):
-    """Which a PyTorch may not have, or may answer otherwise: it is asked as a program asks it then."""
+    """A PyTorch version may lack the native function or return another form: then the package uses PyTorch's Python function."""
     assert all(_modes._code_behind(name) is not None for name in _modes._CODE), torch.__version__
     _modes._code_behind.cache_clear()
     monkeypatch.setattr(_modes, "_CODE", {"preferred blas": "linalgPreferredBackend", "preferred linalg": "noSuchFunction"})
@@ -131,7 +131,7 @@ def _with_mode(mode: Any) -> Callable[[Given], Any]:
 
 
 def _traced(given: Given) -> None:
-    given.net.requires_grad_(False)  # a tracer takes no constants that require it
+    given.net.requires_grad_(False)  # a tracer does not accept constants that require gradients
     given.call(), given.call()
     calls = len(host.entries[-1].calls)
     torch.jit.trace(lambda x: x + bool(given.call()), torch.zeros(1), check_trace=False)
@@ -162,13 +162,13 @@ def test_who_watches_operators_sees_them_in_a_later_call(what, reads):
     assert reads.of(given.call) == 0
     calls = len(host.entries[0].calls)
     WATCHED[what](given)
-    if what != "tracing":  # which has looked at it itself, and changed weights for it
+    if what != "tracing":  # tracing itself checked the modes and changed weights
         assert len(host.entries[0].calls) == calls and reads.of(given.call) == 0 and len(host.entries[0].calls) == calls + 1
 
 
 @pytest.mark.skipif(_modes._FLASH not in _modes._QUESTIONS, reason="this PyTorch has no other implementations of attention")
 def test_another_implementation_of_attention_is_another_call(reads, monkeypatch):
-    """Kernels that are registered for PyTorch's operators: no setting of torch._C says it."""
+    """Another kernel registered for a PyTorch operator. No setting of torch._C shows it."""
     given = Given()
     assert reads.of(given.call) == 0
     monkeypatch.setattr(torch.nn.attention._registry, "_FLASH_ATTENTION_ACTIVE", ("FA4", None))
@@ -178,7 +178,7 @@ def test_another_implementation_of_attention_is_another_call(reads, monkeypatch)
 
 
 def test_precisions_of_which_pytorch_does_not_say_how_they_mix_are_another_call(reads):
-    """Its own code throws then, and is asked past Python."""
+    """PyTorch's own function raises here, so the package reads the setting without Python."""
     given, before = Given(), torch.backends.cuda.matmul.fp32_precision
     assert reads.of(given.call) == 0
     try:
@@ -192,8 +192,8 @@ def test_precisions_of_which_pytorch_does_not_say_how_they_mix_are_another_call(
 
 
 def test_pytorchs_own_code_is_asked_where_this_pytorch_has_it(reads, monkeypatch):
-    """Else Python is, and both see what changes."""
-    functions = {name: one for name, one in _modes._FUNCTIONS.items() if name != "device"}  # which is CUDA's
+    """Without the native function, the package asks Python. Both must see each change."""
+    functions = {name: one for name, one in _modes._FUNCTIONS.items() if name != "device"}  # "device" is a CUDA function
     missing = [name for name, one in functions.items() if _modes._function(one.library, one.symbol) is None]
     assert not missing and _modes._address(_modes._TRACING) and _modes._address(_modes._INTERPRETERS), (torch.__version__, missing)
     monkeypatch.setattr(_modes, "_FUNCTIONS", {name: one._replace(symbol="no_such_function") for name, one in functions.items()})
@@ -223,7 +223,7 @@ def test_inference_mode_is_looked_at(reads):
 
 
 def test_modes_that_cannot_be_asked_make_another_call(reads, monkeypatch):
-    """Questions fail where old and new settings of precision are mixed."""
+    """PyTorch's queries raise when old and new precision settings are mixed."""
     fails: list[bool] = []
 
     def first() -> bool:

@@ -1,4 +1,4 @@
-"""Weights of later calls: what changes one, where they are bound, and frozen ones."""
+"""Weights of later calls: changes of a weight, bound addresses, and frozen weights."""
 from __future__ import annotations
 
 import gc
@@ -29,7 +29,7 @@ _READERS = {"its bytes": lambda patch: None, "PyTorch": lambda patch: patch.seta
 
 @pytest.fixture(params=_READERS)
 def read_by(request, monkeypatch):
-    """How weights are looked at."""
+    """The way in which weights are read."""
     _READERS[request.param](monkeypatch)
 
 
@@ -44,7 +44,7 @@ def test_a_weight_that_was_changed_in_place_is_noticed(change, reads):
 
 @pytest.mark.usefixtures("read_by")
 def test_sizes_that_lie_outside_of_a_weight_are_noticed(reads):
-    """Of six dimensions: nothing of the tensor itself is another one."""
+    """The weight has six dimensions, so its sizes are stored outside of the tensor object, which stays the same."""
     weight = torch.zeros(2, 1, 1, 1, 1, 3)
     step, x = wrap(lambda x: x + weight.sum()), aligned(4)
     for _ in range(4):
@@ -64,7 +64,7 @@ def test_a_weight_of_another_class_is_noticed(reads):
 
 @pytest.mark.usefixtures("read_by")
 def test_a_weight_of_another_type_or_shape_is_noticed():
-    """The function itself says what is wrong with it."""
+    """The function itself raises the error."""
     for change in (lambda weight: weight.data.view(torch.int32), lambda weight: weight.data.view(2, 8), lambda weight: weight.data[..., None], lambda weight: weight.data[:2]):
         given = Given()
         given.net.linear.weight.requires_grad_(False)
@@ -96,7 +96,7 @@ LAZY = {
 
 @pytest.mark.parametrize("name", LAZY)
 def test_a_weight_that_is_a_lazy_view_of_its_memory_from_now_on_is_noticed(name, reads):
-    """`weight.data = weight.data.conj()` moves nothing, and DLPack shows no change."""
+    """`weight.data = weight.data.conj()` moves nothing, and DLPack does not show the change."""
     weight = LAZY[name]()
     whole = weight if weight.is_complex() else weight._base
     step, x = wrap(lambda x: x * weight), aligned(4)
@@ -118,7 +118,7 @@ def test_weights_that_moved_are_bound_where_they_are():
 
 
 def test_weights_that_moved_are_bound_in_each_graph_that_has_them():
-    """A call of another shape, which reads the weights before it sees that it is another one, does not hide it from the first."""
+    """A call of another shape reads the weights before it is recognised as another call. The first shape's call must still see the change."""
     net, calls = Net(), {}
     for rows in (2, 3):
         calls[rows] = (Meta(aligned(rows, 4), True, [2, 4]), [aligned(rows, 4), aligned(rows, 4)])
@@ -151,10 +151,10 @@ def test_a_weight_that_another_thread_moves_meanwhile_is_bound_where_it_is(when,
         weight.data = elsewhere.pop()
 
     with monkeypatch.context() as patch:
-        if when == "launched":  # where Python's lock is released
+        if when == "launched":  # at this point Python's lock is released
             launch = _bound_call.BoundCall.launch
             patch.setattr(_bound_call.BoundCall, "launch", lambda bound: (launch(bound), elsewhere and moved()))
-        else:  # and is back when it is looked at once more
+        else:  # the weight is back at the next check
             made, lay = _steady_calls.made, weight.data
             patch.setattr(_steady_calls, "made", lambda *given: (setattr(weight, "data", elsewhere[0]), made(*given), setattr(weight, "data", lay))[1])
         for _ in range(6):
@@ -167,7 +167,7 @@ def test_a_weight_that_another_thread_moves_meanwhile_is_bound_where_it_is(when,
 
 
 def test_an_argument_on_a_weight_is_never_taken_for_one_beside_it():
-    """Not at the second call either, when it lies where it lay at the first."""
+    """This holds for the second call at the same address too."""
     net = Net()
     _at_aligned(net.linear.weight)
     apart, on_weight = [aligned(2, 4), aligned(2, 4)], [net.linear.weight.data[:2], aligned(2, 4)]
@@ -183,7 +183,7 @@ def test_an_argument_on_a_weight_is_never_taken_for_one_beside_it():
 
 
 def test_two_objects_share_a_graph_and_not_their_weights(reads):
-    """Both are known by heart, and each binds its own weights."""
+    """Both objects take the steady path, and each binds its own weights."""
     first, second = Given(), Given()
     assert len(host.entries) == 1
     for given in (first, second, first, second):

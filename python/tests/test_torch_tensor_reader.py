@@ -1,4 +1,4 @@
-"""What the library reads of PyTorch's tensors by PyTorch's own C functions, beside what DLPack says."""
+"""The library reads PyTorch's tensors through PyTorch's own C functions; compared with DLPack."""
 from __future__ import annotations
 
 import ctypes
@@ -80,7 +80,7 @@ def test_what_they_cannot_say_is_dlpacks_to_say(make, capfd):
             return type(error)
 
     assert said(own()) == said(EXCHANGE)
-    assert "Exception in" not in capfd.readouterr().err  # PyTorch's functions print what they throw
+    assert "Exception in" not in capfd.readouterr().err  # PyTorch's functions print the errors that they throw
 
 
 CHANGES: dict[str, Callable[[Any], Any]] = {
@@ -118,7 +118,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, caplog: Any) -> str:
     finally:
         monkeypatch.undo()
         _native_tensors._own.cache_clear()
-        own()  # what the library goes by from now on
+        own()  # the library uses this from now on
     assert framework is not None and framework.read == EXCHANGE and not framework.knows_grad
     return caplog.text
 

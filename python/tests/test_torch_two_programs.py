@@ -1,4 +1,4 @@
-"""Two programs, of which the second must not take what the first one recorded."""
+"""Two programs; the second must not use the first one's recording."""
 from __future__ import annotations
 
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("on_the_host")
 _PRELUDE = "import enum, functools, operator, numpy, torch\nfrom torch.nn import Module\n"
 _WRAP = "def around(f):\n    def inner(x): return f(x)\n    return inner\n"
 _ACTS = "def made(by):\n    def act(x): return x * by\n    return act\ntwo, three = made(2.0), made(3.0)\n"
-PROGRAMS: dict[str, tuple[str, str, str]] = {  # (what both have, one's, the other's)
+PROGRAMS: dict[str, tuple[str, str, str]] = {  # (common code, the first program's code, the second's)
     "decorated functions exchanged": (
         _WRAP + "@around\ndef a(x): return x {}\n@around\ndef b(x): return x {}\ndef work(x): return a(b(x))", "+ 1|* 2", "* 2|+ 1"),
     "functions without gradients exchanged": (
@@ -108,7 +108,7 @@ def test_two_programs_have_two_entries(name):
 
 
 def test_one_program_has_one_entry():
-    """As in another process: no fact of these programs differs from run to run."""
+    """Run like another process: no fact of these programs differs between runs."""
     for source, one, _ in PROGRAMS.values():
         before = replays()
         for _ in range(2):

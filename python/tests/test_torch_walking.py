@@ -1,4 +1,4 @@
-"""What modules and values hold is read as facts, tensors and objects, and each change of it is seen."""
+"""The contents of modules and values are read as facts, tensors and objects, and each change of them is noticed."""
 from __future__ import annotations
 
 import collections
@@ -52,7 +52,7 @@ class OfConfig(Config):
 
 
 class Installed(Config):
-    """As of a library, whose methods are not read."""
+    """A library's class, whose methods are not read."""
 
 
 Installed.__module__ = "transformers.settings"
@@ -69,7 +69,7 @@ class Fields:
 
 
 def run(module: Any, x: Any) -> Any:
-    """Names what it may use: linear, note, beside, config, other."""
+    """Names the parts that it may use: linear, note, beside, config, other."""
     return module.linear(x), module.note, module.beside, module.config, module.other
 
 
@@ -140,7 +140,8 @@ self.names[1]: str 'b'
 
 
 def test_what_a_model_holds_is_said() -> None:
-    """Plain values of a module in one text; of its own objects what the code names; of a library's all but what another process has otherwise."""
+    """A module's plain values are one text. Of the user's objects, only attributes that the code names are read; of a library's objects, all except
+    those that differ between processes."""
     walker = read(model(), {"x": Fields([1], torch.zeros(3, 2).t())})
     assert "\n".join(f"{path}: {text}" for path, text in walker.found.facts.items() if path.startswith(("x", "self"))) == FACTS.strip()
     assert [(one.path, one.via) for one in walker.places] == [("x.beside", "argument"), ("self.linear.weight", "self"), ("self.linear.bias", "self")]
@@ -189,7 +190,7 @@ CHANGES: dict[str, Callable[[Any], Any]] = {
     "a child": lambda net: setattr(net.other, "linear", torch.nn.Linear(4, 4)),
     "a new child": lambda net: net.other.add_module("late", torch.nn.ReLU()),
     "order of children": lambda net: reorder(net._modules),
-    "the name of a child": lambda net: net._modules.__setitem__("renamed", net._modules.pop("more")),  # the last one
+    "the name of a child": lambda net: net._modules.__setitem__("renamed", net._modules.pop("more")),  # the last child
     "order of attributes": lambda net: reorder(net.__dict__),
     "a hook": lambda net: net.other.linear.register_forward_hook(lambda *_: None),
     "a hook before": lambda net: net.other.register_forward_pre_hook(lambda *_: None),
@@ -233,7 +234,7 @@ def test_what_no_code_of_it_can_see_is_no_change() -> None:
     assert held.is_same()
     other = changed()
     other.note, other.linear.in_features = 3, 7
-    net.linear.weight.data = torch.ones(4, 4)  # where a weight lies is looked at by others
+    net.linear.weight.data = torch.ones(4, 4)  # other checks notice a weight's new address
     assert held.is_same()
 
 
@@ -264,7 +265,7 @@ def test_what_is_raised_is_raised_and_nothing_stays_open() -> None:
 
 
 def files_on_the_way_of(weight: Any, work: Callable[[], Any]) -> list[str]:
-    """The files of the package that run, one after another, from the first call that is given the weight until it ends."""
+    """The package's files that run, in order, from the first call that gets the weight until that call ends."""
     package, inside, found = str(pathlib.Path(warmgraph.__file__).parent), [], []
 
     def note(frame: Any) -> None:
@@ -305,7 +306,7 @@ def test_a_model_that_was_read_can_be_collected() -> None:
     def made() -> Any:
         net = Net(other=Net())
         net.other.outer = [net]
-        net.walk = read(net)  # as a wrapper among its attributes does
+        net.walk = read(net)  # like a wrapper among the module's attributes
         return weakref.ref(net)
 
     alive = made()
@@ -327,12 +328,12 @@ def test_an_order_of_its_own_is_looked_at() -> None:
     net = ordered(3)
     held = _identity_checks.Held(read(net).watched)
     assert held.is_same() and held.is_same()
-    net._buffers.move_to_end("b0")  # which the items' own order does not show
+    net._buffers.move_to_end("b0")  # the items' own order does not show it
     assert not held.is_same()
 
 
 def test_what_was_held_lives_as_long() -> None:
-    """Each module's own: names that read alike are other objects."""
+    """Each module has its own objects: equal names may be different objects."""
     class Alive:
         pass
 

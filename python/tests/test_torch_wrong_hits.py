@@ -1,4 +1,4 @@
-"""Two calls that a function treats differently are never one entry."""
+"""Two calls that a function treats differently never share an entry."""
 from __future__ import annotations
 
 import contextlib
@@ -100,7 +100,7 @@ def module_of(**members: Any) -> types.ModuleType:
 
 
 def changes() -> dict[str, Any]:
-    """(call, change) by what changes."""
+    """Returns (call, change) by the name of the change."""
     settings, slotted, plain, child, attributes = Settings(), Slotted(), Plain(), Child(), Attributes()
     attributes.width = 1
     kind = type("Kind", (), {"width": 1})
@@ -174,7 +174,7 @@ class Other(Plain):
 
 @pytest.fixture
 def restored() -> Iterator[None]:
-    """Classes that tests change."""
+    """Restores classes that tests change."""
     before = {kind: dict(kind.__dict__) for kind in (Plain, Child)}
     yield
     for kind, held in before.items():
@@ -260,7 +260,7 @@ def test_a_module_that_changes_between_two_calls_is_no_replay(name):
 
 
 def call_or_error(step: Any) -> None:
-    """What the function itself raises with such weights is its own."""
+    """The function itself may raise an error with such weights."""
     try:
         step(torch.ones(2, 4))
     except RuntimeError:
@@ -451,7 +451,7 @@ def test_code_that_differs_is_another_entry(name):
             assert name == "module of a library"
     assert replays() == 0
     wrap(users(SOURCES[name][0]))(X)
-    assert replays() == 1  # the same code is the same entry
+    assert replays() == 1  # the same code has the same entry
 
 
 def test_code_of_a_function_with_a_cache_that_is_called_as_an_attribute_counts():
@@ -736,7 +736,7 @@ def test_hooks_of_all_modules_are_never_replayed_past():
 
 
 def operator_of(factor: float, helper: float) -> Any:
-    """A module with an operator of PyTorch's, registered as reports_of_tests::named."""
+    """A module with an operator registered with PyTorch as reports_of_tests::named."""
     made = types.ModuleType("reports_of_tests")
     exec(compile(f"""
 import torch
@@ -777,7 +777,7 @@ def test_the_code_of_an_operator_that_is_called_by_its_name_counts(factor, helpe
 
 
 def library_of(folder: pathlib.Path, factor: float, text: str = "") -> Any:
-    """A module with an operator that torch.library.Library registers, in a file; `text`: more of it."""
+    """A module in a file with an operator registered by torch.library.Library; `text`: more code for the file."""
     file = folder / "registered.py"
     file.write_text(f"""
 import torch
@@ -824,7 +824,7 @@ def test_an_operator_of_pytorchs_that_is_replaced_counts(tmp_path):
 
 
 def kernel_of(factor: float) -> Any:
-    """As operator_of, with a kernel of its own for the device."""
+    """Like operator_of, with its own kernel for the device."""
     made = types.ModuleType("reports_of_tests")
     exec(compile(f"""
 import torch

@@ -1,5 +1,5 @@
-"""PyTorch's half of the package without a GPU: tensors on the host stand for those on a device, a capture runs what it captures, and an
-entry notes what it was made with and called with."""
+"""The package's PyTorch half without a GPU: tensors on the host stand for device tensors, a capture runs its work, and an entry notes how it was made
+and called."""
 from __future__ import annotations
 
 import contextlib
@@ -25,16 +25,16 @@ from warmgraph.torch.replay import _entry, _launching
 entries: list[FakeEntry] = []
 kept: dict[str, str] = {}  # metadata by facts
 captures: list[_capture.Capture] = []
-plain: list[FakeGraph] = []  # graphs that PyTorch alone has
-written: list[tuple[Any, str]] = []  # (what was captured, the folder) for other processes
-others: dict[str, Exception | None] = {}  # by folder: how a pairing ends; without one there is nothing to pair with
+plain: list[FakeGraph] = []  # graphs that only PyTorch has
+written: list[tuple[Any, str]] = []  # (capture, folder) pairs that were written for other processes
+others: dict[str, Exception | None] = {}  # the result of a pairing, by folder; without an entry there is nothing to pair with
 
 
 _ENQUEUE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(_c.wg_arg), ctypes.c_uint64, ctypes.c_void_p)
 
 
 _IS_CAPTURING = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
-under_way: list[Any] = []  # what is captured now
+under_way: list[Any] = []  # captures that are running now
 
 
 def is_captured() -> bool:
@@ -103,7 +103,7 @@ class FakeEntry:
 
 
 def _judged(captured: Any, judge: Any) -> str:
-    """As the library does: three runs from the contents that memory has now, which it has afterwards."""
+    """Judges like the library: three runs from the present contents of memory, which are restored afterwards."""
     graph = captures[captured.native - 1].graph
     before = [(pointer, ctypes.string_at(pointer, nbytes)) for name, pointer, nbytes in captured.regions if not name.startswith("generator.")]
 
@@ -122,7 +122,7 @@ def _judged(captured: Any, judge: Any) -> str:
 
 
 class FakeGraph:
-    """A replay calls what was captured, and writes to where its result was."""
+    """A replay calls the captured function and writes to its result's memory."""
 
     def __init__(self, work: Any, pool: Any, stream: Any) -> None:
         self.work, self.its_pool, self.stream, self.is_reset, self.result = work, pool, stream, False, work()
@@ -139,8 +139,8 @@ class FakeGraph:
 
 
 class FakeCapturedGraph:
-    """A capture runs what it captures, and puts back what it wrote, as one that runs nothing. A replay runs it again. `run_again` calls nothing: it
-    leaves what the capture left, for who runs it from the same contents of memory."""
+    """A capture runs its work and then undoes its writes, so that it seems to run nothing. A replay runs the work again. `run_again` calls nothing:
+    it writes the capture's results again, for runs from the same contents of memory."""
 
     def __init__(self, work: Any) -> None:
         before = {pointer: (storage, storage.clone()) for pointer, storage in _storages().items()}
@@ -175,7 +175,8 @@ def _tensors_of(objects: list[Any]) -> list[Any]:
 
 
 def _remember() -> None:
-    """Looking through all that Python has costs more than a test: the collector is asked for what is younger than the test alone."""
+    """Remembers all older tensors. Searching all of Python's objects takes longer than a test, so later searches ask the collector only for younger
+    ones."""
     gc.collect()
     for one in _tensors_of(gc.get_objects()):
         _known[id(one)] = weakref.ref(one)
@@ -183,12 +184,12 @@ def _remember() -> None:
 
 
 def _storages() -> dict[int, Any]:
-    """The storages of the tensors that Python has, by address."""
+    """The storages of Python's tensors, by address."""
     found = {}
     for one in [*(reference() for reference in list(_known.values())), *_tensors_of(gc.get_objects())]:
         if one is None or one.device.type != "cpu" or one.layout != torch.strided or not one.numel():
             continue
-        with contextlib.suppress(RuntimeError):  # a borrowed result that is stale
+        with contextlib.suppress(RuntimeError):  # a borrowed result may be stale
             found[one.untyped_storage().data_ptr()] = one.untyped_storage()
     return found
 
@@ -208,7 +209,7 @@ def _key(given: Any) -> str:
 
 
 class FakeShadows:
-    """Memory with the contents of the originals, because captures run here."""
+    """Memory with the originals' contents, because captures run here."""
 
     def __init__(self, device: Any, ranges: Any) -> None:
         self.storages = [torch.empty(size, dtype=torch.uint8).untyped_storage() for _, size in ranges]

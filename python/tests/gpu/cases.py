@@ -1,13 +1,13 @@
-"""Functions of PyTorch's that are recorded in one process and replayed in the next, and compared with PyTorch itself.
+"""PyTorch functions that are recorded in one process and replayed in the next, and compared with PyTorch itself.
 
 usage: cases.py [--only PATTERN,PATTERN...] [--workers 6]     runs each case cold and warm, prints a table; status 1: one went wrong
        cases.py --run CASE --folder DIR --as first|cold|warm|plain  one process of a case
 
-The table has milliseconds of the first call: "plain" without warmgraph (what is compiled finds Inductor's and Triton's own caches filled),
-"cold" with the recording, "warm" in the next process; then of a later call, plain and warm. Each process has its model on the
-device before; a first call of PyTorch's begins libraries (cuBLAS, cuDNN) that a hit does not need. `--only 'engine_pair*'`: the graph is captured
-once in a first process and once in the cold one, and the table says behind the times how many captures proved theirs. `--only 'pair_*'`: functions
-under gradients, forward and backward.
+The table has milliseconds of the first call: "plain" without warmgraph (compiled code finds Inductor's and Triton's own caches filled), "cold" with
+the recording, "warm" in the next process; then of a later call, plain and warm. Each process has its model on the device before; a first call by
+PyTorch starts libraries (cuBLAS, cuDNN) that a hit does not need. `--only 'engine_pair*'`: the graph is captured once in a first process and once in
+the cold one; after the times, the table has the number of captures that proved an entry. `--only 'pair_*'`: functions under gradients, forward and
+backward.
 """
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ import time
 
 STEPS = 3
 LIMIT_S = 100
-MOST_LETTERS = 6000  # of what a case that went wrong printed
+MOST_LETTERS = 6000  # characters of a failed case's output
 COMPILERS = ("torch._dynamo", "torch._inductor", "triton")
 
 
-# --- the cases: each gives (call, arguments of each step); made twice with the same seed, once with the cache and once without
+# --- the cases: each returns (call, arguments of each step); made twice with the same seed, with the cache and without
 
 
 @dataclasses.dataclass
@@ -42,7 +42,7 @@ class InputMeta:
 
 
 def wrapped(function, options, how):
-    """`options`: of the cache; None: the function itself; "plain": as PyTorch alone would run it."""
+    """`options` are the cache's; None: the function itself; "plain": as PyTorch alone runs it."""
     if options is None or options == "plain":
         import torch
 
@@ -84,7 +84,7 @@ def function_with_global(torch, options):
 
 
 def torchair(torch, options, compile=None):
-    """The example of TorchAir's documentation."""
+    """The example from TorchAir's documentation."""
     class Model(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -119,7 +119,7 @@ def torchair_eager(torch, options):
 
 
 def llama(torch, options, compile=False):
-    """A decode step of LlamaForCausalLM behind a prompt in its static cache."""
+    """A decode step of LlamaForCausalLM, after a prompt in its static cache."""
     from transformers import LlamaConfig, LlamaForCausalLM, StaticCache
 
     config = LlamaConfig(vocab_size=512, hidden_size=256, intermediate_size=512, num_hidden_layers=2, num_attention_heads=4,
@@ -151,7 +151,7 @@ def llama_compiled(torch, options):
 
 
 def module(torch, options, compile=False, form=lambda torch, net: net):
-    """A module itself, with hooks, is the function."""
+    """The function is a module with hooks."""
     class Net(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -172,7 +172,7 @@ def module_compiled(torch, options):
 
 
 def module_of_torch_compile(torch, options):
-    """Compiled by its user: a hit runs nothing of it."""
+    """A module that its user compiled: a hit runs none of the compiled code."""
     return module(torch, options, compile=None, form=lambda torch, net: torch.compile(net, fullgraph=True))
 
 
@@ -193,7 +193,7 @@ def module_with_compiled_layer(torch, options):
 
 
 class Borrowing:
-    """A module whose results are borrowed: those of earlier calls are stale, and one may be the next call's argument."""
+    """A module with borrowed results: those of earlier calls are stale, and one may be an argument of the next call."""
 
     def __init__(self, torch, options):
         self.is_cached, self.calls, self.places, self.last = isinstance(options, dict), 0, set(), None
@@ -203,9 +203,9 @@ class Borrowing:
     def __call__(self, x):
         found = self.cached(x)
         self.calls += 1
-        if self.is_cached and self.calls > 1:  # the first may be the function's own, of the call that records
+        if self.is_cached and self.calls > 1:  # the recording call may return the function's own result
             self.expect_borrowed(found)
-        chained = self.cached(found)  # is not written over what it reads
+        chained = self.cached(found)  # must not overwrite its argument
         return [found.clone(), chained.clone()]
 
     def expect_borrowed(self, found):
@@ -268,7 +268,7 @@ def fourier(torch, options):
 
 
 def running_state(torch, options):
-    """A buffer that the function writes, and a tensor that nobody registered."""
+    """A buffer that the function writes, and a tensor that is not registered."""
     class Net(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -294,7 +294,7 @@ def several_shapes(torch, options):
 
 
 class Engine:
-    """A table of graphs by batch size over one buffer, as serving engines have. The second time, the largest is freed and restored."""
+    """A table of graphs by batch size over one buffer, like in serving engines. In the second round, the largest graph is freed and restored."""
 
     def __init__(self, torch, options):
         self.model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 64)).cuda().eval()
@@ -328,7 +328,7 @@ class Engine:
         if self.calls == 2 * STEPS:
             self.table.pop(size)[0].reset()
         graph, output = self.table.get(size) or self.capture(size)
-        self.buffer.fill_(7)  # what it was captured with is gone
+        self.buffer.fill_(7)  # overwrites the contents of the capture
         graph.replay()
         self.buffer[:size].copy_(x)
         graph.replay()
@@ -341,15 +341,15 @@ def engine_table(torch, options):
 
 
 class SmallEngine(Engine):
-    """One graph of a small MLP, whose weights and biases lie side by side in one segment of the allocator."""
+    """One graph of a small MLP, whose weights and biases are adjacent in one segment of the allocator."""
 
     def __init__(self, torch, options, moved):
-        """moved: the buffer too lies elsewhere in each process. Else it is where it was in the one before, and the weights are not."""
+        """moved: the buffer also has another address in each process. Otherwise only the weights have another address than in the process before."""
         if isinstance(options, dict):
             options = {**options, "captures": os.path.join(options["cache_dir"], "captures")}
         self.taken = [torch.empty((1 << 19) + 512, dtype=torch.uint8, device="cuda")] if moved and AS == "cold" else []
         self.x = torch.zeros(8, 64, device="cuda")
-        if AS == "cold":  # the rest of a segment of 2 MiB, and another's beginning
+        if AS == "cold":  # fills the rest of a segment of 2 MiB and the start of another
             self.taken += [torch.empty(1 << 19, dtype=torch.uint8, device="cuda") for _ in range(5)]
         super().__init__(torch, options)
         self.buffer = self.x
@@ -378,7 +378,7 @@ def engine_pair_that_stays(torch, options):
 
 
 class Pair:
-    """A module under gradients: each call is a forward and a backward. Its results: the loss, the input's gradient and the weights'."""
+    """A module under gradients: each call is a forward and a backward. Its results are the loss and the gradients of the input and the weights."""
 
     def __init__(self, torch, options, net, loss=None):
         self.torch, self.calls = torch, 0
@@ -401,11 +401,11 @@ class Pair:
         return [loss.detach(), *(one.grad for one in given if one.requires_grad), *self.gradients()]
 
     def gradients(self):
-        """As they are now: later calls must not change them."""
+        """Copies of the gradients, because later calls must not change them."""
         return [one.grad.clone() for one in self.net.parameters() if one.grad is not None]
 
     def expect_apart(self):
-        """No .grad lies in the arena, which the next forward overwrites."""
+        """Expects that no .grad is in the arena, which the next forward overwrites."""
         arena = getattr(self.cached._shared.known.last, "arena", None) if self.is_cached else None
         if arena is None:
             return
@@ -429,7 +429,7 @@ def pair_dropout(torch, options):
 
 
 class PairOfConvolutions(Pair):
-    """Its results have the running statistics that forward writes."""
+    """The results include the running statistics, which forward writes."""
 
     def step(self, *given):
         return [*super().step(*given), *(one.clone() for one in self.net.buffers())]
@@ -443,10 +443,10 @@ def pair_conv_batchnorm(torch, options):
 
 
 class PairInTraining(Pair):
-    """With SGD and momentum."""
+    """A training step by SGD with momentum."""
 
     def __init__(self, torch, options, net):
-        import torch._dynamo  # which the optimizer imports, and no hit
+        import torch._dynamo  # the optimizer imports it, and a hit must not
 
         super().__init__(torch, options, net)
         self.optimizer = torch.optim.SGD(self.net.parameters(), lr=0.05, momentum=0.9)
@@ -464,7 +464,7 @@ def pair_training(torch, options):
 
 
 class PairTwoForwards(Pair):
-    """A second forward before the first backward overwrites what was saved."""
+    """A second forward before the first backward overwrites the saved values."""
 
     def step(self, x):
         first = self.cached(x)
@@ -489,7 +489,7 @@ def pair_second_forward(torch, options):
 
 
 class PairAccumulating(Pair):
-    """The gradients of two batches, summed up; the first one's are kept beside them."""
+    """The summed gradients of two batches; copies of the first batch's gradients are compared too."""
 
     def step(self, x):
         self.loss(self.cached(x)).backward()
@@ -510,7 +510,7 @@ def pair_accumulation(torch, options):
 
 
 def pair_language_model(torch, options):
-    """Tokens to a loss: an embedding, causal attention, cross entropy; the logits come along, and get no gradient."""
+    """Tokens to a loss: an embedding, causal attention, cross entropy. The logits are a result too, but get no gradient."""
     nn = torch.nn
 
     class Model(nn.Module):
@@ -542,11 +542,11 @@ def pair_autocast(torch, options):
     return PairUnderAutocast(torch, options, _mlp_of(torch)), [(torch.randn(32, 64, device="cuda"),) for _ in range(STEPS)]
 
 
-# --- those that enqueue something else while they are captured, or elsewhere: refused by name where a replay would be wrong
+# --- functions that enqueue other work during a capture, or in another stream: refused by name when a replay would be wrong
 
 
 def logits_of(torch, options, model, **more):
-    """The logits of a language model of transformers, which asks whether the stream captures and builds its masks another way then."""
+    """The logits of a transformers language model. It asks whether the stream is capturing, and then builds its masks in another way."""
     model = model.cuda().eval()
 
     def logits(tokens):
@@ -571,7 +571,7 @@ def umt5(torch, options):
 
 
 def qwen2(torch, options):
-    """Without a cache or a mask: whether the sequences are packed is read from positions that it makes itself."""
+    """Called without a cache or a mask: the model reads from its own position tensor whether the sequences are packed."""
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     config = Qwen2Config(vocab_size=512, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2)
@@ -593,7 +593,7 @@ def gemma(torch, options):
 
 
 def reads_a_constant(torch, options):
-    """A number that the host reads, and that follows from a shape alone."""
+    """The host reads a number that depends only on a shape."""
     def forward(x):
         positions = torch.arange(x.shape[0], device="cuda")
         return x * 2 if bool((positions.diff() == 1).all()) else x + int(positions.sum())
@@ -602,7 +602,7 @@ def reads_a_constant(torch, options):
 
 
 def reads_what_a_kernel_wrote(torch, options):
-    """PyTorch's operators wrote zeros there, and somebody else something after them."""
+    """PyTorch's operators wrote zeros to the memory, and then a foreign kernel wrote to it."""
     global tl
     import triton
     import triton.language as tl
@@ -621,7 +621,7 @@ def reads_what_a_kernel_wrote(torch, options):
 
 
 def in_own_thread(torch, options):
-    """A dequantisation in a thread of the function's, whose stream is the default one."""
+    """A dequantisation in the function's own thread, whose current stream is the default one."""
     import threading
 
     whole, scale = torch.randint(-127, 127, (64, 64), device="cuda", dtype=torch.int8), torch.rand(64, 1, device="cuda")
@@ -641,11 +641,11 @@ def in_own_thread(torch, options):
     return wrapped(forward, options, {"compile": False}), [(torch.randn(8, 64, device="cuda"),) for _ in range(STEPS)]
 
 
-PEERS = []  # what a library keeps
+PEERS = []  # references kept by the library
 
 
 class Raw:
-    """Memory that no tensor has, as a library's is."""
+    """Memory without a tensor, like a library's."""
 
     def __init__(self, torch, nbytes):
         torch.zeros(1, device="cuda")  # makes a context
@@ -661,7 +661,7 @@ class Raw:
 
 
 def registered_after_capture(torch, options):
-    """A library whose kernels read a table of addresses, which it fills once a capture has ended, as custom all-reduces do."""
+    """A library whose kernels read a table of addresses, which it fills after a capture has ended, like custom all-reduces."""
     global tl
     import triton
     import triton.language as tl
@@ -685,7 +685,7 @@ def registered_after_capture(torch, options):
 
 
 def green_context(torch, options):
-    """Work in a stream of a context that has a part of the device's multiprocessors."""
+    """Work in a stream of a context that uses a part of the device's multiprocessors."""
     driver, index = ctypes.CDLL("libcuda.so.1"), torch.cuda.current_device()
     torch.zeros(1, device="cuda")
     whole, part, rest = (ctypes.create_string_buffer(256) for _ in range(3))
@@ -710,7 +710,7 @@ def green_context(torch, options):
 
 
 def asks_for_its_capture(torch, options, is_captured=None):
-    """The second result and a buffer are others in a capture."""
+    """In a capture, the second result and a buffer differ."""
     total = torch.zeros(64, device="cuda")
 
     def step(x):
@@ -723,12 +723,12 @@ def asks_for_its_capture(torch, options, is_captured=None):
 
 
 def asks_pytorch_for_its_capture(torch, options):
-    """The same, where it can hear what it heard in its answer."""
+    """The same with PyTorch's query, which can get the same answer in a capture as in the eager run."""
     return asks_for_its_capture(torch, options, is_captured=True)
 
 
 def in_default_stream(torch, options):
-    """A dequantisation that an answer has in its stream, and a capture has not."""
+    """A dequantisation in the default stream: the answer includes it, and a capture does not."""
     whole, scale = torch.randint(-127, 127, (64, 64), device="cuda", dtype=torch.int8), torch.rand(64, 1, device="cuda")
 
     def forward(x):
@@ -740,7 +740,7 @@ def in_default_stream(torch, options):
 
 
 def triton_in_default_stream(torch, options):
-    """A kernel that no operator of PyTorch's launches."""
+    """A kernel that no PyTorch operator launches."""
     global tl
     import triton
     import triton.language as tl
@@ -760,7 +760,7 @@ def triton_in_default_stream(torch, options):
 
 
 def synchronises(torch, options):
-    """What a capture cannot have ends it with an error, and nothing else: the case after it is recorded."""
+    """A synchronisation ends the capture with an error and has no other effect: the next case is recorded."""
     def forward(x):
         return x * 2 if bool((x < 1e9).all()) else x
 
@@ -784,8 +784,8 @@ def forked_stream(torch, options):
 
 
 def in_the_callers_graph(torch, options):
-    """The caller warms a function up by calls, and captures it in a graph of his own. In a later process those calls were replays, so that libraries
-    make their handles in his capture."""
+    """The caller warms a function up by calls, and then captures it in a graph of their own. In a later process the warm-up calls are replays, so
+    that libraries make their handles in the caller's capture."""
     net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.Flatten(), torch.nn.Linear(288, 64)).cuda().half().eval()
 
     class Caller:
@@ -807,20 +807,20 @@ def in_the_callers_graph(torch, options):
 
 
 def holds_a_compiled_method(torch, options):
-    """A variable has a method that the caller compiled, and Dynamo has put a wrapper around it."""
+    """A variable holds a method that the caller compiled; Dynamo has put a wrapper around it."""
     net = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 64)).cuda().eval()
     compiled = torch.compile(net.forward)
     return wrapped(lambda x: compiled(x) + 1, options, {"compile": False}), [(torch.randn(8, 64, device="cuda"),) for _ in range(STEPS)]
 
 
 def eigenvalues(torch, options):
-    """What breaks cuSOLVER where it is captured is refused before it runs; the calls after that are the function's own."""
+    """Capturing this would break cuSOLVER, so it is refused before it runs; later calls run the function itself."""
     return (wrapped(lambda x: torch.linalg.eigvalsh(x @ x.T), options, {"compile": False}),
             [(torch.randn(16, 16, device="cuda"),) for _ in range(STEPS)])
 
 
 def pair_own_checkpoint(torch, options):
-    """A checkpoint of one's own, whose backward puts gradients into weights by itself."""
+    """A user's own checkpoint, whose backward adds gradients to weights itself."""
     class Checkpoint(torch.autograd.Function):
         @staticmethod
         def forward(ctx, function, x):
@@ -855,7 +855,7 @@ REFUSED = {"asks_for_its_capture": "behaves differently under capture: result1",
            "eigenvalues": "which no capture can have and may leave its library unusable",
            "green_context": "it runs in another context than the device's primary one",
            "pair_own_checkpoint": "its backward puts a gradient into self.first.weight by itself"}
-AS = ""  # how this process runs its case: "first", "cold", "warm" or "plain"
+AS = ""  # the role of this process: "first", "cold", "warm" or "plain"
 IN_PAIRS = ("engine_pair", "engine_pair_that_stays")  # a process before the cold one leaves its captures
 CASES = {one.__name__: one for one in (
     mlp, mlp_compiled, function_with_global, torchair, torchair_eager, llama, llama_compiled, module, module_compiled,
@@ -866,14 +866,14 @@ CASES = {one.__name__: one for one in (
     in_default_stream, triton_in_default_stream, synchronises, forked_stream, in_the_callers_graph, holds_a_compiled_method, eigenvalues,
     pair_own_checkpoint)}
 RECORDED = {"several_shapes": 3, "engine_table": 3, "torchair": 2, "torchair_eager": 2,
-            **{name: 2 for name in CASES if name.startswith("pair_")}}  # entries, where it is not one
+            **{name: 2 for name in CASES if name.startswith("pair_")}}  # number of entries, if not one
 
 
 # --- one process
 
 
 def flat(torch, value):
-    """The tensors of a result, on the host."""
+    """The tensors in a result, copied to the host."""
     if isinstance(value, torch.Tensor):
         return [value.detach().float().cpu() if not value.is_complex() else torch.view_as_real(value).cpu()]
     if isinstance(value, dict):
@@ -897,7 +897,7 @@ def steps(torch, call, arguments):
 
 
 def pairs_of(stats):
-    """How many captures were written for other processes, proved an entry, and proved none."""
+    """The numbers of captures that were written for other processes, that proved an entry, and that proved none."""
     return {name: sum(getattr(one, name) for one in stats) for name in ("captures_written", "captures_paired", "captures_ignored")}
 
 
@@ -917,11 +917,11 @@ def outcome_of(call):
 
 
 def run(arguments):
-    import warmgraph  # before PyTorch, or after: both are possible
+    import warmgraph  # importing it before or after PyTorch must both work
 
-    # A pair that goes wrong says where.
+    # A failed pair logs where it failed.
     logging.basicConfig(level=logging.DEBUG if arguments.run.startswith("pair_") else logging.WARNING)
-    faulthandler.dump_traceback_later(LIMIT_S - 20, exit=True)  # where it hangs, should it
+    faulthandler.dump_traceback_later(LIMIT_S - 20, exit=True)  # prints where the process hangs
     import torch
 
     global AS
@@ -952,7 +952,7 @@ def run(arguments):
 
 
 def process(name, folder, how):
-    """(what it printed, the end of its standard error)."""
+    """Returns (output, the end of standard error)."""
     environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"), "TRITON_CACHE_DIR": str(folder / "triton")}
     environment.setdefault("WARMGRAPH_LOG", "info")
     if how == "warm":
@@ -967,7 +967,7 @@ def process(name, folder, how):
 
 
 def compared(folder, one, other):
-    """The greatest difference, or why they cannot be compared."""
+    """Returns the largest difference, or the reason why they cannot be compared."""
     import torch
 
     a, b = torch.load(folder / f"{one}.pt"), torch.load(folder / f"{other}.pt")
@@ -985,7 +985,7 @@ def compared(folder, one, other):
 
 @dataclasses.dataclass
 class Chain:
-    """A case, cold and warm. `wrong`: what is not as it must be."""
+    """A case, cold and warm. `wrong` lists its errors."""
 
     name: str
     cold: dict | None = None

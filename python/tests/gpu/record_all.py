@@ -1,10 +1,10 @@
-"""Programs that capture graphs by themselves, seen by record_all() in two processes, and served without PyTorch by a third.
+"""Programs that capture graphs themselves: record_all() sees them in two processes, and a third serves them without PyTorch.
 
 usage: record_all.py [--only PATTERN,PATTERN...] [--workers 4]     prints a table; status 1: one went wrong
        record_all.py --run PROGRAM --folder DIR --as plain|first|second|served    one process
 
-The first process writes each graph, the second one's captures prove them, and the third replays them on the second one's inputs and weights. What the
-programs themselves replayed is what it must give. A process before them ("plain") has no record_all(): the program's results are the same.
+The first process writes each graph, the second one's captures prove them, and the third replays them on the second one's inputs and weights. Its
+results must be those of the programs' own replays. An earlier process ("plain") runs without record_all(): the program's results must be the same.
 """
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ import tempfile
 LIMIT_S = 100
 
 
-# --- programs, each as somebody else would write it: run(torch) gives {graph: (replay, inputs by name, result by name, states by name)}
+# --- programs, written without warmgraph: run(torch) returns {graph: (replay, inputs by name, result by name, states by name)}
 
 
 def mlp(torch):
-    """The example of PyTorch's documentation."""
+    """The example from PyTorch's documentation."""
     net = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 64)).cuda()
     static_input = torch.randn(16, 64, device="cuda")
     with warmed_up(torch):
@@ -74,7 +74,7 @@ def captured_by_helper(torch, graph):
 
 
 def helper(torch):
-    """With a context manager of its own around PyTorch's, and work in a function of its own."""
+    """The program has a context manager of its own around PyTorch's, and a function for the work."""
     weight, x = torch.randn(32, 32, device="cuda"), torch.randn(32, 32, device="cuda")
 
     def work(y):
@@ -89,7 +89,7 @@ def helper(torch):
 
 
 def begin_and_end(torch):
-    """Without torch.cuda.graph."""
+    """Captures without torch.cuda.graph."""
     layer = torch.nn.LayerNorm(64).cuda()
     x, stream, g = torch.randn(4, 64, device="cuda"), torch.cuda.Stream(), torch.cuda.CUDAGraph(keep_graph=True)
     with warmed_up(torch):
@@ -167,12 +167,12 @@ def reduce_overhead(torch):
 
 PROGRAMS = {one.__name__: one for one in (mlp, table, helper, begin_and_end, convolutions, llama, dropout, graphed_callables, reduce_overhead)}
 REFUSED = {"dropout": "Random numbers", "graphed_callables": "is not found", "reduce_overhead": "is not found"}  # a part of the reason
-NOT_SERVED = ("llama",)  # its weights are not given here by the names that the graph has
+NOT_SERVED = ("llama",)  # this script does not pass its weights under the graph's names
 
 
 @contextlib.contextmanager
 def warmed_up(torch):
-    """On a stream of its own, as PyTorch's documentation says."""
+    """Warms up in a stream of its own, as PyTorch's documentation advises."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -218,7 +218,7 @@ def record(name, folder, how):
 
 
 def differing(folder, how):
-    """What a program gave that it does not give without record_all()."""
+    """Returns the names of results that differ from those without record_all()."""
     import numpy
 
     plain, seen = numpy.load(folder / "plain.npz"), numpy.load(folder / f"{how}.npz")
@@ -237,14 +237,14 @@ def serve(name, folder):
         function = warmgraph.Server(name, device="cuda:0", cache_dir=folder / "cache", weights=given["state"]).function(graph)
         got = function(given["input"])
         for key, expected in given["result"].items():
-            result = got[key] if isinstance(got[key], numpy.ndarray) else got[key].numpy()  # a function without inputs gives arrays of the device
+            result = got[key] if isinstance(got[key], numpy.ndarray) else got[key].numpy()  # a function without inputs returns device arrays
             numpy.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-3)
             worst = max(worst, float(numpy.abs(result - expected).max()))
     print(json.dumps({"graphs": len(graphs), "worst": worst, "torch": "torch" in sys.modules}))
 
 
 def process(name, folder, how):
-    """(what it printed, the end of its standard error)."""
+    """Returns (output, the end of standard error)."""
     environment = {**os.environ, "WARMGRAPH_POLICY": "require_hit" if how == "served" else "read_write"}
     try:
         done = subprocess.run([sys.executable, __file__, "--run", name, "--folder", str(folder), "--as", how], env=environment, capture_output=True,
@@ -256,7 +256,7 @@ def process(name, folder, how):
 
 
 def chain(name, folder):
-    """(what went wrong, what the processes printed)."""
+    """Returns (errors, the processes' output)."""
     folder.mkdir()
     texts = [process(name, folder, "plain")[1]]
     for how, outcome in {"first": "written", "second": "recorded"}.items():

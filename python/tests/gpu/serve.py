@@ -1,9 +1,9 @@
-"""A language model of transformers, recorded by PyTorch, served by Python without PyTorch and by C++: samples/serve, end to end.
+"""A transformers language model, recorded by PyTorch, served by Python without PyTorch and by C++: samples/serve, end to end.
 
 usage: serve.py [--samples DIR] [--program warmgraph_serve] [--how eager,compiled] [--record ARGUMENT...]     status 1: one went wrong
 
---samples: the folder of record.py and serve.py, else this repository's. --program: the C++ program; without it only Python serves. --record: what is
-passed on to record.py (--record --layers 16 --width 2048).
+--samples: the folder of record.py and serve.py (default: this repository's). --program: the C++ program; without it only Python serves. --record:
+arguments for record.py (--record --layers 16 --width 2048).
 """
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 def run(what: str, command: list[str]) -> str:
-    """Why it went wrong, or ""."""
+    """Runs the command; returns the error, or ""."""
     environment = {**os.environ, "WARMGRAPH_POLICY": "read_write" if what == "record" else "require_hit"}
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", timeout=LIMIT_S, check=False)
@@ -46,7 +46,7 @@ def run(what: str, command: list[str]) -> str:
 
 
 def served(samples: pathlib.Path, program: str | None, how: str, more: list[str], folder: str) -> list[str]:
-    """What went wrong."""
+    """Returns a list of errors."""
     print(f"=== {how}")
     wrong = run("record", [sys.executable, str(samples / "record.py"), folder, *more, *(["--compile"] if how == "compiled" else [])])
     if wrong:
