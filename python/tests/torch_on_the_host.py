@@ -175,8 +175,7 @@ def _tensors_of(objects: list[Any]) -> list[Any]:
 
 
 def _remember() -> None:
-    """Remembers all older tensors. Searching all of Python's objects takes longer than a test, so later searches ask the collector only for younger
-    ones."""
+    """Remembers all older tensors. Searching all objects of Python takes longer than a test; later searches look only at younger objects."""
     gc.collect()
     for one in _tensors_of(gc.get_objects()):
         _known[id(one)] = weakref.ref(one)

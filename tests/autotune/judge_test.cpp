@@ -47,8 +47,7 @@ TEST_F(Judged, ExactlyOneCandidateMustMatch)
 {
     m_stored.config = {{"LANES", 2}, {"ROWS", 2}};
     expect_miss("0 candidates are its winner 'LANES=2 ROWS=2', expected exactly one");
-    // A kernel that declares one configuration twice is refused elsewhere; a stored winner of such a set is refused
-    // here.
+    // A kernel that declares one configuration twice is refused elsewhere; here, a stored winner of such a set is.
     m_stored.config = m_now.space.candidates[1];
     m_now.space.candidates.push_back(m_stored.config);
     m_stored.configs_hash = configs_hash(m_now.space.candidates);

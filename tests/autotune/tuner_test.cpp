@@ -232,7 +232,6 @@ TEST_F(TuningTest, AWinnerOfDescentIsNotUsedWithoutIt)
     EXPECT_THAT(tune().reason, HasSubstr("coordinate descent found it"));
 }
 
-// The stored winner was right when it was stored, and gives wrong results here.
 TEST_F(TuningTest, AStoredWinnerThatIsWrongHereGivesWayToTheDefault)
 {
     EXPECT_EQ(tune().config, (TunedConfig{{"WORK", 1}}));

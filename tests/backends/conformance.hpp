@@ -18,8 +18,7 @@ namespace warmgraph::backends::test {
 struct Subject {
     std::string name;
     std::function<Result<std::shared_ptr<Device>>()> open;
-    std::string
-        program; ///< iota, add_scalar, scale, copy, add, sum, like the fake's built-in kernels; CUDA's sum uses shared memory, not a local parameter
+    std::string program; ///< has iota, add_scalar, scale, copy, add, sum like the fake; CUDA's sum uses shared memory
     std::string broken_program;
     std::string broken_log; ///< part of the compiler's log of `broken`
 };

@@ -1,5 +1,4 @@
-// Operations on large memory: the backend's implementation and the host's, with several piece sizes, against a plain
-// reference.
+// Operations on large memory: the backend's implementation and the host's, with several piece sizes, and a reference.
 #include <array>
 #include <thread>
 

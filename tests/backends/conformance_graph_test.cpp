@@ -34,8 +34,7 @@ TEST_P(ConformanceGraph, RecordsWithoutRunning)
 
 TEST_P(ConformanceGraph, RecordsOnShadowsThatNothingElseMayUse)
 {
-    // More bytes than any device has. With flat addresses shadows are mapped, and their page tables take time and
-    // memory.
+    // More bytes than any device has. With flat addresses shadows are mapped; their page tables take time and memory.
     const std::uint64_t size = 1ULL << (device->limits().flat_addresses ? 38 : 40);
     ASSERT_GT(size, device->limits().memory);
     const MemoryRef shadow = take(device->reserve_shadow(size));

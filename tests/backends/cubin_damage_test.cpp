@@ -1,5 +1,4 @@
-// Images come from files. Reading or cutting any bytes must end with a result or an Error (AddressSanitizer checks the
-// reads).
+// Images come from files. Reading or cutting any bytes must end with a result or an Error (AddressSanitizer checks).
 #include <random>
 
 #include "cubin/cubin.hpp"
@@ -35,8 +34,7 @@ TEST(CubinDamage, ByTruncationAtAnyLengthIsRefused)
         const Bytes whole = cubin_file(name);
         for (std::size_t size = 0; size < whole.size(); ++size) {
             const Bytes part(whole.begin(),
-                             whole.begin() + static_cast<std::ptrdiff_t>(
-                                                 size)); // an exact copy, so that AddressSanitizer sees its end
+                             whole.begin() + static_cast<std::ptrdiff_t>(size)); // so that ASan sees its end
             ASSERT_FALSE(Cubin::parse(part)) << size;
             ASSERT_FALSE(cut_cubin(part, std::vector<std::string>{"scale"})) << size;
         }

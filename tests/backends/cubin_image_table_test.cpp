@@ -124,8 +124,7 @@ TEST_F(ImageTables, DoNotGiveAHandleThatIsUsedAgainItsOldImage)
     EXPECT_EQ(m_table.find(m_one), nullptr);
 
     m_table.tie(call(m_two, Module::made), {image(2, {"sum"})});
-    m_table.tie(launch(m_two, "sum"),
-                {variant(3, {"sum"})}); // the table did not notice that the old module was unloaded
+    m_table.tie(launch(m_two, "sum"), {variant(3, {"sum"})}); // its unloading was not noticed
     EXPECT_EQ(m_table.find(m_two), nullptr) << "either may be the module's";
 
     const void* const three = &m_handles[2];

@@ -85,8 +85,8 @@ TEST(CudaFakeSilence, IsNoticedInEdgesLaunchAttributesAndFunctionAttributes)
     const auto memory = device.allocate(256);
     ASSERT_TRUE(memory);
     const auto instantiated = [&] {
-        const auto module = device.compiler().compile(warmgraph::test::k_fake_cuda_program,
-                                                      ""); // a function with its default attributes
+        const auto module =
+            device.compiler().compile(warmgraph::test::k_fake_cuda_program, ""); // its attributes are the defaults
         RawParam n;
         append(n.value, std::int32_t{64});
         RawKernel kernel{
@@ -152,12 +152,11 @@ TEST(CudaFakeFaultCoverage, IsOfEveryEntryPointButTheNamedOnes)
     WARMGRAPH_CUDA_REQUIRED(ADD_MISSING)
     WARMGRAPH_CUDA_OPTIONAL(ADD_MISSING)
 #undef ADD_MISSING
-    EXPECT_THAT(missing,
-                UnorderedElementsAre("cuLibraryGetModule", "cuKernelGetLibrary",
-                                     "cuKernelGetFunction", // the fake has no libraries
-                                     "cuGraphInstantiate",  // used with drivers that lack cuGraphInstantiateWithParams
-                                     "cuDeviceGetUuid", "cuCtxSynchronize", "cuMemcpy", // only the GPU tests use these
-                                     "cuMemGetAddressRange", "cuEventSynchronize"));
+    EXPECT_THAT(missing, UnorderedElementsAre("cuLibraryGetModule", "cuKernelGetLibrary",
+                                              "cuKernelGetFunction", // the fake has no libraries
+                                              "cuGraphInstantiate",  // for drivers without cuGraphInstantiateWithParams
+                                              "cuDeviceGetUuid", "cuCtxSynchronize", "cuMemcpy", // in GPU tests only
+                                              "cuMemGetAddressRange", "cuEventSynchronize"));
 }
 
 /// Each case runs in its own process: the tracker is one for the process, and other tests start it.

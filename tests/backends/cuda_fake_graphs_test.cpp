@@ -32,8 +32,7 @@ protected:
         for (std::int32_t i = 0; i < k_count; ++i) values[static_cast<std::size_t>(i)] = i;
         return values;
     }
-    /// Another user of the driver makes a graph that launches iota, from a registered module. `given` has the
-    /// arguments.
+    /// Another user of the driver makes a graph with a launch of iota, from a registered module.
     void make_graph(CUDA_KERNEL_NODE_PARAMS given)
     {
         const Bytes image = *module->image();
@@ -74,8 +73,7 @@ TEST_F(CudaFakeGraphs, AreInstantiatedForPrioritiesWhereANodeHasOne)
     device->release(memory);
 }
 
-/// Arguments in one buffer (CU_LAUNCH_PARAM_BUFFER_POINTER), as cuBLAS passes them. They are read, built and updated in
-/// this form.
+/// Arguments in one buffer (CU_LAUNCH_PARAM_BUFFER_POINTER), as cuBLAS passes them: read, built and updated like this.
 TEST_F(CudaFakeGraphs, KeepArgumentsThatWereGivenAsOneBuffer)
 {
     const auto current = device->enter();

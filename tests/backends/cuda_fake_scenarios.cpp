@@ -24,12 +24,10 @@ Result<void> uses_memory(Device& device, const FakeCuda& fake)
     CUdeviceptr theirs = 0;
     CALL(user, cuMemAlloc, &theirs, std::size_t{k_bytes});
     const Made made(theirs, fake.entry<decltype(::cuMemFree)>("cuMemFree"));
-    static_cast<void>(
-        device.space_of(Address::from_flat(theirs)));   // when the driver's query fails, the answer is device memory
-    static_cast<void>(device.recording().is_handle(1)); // when this query fails, the answer is that it may be a handle
+    static_cast<void>(device.space_of(Address::from_flat(theirs))); // may fail: device memory is assumed
+    static_cast<void>(device.recording().is_handle(1));             // may fail: a handle is assumed
     if (device.free_memory() == 0)
-        return fail(ErrorCode::internal, "{}: no memory is free",
-                    k_wrong); // when the query fails, the answer is all memory
+        return fail(ErrorCode::internal, "{}: no memory is free", k_wrong); // may fail: all memory is assumed free
     return expect_all(device, host.address, 8);
 }
 
@@ -176,8 +174,7 @@ Result<void> keeps_edge_data(Device& device, const FakeCuda&)
     return {};
 }
 
-/// A batch of memory operations between two fills: it waits for the words of the first fill and writes to the given
-/// addresses.
+/// A batch of memory operations between two fills: it waits for the first fill's words and writes other words.
 Result<void> runs_memory_operations(Device& device, const FakeCuda&)
 {
     using enum MemoryOperationKind;
@@ -206,8 +203,7 @@ Result<void> runs_memory_operations(Device& device, const FakeCuda&)
     return fail(ErrorCode::internal, "{}: {} and {} written", k_wrong, written[0], written[2]);
 }
 
-/// Waits for one semaphore and signals two, in the second launch other ones with other values; then a capture of the
-/// same work.
+/// Waits for one semaphore and signals two, then other ones with other values; then a capture of the same work.
 Result<void> runs_semaphores(Device& device, const FakeCuda& fake)
 {
     const auto ready = fake.semaphore(5), shown = fake.semaphore(0), other = fake.semaphore(0);

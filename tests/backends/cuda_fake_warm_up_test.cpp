@@ -1,5 +1,4 @@
-// The warm-up: another thread does the slow steps that the first restore needs. It runs once, is undone at the end, and
-// its failures are silent.
+// The warm-up: another thread does the slow steps of the first restore, once. It is undone at the end and never fails.
 #include <cstdlib>
 #include <cstring>
 

@@ -1,5 +1,4 @@
-// The pages that are touched ahead are the pages that small allocations get later, in the heap of a thread other than
-// the first.
+// The pages that are touched ahead are those that small allocations get later, in the heap of a second thread.
 #include <cstdlib>
 #include <thread>
 #include <vector>
@@ -51,9 +50,8 @@ TEST(GrownHeap, LeavesNoPageFaultsAlsoWhereAHeapEnds)
 {
     if (!system_touches_ahead()) WARMGRAPH_SKIP_LACKING("a system that touches memory on request (Linux 5.14)");
     constexpr std::size_t k_bytes = 8'000'000;
-    constexpr int k_graphs = 20; // glibc's heaps hold seven
-    std::vector<void*> kept(k_graphs * k_bytes / 248,
-                            nullptr); // writes to each page, so that this vector causes no faults later
+    constexpr int k_graphs = 20;                                // glibc's heaps hold seven
+    std::vector<void*> kept(k_graphs * k_bytes / 248, nullptr); // touches the vector's own pages now
     kept.clear();
     long faults = 0;
     std::thread{[&] {

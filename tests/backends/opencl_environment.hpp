@@ -10,8 +10,7 @@ namespace warmgraph::backends::test {
 inline const bool k_has_own_pocl_cache = [] {
     static const warmgraph::test::TempDir folder;
     ::setenv("POCL_CACHE_DIR", folder.path().c_str(), 0); // ctest sets a folder that all tests share
-    ::unsetenv(
-        "POCL_KERNEL_CACHE"); // without PoCL's cache, an image lacks the functions that were launched after the first (NOTES.md)
+    ::unsetenv("POCL_KERNEL_CACHE"); // off, an image would lack later launches' functions (NOTES.md)
     return true;
 }();
 

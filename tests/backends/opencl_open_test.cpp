@@ -29,8 +29,7 @@ TEST(OpenclOpen, SaysWhatToInstallWhereThereIsNoPlatform)
     EXPECT_EQ(status, 0);
 }
 
-// Opens devices in a child process with $WARMGRAPH_OPENCL set to `library`. The child exits with 0 when this fails with
-// `code` and the message names `cure`.
+// Opens devices in a child with $WARMGRAPH_OPENCL = `library`. It exits with 0 for `code` and a text with `cure`.
 int fails_with_loader(const char* library, ErrorCode code, std::string_view cure)
 {
     return ChildProcess([=] {
@@ -60,8 +59,8 @@ TEST(OpenclOpen, FindsTheLoaderThatIsThereLater)
 
 TEST(OpenclOpen, ByTwoThreadsAtOnceFindsTheDeviceForBoth)
 {
-    // Each round is a process of its own, because PoCL initialises itself once. The second thread starts one
-    // millisecond later, in the middle of PoCL's initialisation.
+    // Each round is a new process, because PoCL initialises itself once; the second thread starts in the middle of
+    // that.
     for (int i = 0; i < 5; ++i) {
         const int status = ChildProcess([] {
                                bool first = false, second = false;

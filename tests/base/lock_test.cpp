@@ -202,8 +202,7 @@ TEST_F(Lock, OnAFileWithABackupOfTheSameModeIsHeldByOne)
     EXPECT_EQ(try_lock(), nullptr);
 }
 
-// Holders remove the file before they release the lock. A thread that opened the old file must not take its lock for
-// the current one.
+// Holders remove the file before they release the lock. A thread with the old file open must not believe its lock.
 TEST_F(Lock, StaysExclusiveWhenHoldersRemoveTheFile)
 {
     constexpr int k_threads = 4;

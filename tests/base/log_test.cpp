@@ -77,8 +77,7 @@ TEST(Log, AnUnknownLevelIsNamedOnceAndTakenAsWarn)
                                          printed_at("warn"));
 }
 
-/// The lines that a receiver gets of one line at each level, e.g. "2 saved decode|3 odd|", and 0 when the child's other
-/// checks held.
+/// The lines that a receiver gets of one line per level, e.g. "2 saved decode|3 odd|", and 0 when the child succeeded.
 std::string received_at(const char* level)
 {
     const TempDir dir;

@@ -75,8 +75,7 @@ TEST(Process, WhatIsNoElfFileHasNoBuildIdAndBlocksNobody)
                                     std::string("/proc/self/maps"), std::string()})
         EXPECT_FALSE(build_id_of_file(path)) << path;
 
-    // The headers of a real program with each byte of the first page damaged in turn: the answer may be another id or
-    // none.
+    // The headers of a real program with each byte of the first page damaged in turn: another id or none is right.
     std::vector<char> bytes(4096);
     ASSERT_TRUE(std::ifstream("/proc/self/exe", std::ios::binary).read(bytes.data(), 4096));
     for (std::size_t at = 0; at < 1024; ++at) {

@@ -1,5 +1,4 @@
-// Artifacts that one process compiled, tuned and counted, used from another folder and from a bundle, through the
-// public interface on PoCL.
+// Artifacts of one process, used from another folder and from a bundle, through the public interface on PoCL.
 #include <fstream>
 
 #include "bundle_of_process.hpp"

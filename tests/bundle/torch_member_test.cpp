@@ -1,5 +1,4 @@
-// PyTorch's compiled artifacts in a bundle: written only into signed bundles, and used only when an accepted key signed
-// the bundle.
+// PyTorch's artifacts in a bundle: only in signed bundles, and used only when an accepted key signed the bundle.
 #include "bundle_fixture.hpp"
 #include "warmgraph/bundle/bundle_tier.hpp"
 #include "warmgraph/store/torch_artifacts.hpp"

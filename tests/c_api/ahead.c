@@ -1,5 +1,4 @@
-/* Functions without a callback, entries that are preloaded, foreign graphs, and functions that only
- * some devices have. */
+/* Functions without a callback, preloaded entries, foreign graphs, and functions that only some devices have. */
 #include <string.h>
 
 #include "checks.h"

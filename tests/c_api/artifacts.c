@@ -1,5 +1,5 @@
-/* The artifacts that a process made or used, as bytes that another folder loads, and as a bundle that is read without
- * unpacking it. */
+/* The artifacts that a process made or used, as bytes that another folder loads, and as a bundle that is read in
+ * place. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

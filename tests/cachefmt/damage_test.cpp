@@ -49,9 +49,7 @@ TEST_P(Damage, OfAnySingleBitIsRefused)
 TEST_P(Damage, ByTruncationAtAnyLengthIsRefused)
 {
     for (std::size_t size = 0; size < bytes.size(); ++size) {
-        const Bytes cut(bytes.begin(),
-                        bytes.begin() +
-                            static_cast<std::ptrdiff_t>(size)); // an exact copy, so that AddressSanitizer sees its end
+        const Bytes cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)); // so that ASan sees its end
         ASSERT_TRUE(failed_with(decode(cut, entry.header.key), ErrorCode::corrupt)) << size;
         ASSERT_EQ(decode_header(cut, entry.header.key).has_value(), size >= extent) << size;
         ASSERT_EQ(header_extent(cut).has_value(), size >= k_envelope_bytes) << size;

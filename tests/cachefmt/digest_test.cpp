@@ -52,8 +52,8 @@ TEST(GuardsDigest, IgnoresIdentityAndAdvisoryFacts)
 
 TEST(GuardsDigest, IsTheSameInEveryBuild)
 {
-    // The digest is part of the format, because existing caches use it for file names. These values were computed with
-    // Python's hashlib from the format page.
+    // Part of the format, because existing files are named by this digest. Computed with Python's hashlib from the
+    // page.
     EXPECT_EQ(to_hex(guards_digest({})), "18bf434f755deb6c7256c0e069aea0db36bc0c152bccecea04c13d9f0ac66470");
     EXPECT_EQ(to_hex(guards_digest(sample_guards())),
               "b295fed27cc0642630561c9ec3c76e26bf2de4138261e4efeda2302879419d52");

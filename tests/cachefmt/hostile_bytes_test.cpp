@@ -164,8 +164,7 @@ TEST_F(HostileBytes, WithoutRequiredFieldsAreRefused)
 
 TEST_F(HostileBytes, WithSizesOffTheirAlignmentAreReadWithoutAMisalignedLoad)
 {
-    // The verifier accepts this: it checks only the alignment of a vector's length. UndefinedBehaviorSanitizer checks
-    // the load.
+    // The verifier accepts this: it checks only the alignment of a vector's length. UBSan checks the load.
     EntryHeader tensors = entry.header;
     tensors.guards.tensors = {{"only", DType::u8, {0x0A0B0C0D, 5}, {1, 1}, "d", 1, 0}};
     Bytes bytes = write_header(tensors);

@@ -299,8 +299,7 @@ TEST(HarmlessCudaGraph, AtEveryLimitIsAccepted)
 TEST(HarmlessCudaGraph, MayCopyBetweenRowsThatLieSideBySide)
 {
     Graph graph = sample_cuda_graph();
-    copy_of(graph) = {region_slot(4), region_slot(4, 64), 64, 4, 1, {128, 0},
-                      {128, 0}}; // copies the left half to the right half
+    copy_of(graph) = {region_slot(4), region_slot(4, 64), 64, 4, 1, {128, 0}, {128, 0}}; // the left half to the right
     EXPECT_TRUE(succeeded(validate(graph)));
     copy_of(graph) = {region_slot(4, 64), region_slot(4), 64, 4, 1, {128, 0}, {128, 0}};
     EXPECT_TRUE(succeeded(validate(graph)));

@@ -385,12 +385,10 @@ TEST_F(RealCaps, AFileThatExpandsOutOfProportionIsNotExpanded)
     EXPECT_TRUE(failed_with(decode_counted(bytes, 256 << 10), ErrorCode::corrupt, "over the limit of 64 to 1"));
 }
 
-/// Expands as far as the limits allow, and all nodes share one table. Without a bound on memory this took 525 MB and
-/// 376 ms.
+/// Expands as far as the limits allow; all nodes share one table. Without a bound on memory: 525 MB and 376 ms.
 TEST_F(RealCaps, AFileOf18KilobytesTakes25MegabytesAtMost)
 {
-    std::vector<std::uint8_t> contents(
-        4'300); // bytes that do not compress, so that the zeros behind them may compress well
+    std::vector<std::uint8_t> contents(4'300); // incompressible, so that the zeros behind them may compress well
     std::uint32_t state = 1;
     for (std::uint8_t& byte : contents) byte = static_cast<std::uint8_t>((state = state * 1664525 + 1013904223) >> 24);
     contents.resize(850'000);
@@ -406,8 +404,7 @@ TEST_F(RealCaps, AFileOf18KilobytesTakes25MegabytesAtMost)
 
 TEST_F(RealCaps, ThePaddingOfManySmallAllocationsCounts)
 {
-    // 4,096 parameters of 1 byte each: 10 MB that expand to 240 MB, a third of it padding. With 900 nodes there are too
-    // many.
+    // 4,096 parameters of 1 byte each: 10 MB that expand to 240 MB, a third of it padding. 900 nodes are too many.
     for (const std::size_t nodes : {600U, 900U}) {
         const Bytes raw = payload_of(Tables::own, nodes, 4'096, std::vector<std::uint8_t>(500'000));
         const Bytes bytes = assemble(entry.header.key, header, raw, raw.size());

@@ -20,9 +20,8 @@ protected:
         const std::array other = memory_elsewhere();
         second = captured({other[0], other[1]}, other[2]);
     }
-    /// Memory for x, y and the pool in the second capture. Each region moves by its own distance, and no distance
-    /// equals the difference of two others or k_stale. The allocator decides the distances, so the function tries
-    /// places until this holds.
+    /// Memory for x, y and the pool in the second capture. Neither a region's distance nor k_stale is the difference of
+    /// two regions' distances. The allocator decides the distances, so the function tries until this holds.
     std::array<MemoryRef, 3> memory_elsewhere()
     {
         for (std::int32_t padding = 1000;; padding += 100) {

@@ -1,12 +1,10 @@
-// Words of an adopted graph's parameters that follow no region: unused words, stale addresses, and halves of such
-// addresses.
+// Words of an adopted graph's parameters that follow no region: unused words, stale addresses, halves of addresses.
 #include "adoption_fixture.hpp"
 
 namespace warmgraph::test::adoption_words_test {
 namespace {
 
-/// Words that differ between the captures and follow no region. All of them become zero together, and the results show
-/// whether a kernel used one.
+/// Words that differ between the captures and follow no region. All become zero together; the results show a used one.
 class UnusedWordAdoption : public AdoptionTest {
 protected:
     Result<MemoryRef> allocation = device->allocate(0x8000);
@@ -141,8 +139,7 @@ TEST_F(UnusedWordAdoption, AStalePointerThatIsTheSameInBothCapturesStaysAsItIs)
     EXPECT_EQ(recording.entry.header.info.unused_words, 0U);
 }
 
-/// The upper half of an old pointer behind a small number. Together they look like an address of `theirs`, which is
-/// allocated in both captures.
+/// The upper half of an old pointer behind a small number, which together look like an address of `theirs`.
 class SuspectAdoption : public UnusedWordAdoption {
 protected:
     SuspectAdoption() { std::fill_n(theirs.address.pointer<std::int32_t>(), k_count, 30); }
@@ -168,9 +165,9 @@ TEST_F(SuspectAdoption, WhatNoKernelFollowsBecomesZeroAndIsCounted)
 TEST_F(SuspectAdoption, OtherNumbersMakeNoPointerWithAHalfThatIsTried)
 {
     for (Captured* captured : {first.get(), second.get()}) {
-        captured->capture.scratch.emplace_back(
-            "near",
-            device->allocate_far(64)); // scratch of the call with such addresses, so halves are checked
+        captured->capture.scratch.emplace_back("near",
+                                               // Scratch of the call, so that halves of addresses are checked.
+                                               device->allocate_far(64));
         auto& params = std::get<backends::RawKernel>(captured->graph.nodes[1].work).params;
         Bytes& value = params.emplace_back().value;
         for (const std::uint32_t half : {std::uint32_t{33}, std::uint32_t{7},

@@ -1,5 +1,4 @@
-// The parts of a graph other than kernel parameters: copies, attributes, events, host functions, edges, its own
-// allocations.
+// Parts of a graph beside kernel parameters: copies, attributes, events, host functions, edges, its own allocations.
 #include "flat_captures.hpp"
 #include "number_decl.hpp"
 #include "warmgraph/backends/host_functions.hpp"

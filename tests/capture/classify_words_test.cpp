@@ -78,8 +78,7 @@ TEST_F(Words, APointerOutsideIsNoFartherAwayThanAllRegionsTogether)
     }
 }
 
-/// A struct with a pointer's halves and a count between them: both halves change with the region, but no 8-byte word
-/// does.
+/// A struct with a pointer's halves and a count between: both halves change with the region, but no 8-byte word does.
 TEST_F(Words, HalvesOfAnAddressWithSomethingBetweenAreRefused)
 {
     m_moved.x = m_first.x + (1ULL << 32U) + k_size;

@@ -1,5 +1,4 @@
-// Each plugin is identified by its own build id, also when two plugins wrap callables of the same type and share their
-// symbols.
+// Each plugin is identified by its own build id, also when two wrap callables of one type and share their symbols.
 #include <string>
 
 #include <gtest/gtest.h>

@@ -122,8 +122,7 @@ TEST_F(CudaAdoption, AWatchTellsOfWorkInAStreamThatDoesNotCapture)
     EXPECT_THAT(watch.stray(), HasSubstr("in another stream"));
 }
 
-/// The backward half is recorded anew under a new id. The forward half must get the new id too, though its work is the
-/// same.
+/// The backward half is recorded anew under a new id. The same forward half must then get the new id too.
 TEST_F(CudaAdoption, APartHasTheIdOfItsLastRecording)
 {
     capture_again();

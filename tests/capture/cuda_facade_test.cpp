@@ -378,12 +378,10 @@ TEST_F(CudaFacade, ATexturesHandleIsAScalarOrRefused)
 {
     const Driver driver;
     const Buffer x = numbers(3), y = device.allocate(k_bytes);
-    const Texture one{driver, x},
-        other{driver, y}; // made before recording is prepared, so CUPTI did not see it and the driver is queried
+    const Texture one{driver, x}, other{driver, y}; // made before recording is prepared: CUPTI did not see it
     device.prepare_recording();
     ASSERT_NE(one.handle(), other.handle());
-    // The handle is passed as a pointer to a kernel with no elements, which does not use it: no test program reads a
-    // texture on every device.
+    // The kernel has no elements and takes the handle in place of a pointer: not every device here can read a texture.
     const auto enqueue = [&](Recorder& r, std::uint64_t handle) {
         r.stream().copy(r["y"], r["x"], k_bytes);
         r.stream().launch(program, "copy", {.grid = {1}, .block = {32}}, r["y"], handle, int32_t{0});

@@ -1,6 +1,5 @@
 // G1 for the whole facade on CUDA: when any driver call fails, the caller gets the function's result, the fault is
-// counted, and nothing leaks. A failing call that the function itself makes for its answer fails as it would without a
-// cache.
+// counted, and nothing leaks. A call that the function makes for its answer fails as it would without a cache.
 #include <array>
 #include <map>
 #include <thread>
@@ -205,8 +204,7 @@ TEST_F(CudaFakeFacade, WhatTheDriverDoesNotLetAnExecChangeAnotherOneHolds)
     EXPECT_EQ(instantiations, instantiated + 1);
 }
 
-/// The stream may hold a wait for other work that this thread enqueues later. A host that waits for the stream would
-/// wait for ever.
+/// The stream may wait for work that this thread enqueues later. A host that waits for the stream would hang.
 TEST_F(CudaFakeFacade, HoweverOftenThatHappensTheHostWaitsForNothing)
 {
     const Device device{"cuda:0"};

@@ -414,8 +414,7 @@ TEST_F(PromisedVariables, OneThatIsFrozenIsStored)
 // On a device: tests/gpu/promises.
 #ifdef WARMGRAPH_FAKE_CUDA
 
-/// At recording the variable holds the image's value. Only the program's query of its address shows that the host may
-/// write it.
+/// At recording the variable has the image's value. Only the query of its address shows that the host may write it.
 TEST_F(PromisedVariables, OneThatTheHostWritesAfterwardsIsNotReplayedAnyMore)
 {
     const OwnCode code{driver};
@@ -439,8 +438,7 @@ TEST_F(PromisedVariables, OneThatTheHostWritesAfterwardsIsNotReplayedAnyMore)
     write(code, "factor", 1); // the image's value again
     EXPECT_EQ(call_in(f, 1), Outcome::refused);
 
-    // Other caches do not replay it either (they may not watch device code). Nor do they replay the variant that was
-    // not called since.
+    // Other caches do not replay it either, nor the variant that was not called since: they may not watch device code.
     Cache read_only{options(Policy::read_only)};
     Function elsewhere = read_only.wrap("later", device, declared, copying(code));
     for (const std::int32_t variant : {1, 2}) {

@@ -103,7 +103,6 @@ TEST_F(Damage, AnotherFormatUnderThisKeyIsAMissWithAReasonAndIsReplaced)
     EXPECT_EQ(call().outcome, Outcome::replayed);
 }
 
-/// The entry gives a wrong size of its code, too small or too large.
 TEST_F(Damage, AnEntryThatLiesAboutTheSizeOfItsImagesIsRecordedAgain)
 {
     call();
@@ -166,8 +165,7 @@ TEST_F(Damage, AnEntryWhoseImageIsGoneIsSetAsideByWhoMayPublish)
     EXPECT_EQ(files(".reason").size(), 1U) << "and why is beside it";
 }
 
-/// Two recordings that differ make the function refused for all processes. An entry that cannot be replayed does not
-/// count as one of the two.
+/// Two recordings that differ make a function refused. An entry that cannot be replayed is not one of the two.
 TEST_F(Damage, AnEntryThatCannotBeRestoredIsNoWitnessAgainstItsRecording)
 {
     call();

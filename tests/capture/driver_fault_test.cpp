@@ -92,8 +92,7 @@ protected:
     {
         return {entry, nth, backends::FaultLength::once, {ErrorCode::driver_failed, "injected fault"}};
     }
-    /// For each entry point, the number of faults that reach the caller without a cache. They are faults of the
-    /// callable's own calls.
+    /// The number of faults that reach the caller without a cache (faults of the callable's own calls), by entry point.
     std::map<std::string, std::uint64_t> thrown_without_a_cache()
     {
         std::map<std::string, std::uint64_t> thrown;

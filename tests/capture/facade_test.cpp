@@ -84,7 +84,6 @@ TEST_F(Facade, LeavesWhereTheTimeOfAFirstCallWentWhenItIsRecordedAndWhenItIsLoad
     EXPECT_NE(usage_file().find("\"try\""), std::string::npos) << "the cold times stay";
 }
 
-/// Each program is guarded by its source, even when programs have the same name.
 TEST_F(Facade, OfProgramsWithOneNameEachIsGuarded)
 {
     const auto outcome = [this](const char* first, const char* second) {
@@ -116,8 +115,7 @@ TEST_F(Facade, OfProgramsWithOneNameEachIsGuarded)
     EXPECT_EQ(outcome(k_two, k_one), Outcome::replayed);
 }
 
-/// The code's binary is unknown, so hits and misses cannot be decided. The function runs right, and its recording is
-/// not shared.
+/// The code's binary is unknown, so a hit cannot be decided. The function runs right; its recording is not shared.
 TEST_F(Facade, WhatCodeOfNobodyKnowsWhichBinaryRecordsIsNotPublished)
 {
     const auto on_the_heap = std::make_unique<int>(); // like the trampoline of a foreign language's callback

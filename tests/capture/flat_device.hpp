@@ -27,12 +27,11 @@ struct FlatTextures {
     std::function<float(bool is_restored)> draw; ///< the result of "draw"
 };
 
-/// Kernels, all on i32: "add" (y, x, n): y[i] = x[i] + bias, with the variable `bias`, which is 1 in the image. "sum"
-/// (y, w, n): y[0] = sum of w. "draw" (y): y[0], an f32, comes from the test. "follow" (y, p, n): y[i] = the value that
-/// p[0] points to. "count" (y): y[0] = bias++. "spoil" (w): w[0] = 0 in a restored module, nothing in a compiled one.
-/// "fetch" (y, texture, n): y[i] = the texture's value. "add_inside" (y, x, n, struct): y[i] = x[i] + the struct's
-/// third number. "add_two" (y, a, n, b): y[i] = a[i] + b[i]. "add_up" (y, a, n, end): y[i] = sum of the values from a
-/// to end.
+/// Kernels on i32: "add" (y, x, n): y[i] = x[i] + bias; the variable `bias` is 1 in the image. "sum" (y, w, n): y[0] =
+/// sum of w. "draw" (y): y[0], an f32, comes from the test. "follow" (y, p, n): y[i] = the value that p[0] points to.
+/// "count" (y): y[0] = bias++. "spoil" (w): w[0] = 0 in a restored module only. "fetch" (y, texture, n): y[i] = the
+/// texture's value. "add_inside" (y, x, n, struct): y[i] = x[i] + the struct's third number. "add_two" (y, a, n, b):
+/// y[i] = a[i] + b[i]. "add_up" (y, a, n, end): y[i] = sum from a to end.
 class FlatModule final : public backends::Module {
 public:
     enum class Origin : std::uint8_t { compiled, whole, cut };

@@ -1,5 +1,4 @@
-// Host stack addresses in bytes that a library left uninitialised: recognised by their movement, or refused like any
-// difference.
+// Host stack addresses in uninitialised bytes: recognised by their movement, or refused like any difference.
 #include "classify/host_addresses.hpp"
 #include "flat_captures.hpp"
 #include "number_decl.hpp"
@@ -12,7 +11,7 @@ constexpr std::uint64_t k_top = 0x7ffe'eda9'0000;
 
 class HostAddresses : public FlatCaptures {
 protected:
-    /// Captures; `make` gives the bytes for Places and for the number of bytes by which the stack is lower.
+    /// `make` gives the bytes for Places and the distance by which the stack is lower.
     template <class Make>
     void capture_at_depths(Make make)
     {
@@ -34,7 +33,7 @@ protected:
     StackMovement movement{k_top - 0x80'0000, k_top, k_shift};
 };
 
-// Addresses whose lower bytes cause a borrow in the subtraction, and others that do not.
+// Both without a borrow from what is below and with one.
 constexpr std::uint64_t k_places[]{0x7ffe'eda8'6f3a, 0x7ffe'eda8'6fb8, 0x7ffe'eda8'0008, 0x7ffe'eda8'fff8};
 
 TEST_F(HostAddresses, AWholeOneBecomesZeroInEveryCapture)
@@ -115,7 +114,7 @@ TEST_F(HostAddresses, AreErasedThoughOtherCapturesHadOthersOfTheSameStack)
     expect_everywhere((Packer{} << 0L).bytes());
 }
 
-/// No word is erased, and the difference is refused.
+/// Nothing is erased, and the difference is refused.
 class NoHostAddresses : public HostAddresses {
 protected:
     void expect_left_and_refused(std::uint64_t first, std::uint64_t again, std::uint64_t moved)
@@ -141,10 +140,8 @@ TEST_F(NoHostAddresses, AreWordsThatWentAnotherWay)
     constexpr std::uint64_t k_place = 0x7ffe'eda8'6f38;
     expect_left_and_refused(k_place, k_place + k_shift, k_place);
     expect_left_and_refused(k_place, k_place - k_shift - 8, k_place);
-    expect_left_and_refused(k_place, k_place - 0x1'1400,
-                            k_place); // the bytes above the first differ by more than a borrow
-    expect_left_and_refused(k_place, k_place - 0x3'0000,
-                            k_place); // the bytes above the second differ by more than a borrow
+    expect_left_and_refused(k_place, k_place - 0x1'1400, k_place); // more than a borrow above one byte
+    expect_left_and_refused(k_place, k_place - 0x3'0000, k_place); // more than a borrow above two bytes
     expect_left_and_refused(k_place, 5, k_place);
 }
 

@@ -314,7 +314,6 @@ TEST_F(LoadDeaths, AFailureIsNone)
     EXPECT_EQ(run(), k_replayed);
 }
 
-/// The exit handlers run while another thread is in a driver call.
 TEST_F(LoadDeaths, AnExitWhileAnotherThreadLoadsIsNone)
 {
     ASSERT_EQ(run(), k_recorded);

@@ -1,5 +1,4 @@
-// Functions without their callable: entries that were recorded elsewhere are replayed, and a miss is an error for the
-// caller.
+// Functions without their callable: stored entries are replayed, and a miss is an error for the caller.
 #include "facade_fixture.hpp"
 
 namespace warmgraph::test::loading_test {

@@ -1,5 +1,4 @@
-// The order of a first call: the answer, then captures and their classification, then trials. The fake device logs
-// every call.
+// The order of a first call: the answer, captures and their classification, trials. The fake device logs every call.
 #include <algorithm>
 #include <thread>
 

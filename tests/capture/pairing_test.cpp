@@ -129,8 +129,7 @@ TEST_F(Pairing, APointerThatWentAsFarAsARegionAndLiesOutsideIsRefused)
     }
 }
 
-/// The other process's file says what lay at its addresses. The memory at these addresses in this process does not
-/// matter.
+/// The other process's file says what lay at its addresses. This process's memory there does not matter.
 TEST_F(Pairing, WhatAWordWasInTheOtherProcessIsAskedOfItsFile)
 {
     static const int s_on_the_host = 1;

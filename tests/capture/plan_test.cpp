@@ -291,8 +291,7 @@ TEST_F(PlanTest, AFolderThatCannotBeListedIsAMissWithItsReason)
     EXPECT_EQ(decided.reason, "permission denied");
 }
 
-/// A function that asks for the distance of its overlapping tensors has one entry for each distance, and no entry under
-/// the digest without distances.
+/// A function that asks for its tensors' distances has an entry for each distance, and none for no distance.
 TEST_F(PlanTest, AnEntryForAnotherDistanceIsNotReplayed)
 {
     now.tensors.push_back({"y", DType::f32, {4}, {1}, "fake:0", 128, 0, 128});

@@ -1,5 +1,4 @@
-// Cache::preload of functions that are not wrapped yet: the graph is ready before the first call; everything else is
-// the same.
+// Cache::preload of functions that are not wrapped yet: the graph is ready before the first call; all else is the same.
 #include <chrono>
 #include <thread>
 

@@ -1,5 +1,4 @@
-// G2: replays are compared with the function itself over random shapes, addresses and alignments, with canaries around
-// buffers.
+// G2: replays compared with the function itself over random shapes, addresses and alignments, with canaries.
 #include <cstdlib>
 #include <random>
 

@@ -50,8 +50,7 @@ TEST_F(HostRegion, ThatTheCallableWritesIsRefusedAndHoldsWhatItWrote)
     EXPECT_EQ(*host.address.pointer<std::int32_t>(), k_count + 3) << "by the answer alone";
 }
 
-/// Writing the value that the memory already has cannot be seen in place. The trial has other contents there, which
-/// shows it.
+/// Writing the value that is already there cannot be seen in place. The trial has other contents, which shows it.
 TEST_F(HostRegion, ThatTheCallableWritesWithWhatItHoldsIsRefused)
 {
     expect_refused(

@@ -30,8 +30,7 @@ TEST_F(UndeclaredRecording, IsRefusedWhereHeDoesNot)
     EXPECT_EQ(read(y), all(31));
 }
 
-/// The pair's other half writes it at every step. It is refused by its name, even when the caller allows libraries'
-/// memory.
+/// The pair's other half writes it at every step. It is refused by name, even when libraries' memory is allowed.
 TEST_F(UndeclaredRecording, OfAPairsOtherHalfIsRefusedByNameAndNoConstant)
 {
     others = {{"'h' of 'step.forward'", table}};

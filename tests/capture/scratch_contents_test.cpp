@@ -10,8 +10,7 @@ using Fill = ScratchContents::Fill;
 /// Words of 8 bytes, by their offset.
 class ScratchContentsTest : public FlatFunction, public testing::WithParamInterface<std::uint64_t> {
 protected:
-    /// Lays `words` words. Every `every`-th one points near the scratch, at unused memory; the others have all bits
-    /// set.
+    /// Lays `words` words. Every `every`-th one points near the scratch, at unused memory; the others are all ones.
     void lay(std::uint64_t words, std::uint64_t every)
     {
         auto allocated = device->allocate(words * sizeof(std::uint64_t));

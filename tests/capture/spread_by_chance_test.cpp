@@ -1,5 +1,4 @@
-// A restored graph with results that vary like the function's own, and that leave by chance the range of a few own
-// runs.
+// A restored graph whose results vary like the function's own, and leave the range of a few own runs by chance.
 #include <algorithm>
 #include <vector>
 
@@ -10,8 +9,7 @@ namespace {
 
 class SpreadByChance : public FlatFunction {
 protected:
-    /// The function's own results differ by up to 16 roundings. The restored graph gives `of_restored` in turn, then
-    /// its last value again and again.
+    /// Own results differ by up to 16 roundings. The restored graph gives `of_restored` in turn, then its last value.
     Result<Recording> recorded_with(std::vector<int> of_restored)
     {
         declare("y", RegionKind::output, 1, 0);

@@ -125,8 +125,7 @@ protected:
             EXPECT_EQ(calls.refusals, 1U) << what;
         }
     }
-    /// Makes each driver call of the steps fail once, with this fault length. Returns how many first calls were not
-    /// recorded.
+    /// Makes each driver call of the steps fail once, with this fault length. Returns the number of unrecorded calls.
     std::size_t fail_each(std::set<Step> steps, FaultLength length)
     {
         const Calls undisturbed = call(std::nullopt);

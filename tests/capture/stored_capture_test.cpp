@@ -34,8 +34,7 @@ TEST(StoredCapture, OfANewerFormatIsStale)
     EXPECT_TRUE(failed_with(decode_capture(file), ErrorCode::stale, "format 2, expected 1"));
 }
 
-/// An attacker who can write the file can also seal it, so no count in it may be trusted. An accepted file must be
-/// writable again.
+/// An attacker who can write the file can also seal it, so no count is trusted. Accepted files can be written again.
 TEST(StoredCapture, ThatLiesIsRefusedOrMeansSomething)
 {
     const Bytes file = encode(sample_capture());

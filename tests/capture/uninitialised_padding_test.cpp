@@ -1,5 +1,4 @@
-// A library that leaves the padding of by-value parameters uninitialised (cuBLAS 13): it is recorded, and recorded
-// again.
+// A library that leaves the padding of by-value parameters uninitialised (cuBLAS 13): it is recorded twice.
 #include <chrono>
 #include <cstring>
 #include <set>
@@ -207,8 +206,7 @@ TEST_F(UnwrittenWords, OfOtherCapturesAreTheSameRecording)
     EXPECT_EQ(call_in_a_new_cache(Policy::require_hit, later), Outcome::replayed) << m_reason;
 }
 
-/// The callable's second run is its first capture. The library leaves other bytes there; the next captures show the
-/// unwritten ones.
+/// The callable's second run is its first capture. The library leaves other bytes there; the next captures decide.
 TEST_F(UnwrittenWords, WhereALibraryDidSomethingOnceInItsFirstCaptureAreToldByTheNext)
 {
     declare_both();

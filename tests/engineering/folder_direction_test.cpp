@@ -13,8 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The folders that each folder may include besides itself. Only backends/built and replayer name all backends, because
-// they list them.
+// The folders that each folder may include besides itself. Only backends/built and replayer list all backends.
 const std::map<std::string, std::set<std::string>> k_allowed{
     {"base", {}},
     {"cachefmt", {"base"}},

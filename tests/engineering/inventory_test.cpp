@@ -39,8 +39,7 @@ std::multimap<std::string, Compiled> compiled_files()
 {
     std::ifstream file(fs::path(WARMGRAPH_BINARY_DIR) / "compile_commands.json");
     std::multimap<std::string, Compiled> compiled;
-    // The target is in "-o tests/base/CMakeFiles/base_bytes_test.dir/bytes_test.cpp.o", because the key "output" came
-    // only with CMake 3.26.
+    // Found in "-o tests/base/CMakeFiles/base_bytes_test.dir/bytes_test.cpp.o": the key "output" needs CMake 3.26.
     const std::regex target(R"re( -o \S*CMakeFiles/([^/ ]+)\.dir/)re");
     for (const json& command : json::parse(file)) {
         std::smatch match;

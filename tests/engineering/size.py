@@ -3,10 +3,9 @@
 
 usage: size.py [--json] [--folders] [REVISION]
 
-Counts raw lines and code lines of C, C++ and Python in the product and in its tests, without bench/ and samples/;
-functions and fields of the structs that hold the parts of a function and of a cache; and the files of python/warmgraph
-that import each other in a circle, counting imports inside functions and for types alone. --folders: lines of each
-folder. REVISION: a commit to count instead of the working tree.
+Counts raw lines and code lines of C, C++ and Python in the product and in its tests, without bench/ and samples/; functions and fields of the structs
+that hold the parts of a function and of a cache; and the files of python/warmgraph that import each other in a circle, counting imports inside
+functions and for types alone. --folders: lines of each folder. REVISION: a commit to count instead of the working tree.
 """
 from __future__ import annotations
 
@@ -84,8 +83,7 @@ def body_of(text: str, struct: str) -> str:
 
 
 def members(text: str, struct: str) -> tuple[int, int]:
-    """Returns the number of functions and of fields. Types, class constants and friends do not count; `a, b` are two
-    fields."""
+    """Returns the number of functions and of fields. Types, class constants and friends do not count; `a, b` are two fields."""
     functions = fields = 0
     for statement in body_of(text, struct).split(";"):
         statement = re.sub(r"\b(?:public|private|protected):|\[\[[^\]]*\]\]", "", statement).strip()

@@ -1,6 +1,5 @@
-// Preloaded into a program, this library counts the program's file operations below a folder. After the Nth operation
-// it kills the program, or it makes that operation fail, or that one and all later ones. The environment says which
-// (Plan::read).
+// Preloaded into a program, this library counts the program's file operations below a folder. The Nth operation kills
+// the program after it, or fails, or fails with all later ones. The environment says which (Plan::read).
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -253,8 +252,7 @@ int fcntl(int file, int command, ...)
                                 [&](bool) { return ::syscall(SYS_fcntl, file, command, argument); }));
 }
 
-/// Counts only files that were open for writing; other files lose nothing. A failing close() closes the file all the
-/// same, as on Linux.
+/// Counts only files that were open for writing. A failing close() closes the file all the same, as on Linux.
 int close(int file)
 {
     const long flags = ::syscall(SYS_fcntl, file, F_GETFL, 0);

@@ -91,8 +91,7 @@ const char* word(Outcome outcome)
     }
 }
 
-/// Removes the folder like "rm -rf": files that the cache writes in the background may vanish meanwhile, which ends
-/// remove_all.
+/// Removes the folder like "rm -rf": remove_all would end when the cache's thread removes a file meanwhile.
 void remove_folder(const std::string& folder)
 {
     constexpr int k_tries = 100;

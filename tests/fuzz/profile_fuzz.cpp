@@ -1,5 +1,4 @@
-// .profile, which every process writes and people edit: an accepted profile can be written, joined and used to learn
-// buckets.
+// .profile, which every process writes and people edit: accepted profiles can be written, joined and learnt from.
 #include "fuzz.hpp"
 #include "sample_profile.hpp"
 #include "warmgraph/profile/buckets.hpp"

@@ -1,5 +1,4 @@
-// The inputs of `warmgraph report`: a function's counters, its misses and an entry, in a folder that any user may have
-// filled.
+// Inputs of `warmgraph report`: a function's counters, its misses and an entry, in a folder that any user may write.
 #include <algorithm>
 
 #include "memory_folder.hpp"

@@ -1,6 +1,5 @@
 // A hard case: work that is recorded in one process and restored in another, at other addresses. Each case runs in
-// three processes: native (no cache), record, replay; their results are compared. A fourth, before them, may prepare
-// files.
+// three processes: native (no cache), record, replay; the results are compared. An earlier process may prepare files.
 #pragma once
 
 #include <functional>
@@ -34,10 +33,9 @@ struct Case {
     int calls = 1; ///< calls in a row, in each process; the results are those of the last
     /// The cached work. It loads its code at its first call, so a process that only replays loads none.
     Callable work;
-    double tolerance = 0; ///< largest relative difference of an element; 0: bitwise
-    Outcome expected = Outcome::
-        recorded; ///< outcome in the recording process; when refused, the replaying process must run the work too
-    std::string refusal{}; ///< part of the reason when refused
+    double tolerance = 0;                 ///< largest relative difference of an element; 0: bitwise
+    Outcome expected = Outcome::recorded; ///< in the recording process; refused: replay runs it too
+    std::string refusal{};                ///< part of the reason when refused
     /// Writes files into prepared_folder(), in a process of its own, and returns its exit code.
     std::function<int()> prepare{};
     std::string needs{};                         ///< software that `prepare` needs; without it the case is skipped

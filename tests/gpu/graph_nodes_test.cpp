@@ -193,8 +193,8 @@ TEST_F(GraphNodes, InlineChildGraphsOfChildGraphs)
     add_touch(outer.get(), y, 7, {child, nested});
     add_touch(outer.get(), a, 8, {child});
     const RawGraph raw = expect_same(outer);
-    // Two nodes before and two first ones, two last and three after: each group gets an empty node. Middle's inner
-    // graph needs none.
+    // Two nodes before, two first, two last, three after: each group gets an empty node. Middle's inner graph needs
+    // none.
     ASSERT_EQ(raw.nodes.size(), 2U + (1 + 2 + 1) + 4 + 2);
     EXPECT_EQ(std::ranges::count_if(raw.nodes,
                                     [](const RawNode& node) { return std::holds_alternative<RawEmpty>(node.work); }),

@@ -1,5 +1,4 @@
-// Modules that the process loaded itself: replays run them, so that they see the values that the host writes into
-// variables.
+// Modules that the process loaded itself: replays run them, so that they see the host's changes of variables.
 
 #include "cache_options.hpp"
 #include "native.hpp"
@@ -85,8 +84,7 @@ TEST_F(RegisteredModules, AreRecordedWheneverTheyWereLoadedAndReplaysSeeWhatTheH
         write("factor", 4.0F);
         EXPECT_EQ(call(function, Outcome::replayed), 21);
     }
-    for (const Policy policy :
-         {Policy::read_only, Policy::read_write}) { // the second policy must not damage the stored entry
+    for (const Policy policy : {Policy::read_only, Policy::read_write}) { // the second must not harm the entry
         Cache cache{options(policy)};
         Function function = wrap(cache);
         EXPECT_EQ(call(function, Outcome::refused), 21) << "never the recorded 13";

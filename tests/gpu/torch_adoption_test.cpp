@@ -1,5 +1,4 @@
-// A graph that PyTorch captured, adopted through the C interface from Python, and replayed here without PyTorch at
-// other addresses.
+// A graph captured by PyTorch, adopted through the C interface from Python, replayed here at other addresses.
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -132,8 +131,7 @@ bool unpack_wheel(const fs::path& folder)
     return false;
 }
 
-/// Runs a script of the Python package's tests, with the wheel, or with the sources and the library beside this
-/// program.
+/// Runs a script of the Python package's tests, with the wheel, or with the sources and library beside this program.
 int run_with_package(const std::string& script)
 {
     const TempDir folder;
@@ -166,8 +164,7 @@ TEST(TorchPrograms, AreRecordedWithoutAChangeAndServed)
 }
 
 #ifdef SERVE_BINARY
-/// samples/serve: a language model that PyTorch recorded generates the same tokens in Python without PyTorch and in
-/// C++.
+/// samples/serve: a language model that PyTorch recorded generates the same tokens in Python without PyTorch and C++.
 TEST(TorchServing, NeedsNoPyTorch)
 {
     if (std::system("python3 -c 'import torch, transformers, safetensors'") != 0)

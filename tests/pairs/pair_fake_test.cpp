@@ -107,7 +107,6 @@ TEST_F(PairFake, AStreamOfAnotherDeviceIsRefused)
     EXPECT_EQ(backward(pair, call), Outcome::recorded);
 }
 
-/// When a pair cannot be made, all that was allocated for it is released.
 TEST_F(PairFake, AnArenaThatCannotBeAllocatedIsAnErrorAndGivesAllBack)
 {
     Cache cache{options()};
@@ -123,7 +122,6 @@ TEST_F(PairFake, AnArenaThatCannotBeAllocatedIsAnErrorAndGivesAllBack)
     EXPECT_EQ(step(pair, 4).second, Outcome::recorded);
 }
 
-/// A driver fault at any call prevents the recording, but the results stay right.
 TEST_F(PairFake, AFaultAnywhereWhileItIsRecordedLeavesTheResultsRight)
 {
     std::uint64_t calls = 0;

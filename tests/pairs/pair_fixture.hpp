@@ -1,5 +1,4 @@
-// A pair on PoCL: y = tanh(x * w). Forward saves the values that backward needs; backward computes the gradients of x
-// and w.
+// A pair on PoCL: y = tanh(x * w). Forward saves values for backward, which computes the gradients of x and w.
 #pragma once
 
 #include <cmath>

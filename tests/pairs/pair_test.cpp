@@ -189,8 +189,7 @@ TEST_F(PairTest, EachBackwardBelongsToTheGuardsOfItsForward)
     EXPECT_EQ(step(pair, 0), (std::pair{Outcome::replayed, plain}));
 }
 
-/// The forward hits, but the backward is called with other guards than when it was recorded: it misses, and gets a
-/// second entry.
+/// The forward hits, but the backward has other guards than at its recording: it misses, and gets a second entry.
 TEST_F(PairTest, ABackwardWithOtherGuardsIsAMissAndAnEntryOfItsOwn)
 {
     PairSpec declared = spec();

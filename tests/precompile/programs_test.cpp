@@ -85,7 +85,6 @@ TEST_F(ProgramTest, ASecondRankCompilesNothing)
     EXPECT_EQ(next.programs_compiled, 0U);
 }
 
-// Entries recorded with a loaded program and with a compiled one are the same.
 TEST_F(ProgramTest, WhatIsRecordedWithALoadedProgramIsReplayed)
 {
     static_cast<void>(run());

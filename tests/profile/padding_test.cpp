@@ -112,8 +112,7 @@ TEST_F(Padded, WithAValueOfEachType)
         buckets.rule = BucketRule::given;
         buckets.sizes = {4};
         Function f = summing(cache, type, c_type, {4}, {buckets});
-        const Buffer x = device.upload<std::byte>(std::vector<std::byte>(size_of(type))),
-                     y = floats(7, 1); // one zero element
+        const Buffer x = device.upload<std::byte>(std::vector<std::byte>(size_of(type))), y = floats(7, 1); // one zero
         f({{"x", Tensor{x, type, {1}, {}}}, {"y", y}});
         EXPECT_EQ(read(y)[0], static_cast<float>(3 * value)) << c_type;
     }

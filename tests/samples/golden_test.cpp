@@ -126,7 +126,6 @@ TEST_F(Golden, LogitsAgreeWhileRecordingAndWhenReplayed)
     EXPECT_EQ(warm.statistics().misses, 0U);
 }
 
-// Whichever configuration the measurements choose, the logits are right.
 TEST_F(Golden, LogitsAgreeWithTunedGeometries)
 {
     wg::Cache cache = open(wg::Policy::read_write);

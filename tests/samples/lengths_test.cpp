@@ -67,7 +67,7 @@ TEST_F(Lengths, WithoutAProfileEachSizeIsAVariant)
     m_environment["WARMGRAPH_PROFILE"] = "off";
     fs::create_directories(cache()); // read_only does not make the folder
     fs::permissions(cache(), fs::perms::owner_all);
-    const nlohmann::json run = serve_lengths({"--policy", "read_only"}); // read_only saves the time of 16 recordings
+    const nlohmann::json run = serve_lengths({"--policy", "read_only"}); // saves the time of 16 recordings
     EXPECT_EQ(run.at("why_not"), "no profile is kept (CacheOptions::profile, WARMGRAPH_PROFILE)");
     EXPECT_EQ(run.at("buckets"), nlohmann::json::array());
     EXPECT_FALSE(fs::exists(cache() / "profile"));

@@ -1,5 +1,4 @@
-// samples/serve on OpenCL: two small functions stand for a language model's, with states like those in PyTorch's
-// entries.
+// samples/serve on OpenCL: two small functions stand for a language model's, with states as in PyTorch's entries.
 #include <array>
 #include <cstdio>
 #include <functional>

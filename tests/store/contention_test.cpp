@@ -39,8 +39,7 @@ protected:
     }
     ~Contention() override { ::munmap(m_counts, sizeof(Counts)); }
 
-    /// An image may be removed while an entry that names it is being published. This gives a miss; check must find no
-    /// other damage.
+    /// An image may go while an entry that names it is being published. That is a miss; check must find nothing else.
     bool is_whole()
     {
         const auto damages = open({.access = store::StoreMode::read_only})->check();
@@ -129,8 +128,8 @@ TEST_F(Contention, EveryHitVerifiesWhileOthersPublishEvictAndPrune)
             std::mt19937_64 random(seed + static_cast<std::uint64_t>(p));
             auto store = open({.max_variants = 16});
             for (int i = 0; i < k_operations; ++i) {
-                // Gives the leases back. This happens often: otherwise sixteen processes would keep all entries in use,
-                // and nothing could be pruned.
+                // Gives the leases back: otherwise sixteen processes would keep all entries in use, and nothing could
+                // be pruned.
                 if (random() % 4 == 0) store.reset(), store = open({.max_variants = 16});
                 const std::string wrong = use(*store, random, *m_counts);
                 if (wrong.empty()) continue;
@@ -173,8 +172,7 @@ protected:
     /// The first run of a new process.
     int write_one(int number)
     {
-        // A writer prunes for at most a tenth of a second, which may be too short on a busy machine. On this clock no
-        // time passes.
+        // A writer prunes for at most a tenth of a second, too short on a busy machine. On this clock no time passes.
         const auto store =
             open({.max_variants = 1000, .budget = {.bytes = k_budget}}, posix_file_system(), m_set_clock);
         const Bytes image = image_of(std::string(30'000, 'i') + std::to_string(number));

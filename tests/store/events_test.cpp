@@ -1,5 +1,4 @@
-// Events by kind and reason: they are summed across stores, and a reason that is not a word, or one too many, counts as
-// "other".
+// Events by kind and reason, summed across stores. A reason that is not a word, or one too many, counts as "other".
 #include "store_fixture.hpp"
 
 namespace warmgraph::test::events_test {

@@ -35,8 +35,7 @@ TEST_F(Eviction, NeverRemovesTheOneJustPublished)
     for (int variant = 0; variant < 5; ++variant) {
         ASSERT_TRUE(succeeded(store->publish(make_entry(k_decode, variant))));
         EXPECT_TRUE(exists(variant));
-        make_older(path_of(make_entry(k_decode, variant).header.key),
-                   std::chrono::minutes(-60)); // an hour in the future
+        make_older(path_of(make_entry(k_decode, variant).header.key), std::chrono::minutes(-60)); // in the future
         EXPECT_EQ(store->variants(k_decode).value().size(), 1U);
     }
 }

@@ -1,5 +1,4 @@
-// Every Nth file operation fails, once or from then on: the caller gets an error, the cache stays usable, and no
-// left-overs stay.
+// Every Nth file operation fails, once or from then on: the caller gets an error, and the cache stays usable and clean.
 #include "child_process.hpp"
 #include "store_fixture.hpp"
 

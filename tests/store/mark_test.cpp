@@ -1,5 +1,5 @@
-// The tag: the library makes it with the folder, and never in another user's folder. Without it, no file is changed;
-// with it, only the library's files are.
+// The tag (CACHEDIR.TAG): the library makes it with the folder, and never in another user's folder. Without it, no file
+// is changed; with it, only the library's files are.
 #include <sys/stat.h>
 
 #include "store_fixture.hpp"
@@ -149,8 +149,7 @@ TEST_F(Mark, IsMadeAgainWithAFolderThatWasDeletedMeanwhile)
     open();
 }
 
-/// Programs that clean up by age remove the tag, because no call touches it while all calls hit; or they remove all
-/// files.
+/// Programs that clean up by age remove the tag, because hits do not touch it; or they remove all files.
 TEST_F(Mark, IsMadeAgainWhereAllThatIsLeftIsTheLibrarys)
 {
     use(*open());
@@ -196,8 +195,7 @@ TEST_F(Mark, IsMadeOnAFreshVolume)
     EXPECT_TRUE(fs::exists(m_root / "lost+found" / "#12345"));
 }
 
-/// In a folder that all users may write, any user could plant a tag. The message must not tell its owner to change the
-/// folder's mode.
+/// In a folder that all users may write, any user could plant a tag. The message must not propose to change the mode.
 TEST_F(Mark, NothingIsProposedToBeDoneToAFolderThatIsNotTheLibrarys)
 {
     const auto message = [&](mode_t mode, bool has_mark) {

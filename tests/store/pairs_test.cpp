@@ -62,7 +62,6 @@ TEST_F(StoredPairs, CheckNamesOneWithoutTheOtherAndPruneRemovesIt)
     EXPECT_TRUE(store->check().value().empty());
 }
 
-/// Another rank's forward does not belong to this rank's backward.
 TEST_F(StoredPairs, EachRankHasItsOwn)
 {
     Entry backward = part_of(1, Part::backward);

@@ -244,8 +244,7 @@ protected:
         fs::create_directory(m_top);
         m_root = fs::path(m_top) / "cache";
     }
-    /// Logs the operations of `work`. It calls `returned()` to mark that all objects published so far must survive a
-    /// cut.
+    /// Logs the operations of `work`. Its calls of `returned()` say: objects published so far must survive a cut.
     template <class Work>
     std::vector<Operation> log_of(Work work)
     {

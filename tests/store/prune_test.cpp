@@ -317,8 +317,7 @@ TEST_F(Prune, TheBudgetIsKeptWhileOneProcessPublishesOnAndOn)
         ASSERT_TRUE(store->publish_image(image_of(std::string(1000, 'x') + std::to_string(variant))).value());
         ASSERT_TRUE(succeeded(store->publish(make_entry(k_prompt, variant))));
     }
-    // The store's own entries are in use, and small. Other processes' entries are noticed only when its own may be too
-    // many.
+    // The store's own entries are small and in use. It notices other entries only when its own may be too many.
     EXPECT_EQ(store->variants(k_prompt).value().size(), 20U);
     const auto again = open({.budget = {.bytes = 300'000}}, posix_file_system(), m_set_clock);
     ASSERT_TRUE(succeeded(again->publish(make_entry(k_prompt, 21))));

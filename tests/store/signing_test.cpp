@@ -145,8 +145,7 @@ TEST_F(Sources, AreOptionsThenTheEnvironmentAndItsFiles)
     for (const char* id : {"one", "two", "three"}) EXPECT_NE(trust.find(id), nullptr) << id;
     EXPECT_EQ(trust.find("four"), nullptr);
     source.sign_with = other;
-    source.accept_file =
-        file("accept", secret + "\n" + other + "\n"); // contains its own key, which does not count twice
+    source.accept_file = file("accept", secret + "\n" + other + "\n"); // its own key does not count twice
     trust = resolve_signing(source, environment()).value();
     EXPECT_EQ(trust.sign_with->id(), "two");
     EXPECT_NE(trust.find("one"), nullptr);

@@ -65,8 +65,8 @@ TEST_F(Threads, PublishersOfManyKeysUnderEvictionKeepTheLimit)
         }
     });
     EXPECT_EQ(failures, 0);
-    // The limit is an upper bound: publishers that evict at once may each remove others' entries. No other thread runs
-    // now.
+    // The limit is an upper bound: publishers that evict at once may remove each other's entries. All threads have
+    // ended.
     for (int variant = 9996; variant <= 9999; ++variant)
         ASSERT_TRUE(succeeded(store->publish(make_entry(k_decode, variant))));
     EXPECT_EQ(store->variants(k_decode).value().size(), 4U);

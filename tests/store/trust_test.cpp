@@ -306,8 +306,7 @@ TEST_F(Trust, AFileInAFolderWithAnotherGroupGetsThatGroup)
 TEST_F(Trust, LinksInTheFolderLeadNowhere)
 {
     warm();
-    // The same cache, reached through a link below the root. The link may lead to another user's folder, or its target
-    // may change.
+    // The same cache, reached through a link below the root, which may lead to another user's folder or change.
     const fs::path moved = m_dir.path() / "moved";
     fs::rename(m_root / k_decode.model_info, moved);
     fs::create_directory_symlink(moved, m_root / k_decode.model_info);

@@ -78,8 +78,7 @@ TEST_F(Usage, WhatIsAddedSoonWhileAnotherWritesIsWrittenAfterwards)
     fs::create_directories(folder());
     auto lock = posix_file_system().try_lock(folder() / ".usage.lock", 0600).value();
     store->add_usage_soon(k_decode, {.hits = 1});
-    std::this_thread::sleep_for(
-        std::chrono::milliseconds(20)); // time for the thread to find the lock held; too little is no failure
+    std::this_thread::sleep_for(std::chrono::milliseconds(20)); // time for the thread to find the lock held
     EXPECT_FALSE(fs::exists(m_file));
     lock.reset();
     const auto other = open();
@@ -270,7 +269,6 @@ TEST_F(Usage, AStoreClosesSoonWhileAnotherProcessHoldsTheLock)
     EXPECT_EQ(open()->usage(k_decode).hits, 1U) << "of the second store; the first one's went with it";
 }
 
-/// The exit hook waits; the destructor after it does not wait as long again.
 TEST_F(Usage, AnExitWithTheLockHeldWaitsOnce)
 {
     static_cast<void>(open());

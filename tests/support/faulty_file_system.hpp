@@ -91,8 +91,7 @@ public:
     explicit ForwardingFileSystem(FileSystem& inner = posix_file_system()) : Forwarded(*this, inner) {}
 
 protected:
-    /// Called before each operation with the operation's name. When it returns an error, the operation is not done and
-    /// returns this error.
+    /// Called before each operation with its name. An operation for which it returns an error fails and is not done.
     virtual std::optional<Error> before(const char* /*operation*/, const Path& /*path*/) { return std::nullopt; }
 
     virtual Result<std::unique_ptr<FileSystem>> open_folder_in(FileSystem& inner, const Path& path, Admission admits)

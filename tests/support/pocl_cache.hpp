@@ -7,9 +7,8 @@
 
 namespace warmgraph::test {
 
-/// Must be called before the first OpenCL call, which reads the variables. ctest names a folder that all tests share;
-/// without it this process has its own. POCL_KERNEL_CACHE=0 is not usable: PoCL 3.1 then loses work-group functions
-/// (backends/opencl/NOTES.md).
+/// Must come before the first OpenCL call, which reads the variables. ctest names a folder for all tests; otherwise
+/// this process has its own. POCL_KERNEL_CACHE=0 would lose work-group functions (PoCL 3.1; backends/opencl/NOTES.md).
 inline void use_pocl_cache()
 {
     ::unsetenv("POCL_KERNEL_CACHE");

@@ -1,6 +1,6 @@
 // The promise to users: a program gives the same results with a cache and without. A scene is such a program. It runs
-// natively (policy off), with an empty cache, and once more with the cache of the second run; the results must be the
-// native ones.
+// natively (policy off), with an empty cache, and with the cache of the second run; all results must be the native
+// ones.
 #pragma once
 
 #include <cstdint>
@@ -82,8 +82,7 @@ protected:
             expect_equal(native, cached, process, compared == Compared::all_calls ? native.results.size() : 1);
         }
     }
-    /// Expects these outcomes with an empty cache, and the native results both then and with the cache that this run
-    /// left.
+    /// Expects these outcomes with an empty cache, and the native results then and with the cache of this run.
     Seen expect_native(const Scene& scene, const testing::Matcher<const std::vector<std::string>&>& outcomes)
     {
         const Seen native = see(Policy::off, scene), cached = see(Policy::read_write, scene);

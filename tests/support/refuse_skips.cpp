@@ -1,6 +1,5 @@
-// Makes skipped tests fail, because a skipped test proves nothing and is easily overlooked. WARMGRAPH_ALLOW_SKIPS=1
-// lets a developer without a resource (an OpenCL device, a file system) run the rest. Skips for things that cannot be
-// installed are excused (lacking.hpp).
+// Makes skipped tests fail: a skipped test proves nothing and is easily overlooked. WARMGRAPH_ALLOW_SKIPS=1 lets a
+// developer without a resource (an OpenCL device, a file system) run the rest. lacking.hpp has the excused skips.
 #include <cstdlib>
 #include <string_view>
 
@@ -16,7 +15,7 @@ bool is_excused(const testing::TestResult& result)
 }
 
 class RefuseSkips : public testing::EmptyTestEventListener {
-    // Runs before the printer's handler, which then shows the test as failed (googletest: "Extending by handling test
+    // Runs before the printer's handler, which then shows a failed test (googletest: "Extending by handling test
     // events").
     void OnTestEnd(const testing::TestInfo& test) override
     {

@@ -13,8 +13,7 @@
 namespace warmgraph::test {
 
 /// Runs `prefix... <this program> --child arguments...` and waits for it. Returns the exit status, 1000 + the signal
-/// that ended it, or -1 when it could not be started. A prefix is a tool, named by its path, that runs a program:
-/// memcheck().
+/// that ended it, or -1 when it could not be started. The prefix is a tool's path and its options: memcheck().
 [[nodiscard]] inline int run_self(const std::vector<std::string>& arguments,
                                   const std::vector<std::string>& prefix = {})
 {

@@ -91,8 +91,7 @@ TEST_F(Clear, RemovesEverythingOfAKind)
 
 TEST_F(Clear, KeepsYoungImagesWhenOnlyImagesAreCleared)
 {
-    EXPECT_EQ(run("clear --kind images --json").json()["removed"]["images"],
-              0); // writers publish images before entries, so images stay
+    EXPECT_EQ(run("clear --kind images --json").json()["removed"]["images"], 0); // writers publish images first
     EXPECT_EQ(run("ls --json").json()["images"], 1);
     EXPECT_EQ(functions(), 3U);
 }

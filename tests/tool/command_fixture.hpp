@@ -151,8 +151,8 @@ protected:
                (to_hex(key.guards_digest) + ".wg");
     }
 
-    /// Makes a foreign folder in the cache's place, with files that `check --repair` and `clear` once took for the
-    /// cache's.
+    /// Makes a foreign folder in the cache's place, with files that `check --repair` and `clear` once took for their
+    /// own.
     void plant_foreign_files() const
     {
         const std::string key = k_decode.model_info + "/" + k_decode.rank + "/decode/";

@@ -235,8 +235,7 @@ protected:
         return {text_of(dir() / "dom.html"), text_of(dir() / "browser.log")};
     }
 
-    /// Expects that the page was drawn completely, without a script error and without anything that the page's own
-    /// policy refused.
+    /// Expects a completely drawn page, without script errors and without anything that its own policy refused.
     static void expect_drawn(const Shown& shown)
     {
         EXPECT_THAT(shown.dom, HasSubstr("data-rendered=\"yes\""));

@@ -93,8 +93,7 @@ void add(CUmod_st& module, const char* name, void (*kernel)(Work))
     function->bulk = run_of(kernel);
     function->arguments = {{ArgumentKind::value, 0, sizeof(Work)}};
     function->attributes = {{CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 0}};
-    // A kernel that the text lacks is not found, as in the driver. A fat binary is compressed, so its kernels are not
-    // known.
+    // A kernel that the text lacks is not found, as in the driver. A fat binary is compressed: any kernel is found.
     const std::string_view text(reinterpret_cast<const char*>(module.image.data()), module.image.size());
     if (text.empty() || text.find(".visible .entry " + std::string(name) + "(") != std::string_view::npos)
         module.functions.emplace(name, std::move(function));

@@ -12,8 +12,7 @@
 
 namespace fake_cuda {
 
-/// Every entry point holds it (entry_points.cpp), so no other function here locks. Recursive, because a CUPTI callback
-/// may call the driver.
+/// Every entry point holds it (entry_points.cpp), so nothing else here locks. Recursive for CUPTI's callbacks.
 [[nodiscard]] std::recursive_mutex& driver_mutex();
 
 /// The live objects of one kind, by handle. A dead or foreign handle is an error, as with the driver, and not a crash.

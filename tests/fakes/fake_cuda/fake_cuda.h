@@ -1,5 +1,4 @@
-// Control of the fake CUDA driver by tests: C functions that the library exports beside cuGetProcAddress_v2, nvrtc* and
-// cupti*.
+// Control of the fake CUDA driver: C functions that the library exports beside cuGetProcAddress_v2, nvrtc* and cupti*.
 #pragma once
 
 /// A launch attribute that kernel nodes have and cuda.h does not know, as with a newer driver.
@@ -10,8 +9,7 @@ extern "C" {
 /// is the next); 0 times: for ever. Replaces an earlier fault. Calls of NVRTC and CUPTI count too.
 ///
 /// A call that releases something (cuMemFree, cuGraphDestroy, cuStreamDestroy ...) does its work and then reports the
-/// status, as the driver does with the failure of earlier work; a failing cuStreamEndCapture ends the capture without a
-/// graph.
+/// status, as the driver reports earlier failures; a failing cuStreamEndCapture ends the capture without a graph.
 void fake_cuda_fail(const char* entry, long first, long times, int status);
 /// The same as fake_cuda_fail("", call, 1, status).
 void fake_cuda_fail_at(long call, int status);

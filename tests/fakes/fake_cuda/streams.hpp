@@ -1,5 +1,4 @@
-// Streams, events and stream capture. Work outside a capture is done at once, so events outside a capture need no
-// state.
+// Streams, events and stream capture. Work outside a capture is done at once, so its events need no state.
 #pragma once
 
 #include <memory>

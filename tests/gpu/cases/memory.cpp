@@ -1,5 +1,4 @@
-// Copies, fills, allocations, host functions, waits and writes of single words; and objects that a new process cannot
-// have.
+// Copies, fills, allocations, host functions, waits and writes of words; and objects that a new process cannot have.
 #include <atomic>
 
 #include "../case.hpp"
@@ -148,8 +147,7 @@ CUtexObject make_texture(float start, float step)
     native.check(native.driver().cuMemcpy(resource.res.linear.devPtr, reinterpret_cast<CUdeviceptr>(contents.data()),
                                           k_count * 4),
                  "cuMemcpy");
-    native.check(native.driver().cuCtxSynchronize(),
-                 "cuCtxSynchronize"); // readers use other streams and do not wait for this copy
+    native.check(native.driver().cuCtxSynchronize(), "cuCtxSynchronize"); // readers do not wait for this copy
     const CUDA_TEXTURE_DESC how{};
     CUtexObject made = 0;
     native.check(native.find<decltype(&cuTexObjectCreate)>("cuTexObjectCreate")(&made, &resource, &how, nullptr),

@@ -183,8 +183,7 @@ void by_pointer(Recorder& r, CUmodule module, std::uint64_t function)
                   {&x, &y, &function});
 }
 
-/// Compiled as a whole, a function pointer is the number of a row in the kernel's table. This holds for a cut image
-/// too.
+/// Compiled as a whole, a function pointer is a row number in the kernel's table. This holds for a cut image too.
 Case function_by_its_row()
 {
     auto code = std::make_shared<LazyModule>(k_functions);

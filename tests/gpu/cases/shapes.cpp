@@ -53,8 +53,7 @@ Case nested_child_graphs()
                 const Native& native = Native::instance();
                 CUstream main = native_stream(r.stream());
                 step(r, *code, main, 0, 1);
-                // A capture alone makes no child graphs: both levels are built here and added to the graph under
-                // capture.
+                // A capture alone makes no child graphs, so both levels are built here and added to it.
                 CUstream side = native.stream();
                 native.check(native.driver().cuStreamBeginCapture(side, CU_STREAM_CAPTURE_MODE_RELAXED),
                              "cuStreamBeginCapture");

@@ -1,5 +1,4 @@
-// Device code made by Triton, loaded like Triton's launcher does: the recording process has no Python, and the
-// replaying one has no cubin.
+// Device code made by Triton, loaded like its launcher does: recorded without Python, replayed without the cubin.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

@@ -107,8 +107,7 @@ void add_cub_thrust_cases(Cases& all)
     all.add("cub_scan", plain_case<RunningSum>());
     all.add("cub_radix_sort", plain_case<Sort>());
     all.add("thrust_sort", thrust_case(thrust_sort, k_count));
-    all.add("thrust_transform_reduce",
-            thrust_case(thrust_sum_of_squares, 1)); // waits for the stream, so it must be refused
+    all.add("thrust_transform_reduce", thrust_case(thrust_sum_of_squares, 1)); // waits, so it is refused
 }
 
 } // namespace warmgraph::test::libraries

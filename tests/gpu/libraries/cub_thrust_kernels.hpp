@@ -1,6 +1,5 @@
-// Functions that nvcc compiles (cub_thrust_kernels.cu), for cub_thrust.cpp, which another compiler compiles. Each
-// enqueues in `stream` and returns 0 or the runtime's status. Without temporary storage, the first three only return
-// the size that they need.
+// Functions that nvcc compiles (cub_thrust_kernels.cu) for cub_thrust.cpp. Each enqueues in `stream` and returns 0 or
+// the runtime's status. Without temporary storage, the first three only return the size that they need.
 #pragma once
 
 #include <cstddef>

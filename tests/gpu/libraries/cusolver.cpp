@@ -21,8 +21,7 @@ const Library& cusolver()
     return library;
 }
 
-/// A random symmetric matrix plus `diagonal` on its diagonal. It is positive definite when `diagonal` is at least 2 *
-/// k_side.
+/// A random symmetric matrix plus `diagonal` on its diagonal; positive definite when that is at least 2 * k_side.
 Contents symmetric(float diagonal)
 {
     std::mt19937 random{7};

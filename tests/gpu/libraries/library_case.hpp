@@ -51,8 +51,7 @@ struct Case {
     std::vector<Program> code{};
     std::vector<std::string> no_addresses{};
     Undeclared undeclared = Undeclared::refuse;
-    /// The case's numbers continue from call to call, counted on the host. A replay would repeat them, so only a
-    /// refusal is right.
+    /// The numbers continue from call to call, counted on the host. A replay would repeat them, so it must be refused.
     bool is_counting = false;
 };
 
@@ -64,8 +63,7 @@ struct Cases {
         MakeCase make;
     };
     std::vector<Entry> entries;
-    std::vector<std::pair<std::string, std::string>>
-        left_out; ///< a library, and the reason why its cases are not in this program
+    std::vector<std::pair<std::string, std::string>> left_out; ///< libraries, and why they are left out
 
     void add(std::string name, MakeCase make) { entries.push_back({std::move(name), std::move(make)}); }
     void leave_out(std::string library, std::string why) { left_out.emplace_back(std::move(library), std::move(why)); }
@@ -104,8 +102,7 @@ private:
     std::string m_name;
 };
 
-/// A function by its own name, with cuBLAS's macros applied (cublasCreate is cublasCreate_v2). Not for overloaded
-/// functions.
+/// A function by its name, with cuBLAS's macros applied (cublasCreate is cublasCreate_v2). Not for overloads.
 #define WG_FIND(library, name) WG_FIND_EXPANDED(library, name)
 #define WG_FIND_EXPANDED(library, name) (library).find<decltype(&::name)>(#name)
 

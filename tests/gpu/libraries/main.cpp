@@ -1,5 +1,4 @@
-// A table that shows which work of CUDA's own libraries can be recorded through a wrapped callable, and whether replays
-// are right.
+// A table: which work of CUDA's own libraries can be recorded through a wrapped callable, and which replays are right.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>

@@ -24,8 +24,7 @@ namespace {
 constexpr std::size_t k_reason_width = 100; // characters in the table; to_json writes the whole reason
 constexpr std::size_t k_log_bytes = 2000;
 
-/// Runs this program with these arguments; its output goes to `log`. Returns "" for exit status 0, otherwise how it
-/// ended.
+/// Runs this program with these arguments; its output goes to `log`. Returns "" for status 0, else how it ended.
 std::string run_self(std::vector<std::string> arguments, const std::filesystem::path& log)
 {
     arguments.insert(arguments.begin(), std::filesystem::read_symlink("/proc/self/exe").string());

@@ -1,3 +1,2 @@
-// Stands for cuBLAS: a library with its file name, whose data contain device code, as nvcc puts it there. The test
-// fills it.
+// Stands for cuBLAS: a library with its file name and with device code in its data, which the test fills in.
 __attribute__((visibility("default"))) unsigned char code[1 << 20] = {0};

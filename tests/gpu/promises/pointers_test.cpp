@@ -150,7 +150,6 @@ TEST_F(PromisedPointers, APointerOfDeviceCodesHeapIsRefused)
         Not(IsEmpty()));
 }
 
-/// The launched kernel is in another module than the code that allocates.
 TEST_F(PromisedPointers, APointerOfTheHeapIsRefusedInKernelsOfOtherModulesToo)
 {
     expect_refused(

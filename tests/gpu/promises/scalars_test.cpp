@@ -1,5 +1,4 @@
-// A scalar that device code itself compares. The scalar promises that any device can show are in
-// tests/capture/promises_test.cpp.
+// A scalar that device code itself compares. tests/capture/promises_test.cpp has the promises for any device.
 #include <limits>
 
 #include "promise_fixture.hpp"

@@ -40,9 +40,7 @@ TEST_F(PromisedVariables, WhatTheHostWritesAfterTheFirstCallIsSeenByTheNext)
         const Buffer x = words(5), y = filled(-1);
         Function f = cache.wrap("later", device, plain_spec(), launching(code, {"apply"}));
         for (const int value : {0, 9, 9, 3}) {
-            if (value != 0)
-                code.write("offset",
-                           value); // in the first call it has the image's value, and its address was never queried
+            if (value != 0) code.write("offset", value); // the first call uses the image's value
             call(seen, f, {{"x", x}, {"y", y}}, {&y});
         }
     };

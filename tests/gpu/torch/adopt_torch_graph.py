@@ -2,9 +2,8 @@
 
 usage: adopt_torch_graph.py LIBWARMGRAPH FOLDER [once]
 
-Leaves in FOLDER: cache/ (the entry), x.bin and <weight>.bin (contents), out.bin (the output of PyTorch's own replay),
-regions.txt (rows and columns of x; then name, bytes). With `once`, only one capture is passed: the adoption must be
-refused.
+Leaves in FOLDER: cache/ (the entry), x.bin and <weight>.bin (contents), out.bin (the output of PyTorch's own replay), regions.txt (rows and columns
+of x; then name, bytes). With `once`, only one capture is passed: the adoption must be refused.
 """
 import ctypes as c
 import pathlib

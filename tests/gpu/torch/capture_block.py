@@ -1,5 +1,4 @@
-"""A compiled transformer block, captured twice by torch.cuda.CUDAGraph with weights, inputs and memory pool at other
-addresses.
+"""A compiled transformer block, captured twice by torch.cuda.CUDAGraph with weights, inputs and memory pool at other addresses.
 
 Used by adopt_torch_graph.py. This file does not use warmgraph.
 """
@@ -64,8 +63,8 @@ def tensor_range(name, tensor):
 
 
 def capture_work(work, regions, keep):
-    """Captures work() into a pool of its own. `regions`: the memory outside of that pool that it reads and writes;
-    `keep`: the owners of this memory."""
+    """Captures work() into a pool of its own. `regions`: the memory outside of the pool that it reads and writes; `keep`: the owners of this
+    memory."""
     graph = torch.cuda.CUDAGraph(keep_graph=True)
     pool = torch.cuda.graph_pool_handle()
     torch.cuda.synchronize()
@@ -86,8 +85,7 @@ def capture(block, compiled, x, out):
 
 
 def move_weights(block, spacer):
-    """Gives every weight new storage and keeps the old storage in `spacer`. The tensor objects stay, so torch.compile
-    does not recompile."""
+    """Gives every weight new storage and keeps the old storage in `spacer`. The tensor objects stay, so torch.compile does not recompile."""
     # Allocates in another order and with gaps, so that no two tensors move by the same distance.
     for parameter in reversed(list(block.parameters())):
         spacer.append(parameter.data)

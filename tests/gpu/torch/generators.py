@@ -1,9 +1,8 @@
 """Random numbers in graphs that PyTorch captured: the graph reads two words of a generator.
 
-A graph that draws numbers reads its generator's seed and offset from device memory. PyTorch allocates one word for each
-when a graph is registered with the generator's state, and fills both before every replay. For a cache they are memory
-that the caller fills before a call. Each capture gets its own state, so that the words have other addresses in the
-second capture.
+A graph that draws numbers reads its generator's seed and offset from device memory. PyTorch allocates one word for each when a graph is registered
+with the generator's state, and fills both before every replay. For a cache they are memory that the caller fills before a call. Each capture gets its
+own state, so that the words have other addresses in the second capture.
 """
 SEED = 0x5EED
 

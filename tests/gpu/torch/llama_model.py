@@ -1,5 +1,4 @@
-"""A decode step of a Llama-style model, compiled, and captured twice with weights, caches, inputs and memory pool at
-other addresses.
+"""A decode step of a Llama-style model, compiled, and captured twice with weights, caches, inputs and memory pool at other addresses.
 
 Used by llama_step.py and bench/torch_peers.py. This file does not use warmgraph.
 """
@@ -77,8 +76,8 @@ class Layer(torch.nn.Module):
 
 
 class Llama(torch.nn.Module):
-    """Maps (token [batch], position [1]) to (logits [batch, vocabulary], the greedy next token [batch]). A smaller
-    batch uses the first sequences of the caches."""
+    """Maps (token [batch], position [1]) to (logits [batch, vocabulary], the greedy next token [batch]). A smaller batch uses the first sequences of
+    the caches."""
 
     def __init__(self, shape):
         super().__init__()
@@ -137,8 +136,7 @@ def states(model):
 
 
 def move_states(model, spacer):
-    """Gives weights and caches new storage and keeps the old storage in `spacer`. The tensor objects stay, so
-    torch.compile does not recompile."""
+    """Gives weights and caches new storage and keeps the old storage in `spacer`. The tensor objects stay, so torch.compile does not recompile."""
     # Allocates in another order and with gaps, so that no two tensors move by the same distance.
     for tensor in reversed([*model.parameters(), *model.buffers()]):
         spacer.append(tensor.data)

@@ -1,13 +1,12 @@
 """A decode step of a Llama-style model: captured by PyTorch, adopted, and replayed by a new process without PyTorch.
 
-usage: llama_step.py LIBWARMGRAPH [--layers 16] [--dim 2048] [--heads 16] [--hidden 5632] [--vocabulary 32000]
-                     [--batch 8] [--context 1024] [--attention efficient|math|any] [--runs 3] [--folder DIR] [--json FILE]
+usage: llama_step.py LIBWARMGRAPH [--layers 16] [--dim 2048] [--heads 16] [--hidden 5632] [--vocabulary 32000] [--batch 8]
+           [--context 1024] [--attention efficient|math|any] [--runs 3] [--folder DIR] [--json FILE]
 
-The defaults have 1.9 GB of weights, 1.1 GB of KV cache and about 182 graph nodes. For about 16.6 GB of weights:
---layers 33 --dim 4096 --heads 32 --hidden 14336. Every stage is a process of its own: one captures twice and adopts,
-and --runs processes restore (time from wg_cache_open, with the context and all memory ready, to the logits on the
-host). bench/torch_peers.py compares the same step with PyTorch's own ways to start. --folder is kept; without it a
-folder in /dev/shm is used and removed at the end. CUPTI: as for the other scripts ($WARMGRAPH_CUPTI).
+The defaults have 1.9 GB of weights, 1.1 GB of KV cache and about 182 graph nodes. For about 16.6 GB of weights: --layers 33 --dim 4096 --heads 32
+--hidden 14336. Every stage is a process of its own: one captures twice and adopts, and --runs processes restore (time from wg_cache_open, with the
+context and all memory ready, to the logits on the host). bench/torch_peers.py compares the same step with PyTorch's own ways to start. --folder is
+kept; without it a folder in /dev/shm is used and removed at the end. CUPTI: as for the other scripts ($WARMGRAPH_CUPTI).
 Exit status: 0 right, 1 WRONG or a stage failed, 3 the adoption is refused.
 """
 import argparse
@@ -101,8 +100,7 @@ def function_spec(regions, pointers):
 
 
 def row_places(cache, position):
-    """Lists (offset, bytes) of the rows that a step writes into a cache [batch, heads, context, head_dim]: one for each
-    head."""
+    """Lists (offset, bytes) of the rows that a step writes into a cache [batch, heads, context, head_dim]: one for each head."""
     batch, heads, context, head_dim = cache["sizes"]
     row = head_dim * 2
     return [((head * context + position) * row, row) for head in range(batch * heads)]
@@ -345,8 +343,8 @@ def downloaded(library, buffer, size):
 
 
 def first_result(library, device, folder, spec, args, outputs, cache=None):
-    """Returns (function, {"name": bytes}, milliseconds by step): from wg_cache_open to the result on the host. cache:
-    already open, with its entries being preloaded (wg_cache_preload)."""
+    """Returns (function, {"name": bytes}, milliseconds by step): from wg_cache_open to the result on the host. cache: already open, with its entries
+    being preloaded (wg_cache_preload)."""
     stream = c.c_void_p(library.raw.wg_device_stream(device))
     outcome, milliseconds, results = c.c_int32(-1), {}, {}
     started = last = time.perf_counter()

@@ -1,14 +1,12 @@
-"""One model of each kind: captured by PyTorch, adopted, replayed at other addresses, compared with PyTorch's own
-replay.
+"""One model of each kind: captured by PyTorch, adopted, replayed at other addresses, compared with PyTorch's own replay.
 
 usage: models.py LIBWARMGRAPH [--only PATTERN] [--tries 1] [--json FILE] [--strict] [--cleared]
 
-Small models in eager mode, with random weights: a language model of transformers with a static cache, a convolutional
-network of torchvision in both memory formats, training steps (forward, backward, foreach optimizer), a sampler, an FFT,
-dropout. Each runs in a process of its own: captured twice with everything at other addresses, adopted, replayed with
-inputs, states and outputs at addresses that no capture had. A refusal may be chance: uninitialised bytes may look like
-the address of live memory. --tries 3 tries up to three processes. Prints a table. Exit status 1: a model was replayed
-wrong, or was not captured; 3: a model was refused.
+Small models in eager mode, with random weights: a language model of transformers with a static cache, a convolutional network of torchvision in both
+memory formats, training steps (forward, backward, foreach optimizer), a sampler, an FFT, dropout. Each runs in a process of its own: captured twice
+with everything at other addresses, adopted, replayed with inputs, states and outputs at addresses that no capture had. A refusal may be chance:
+uninitialised bytes may look like the address of live memory. --tries 3 tries up to three processes. Prints a table. Exit status 1: a model was
+replayed wrong, or was not captured; 3: a model was refused.
 """
 import argparse
 import ctypes as c
@@ -305,8 +303,7 @@ def first_line(error):
 
 
 def differing(torch, adopter, function, first):
-    """Returns (names, outcome): the names of tensors that the adopted graph left different from PyTorch's own replay,
-    and the call's outcome."""
+    """Returns (names, outcome): the names of tensors that the adopted graph left different from PyTorch's own replay, and the call's outcome."""
     names = [name for name, _ in first.declared] + [f"out{i}" for i in range(len(first.outputs))]
     inputs, outputs = [x.clone() for x in first.inputs], [torch.full_like(x, 1) for x in first.outputs]
     third = inputs + outputs
@@ -318,8 +315,8 @@ def differing(torch, adopter, function, first):
 
 
 def adopted(torch, adopter, name, captures, strict):
-    """Returns (function, number of captures, the first of the two). Another capture helps against chance: neighbours
-    that moved by the same distance, and uninitialised bytes that look like the address of live memory."""
+    """Returns (function, number of captures, the first of the two). Another capture helps against chance: neighbours that moved by the same distance,
+    and uninitialised bytes that look like the address of live memory."""
     first, second, spacer = captures
     for count in range(2, MOST_CAPTURES + 1):
         try:

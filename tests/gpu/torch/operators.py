@@ -2,10 +2,9 @@
 
 usage: operators.py LIBWARMGRAPH [--dtype float32] [--workers 8] [--only PATTERN,PATTERN...] [--json FILE] [--cleared]
 
-Each operator of PyTorch's database (OpInfo) runs on its first strided sample: captured twice by PyTorch with everything
-at other addresses, adopted through the C interface, replayed at addresses that no capture had, and compared with
-PyTorch's own replay. A fault in one operator (which breaks the context) stops only that one. Exit status 1: an operator
-was replayed wrong.
+Each operator of PyTorch's database (OpInfo) runs on its first strided sample: captured twice by PyTorch with everything at other addresses, adopted
+through the C interface, replayed at addresses that no capture had, and compared with PyTorch's own replay. A fault in one operator (which breaks the
+context) stops only that one. Exit status 1: an operator was replayed wrong.
 """
 import argparse
 import collections
@@ -75,8 +74,7 @@ class Operator:
         if sample is None:
             raise NotCaptured("no strided sample")
         leaves, self.tree = tree_flatten(self._parts(sample))
-        # Copies to the host: the sample's own tensors would be live undeclared memory, and kernels' padding points
-        # there.
+        # Copies to the host: the sample's own tensors would be live undeclared memory, and kernels' padding points there.
         self.storages = {}
         self.leaves = [self._kept(x) if isinstance(x, torch.Tensor) else x for x in leaves]
 
@@ -125,8 +123,7 @@ Range = collections.namedtuple("Range", "name pointer size")
 
 
 class Captured:
-    """out.copy_(operator(inputs)) as PyTorch's graph, in a pool of its own. The generators' words are the last
-    inputs."""
+    """out.copy_(operator(inputs)) as PyTorch's graph, in a pool of its own. The generators' words are the last inputs."""
 
     def __init__(self, operator, leaves, spacer):
         torch = operator.torch
@@ -266,8 +263,7 @@ def is_equal(torch, a, b):
 
 
 def replay_natively(torch, captured, others):
-    """Replays with PyTorch, which fills its generators' words; `others`, the words of another replay, get the same
-    values."""
+    """Replays with PyTorch, which fills its generators' words; `others`, the words of another replay, get the same values."""
     captured.graph.replay()
     for word, other in zip(captured.words, others[len(others) - len(captured.words):]):
         other.copy_(word)

@@ -1,12 +1,10 @@
-"""Compiles one Triton kernel twice, with two block sizes, and writes the device code: two modules with equal kernel
-names.
+"""Compiles one Triton kernel twice, with two block sizes, and writes the device code: two modules with equal kernel names.
 
 usage: triton_kernel.py FOLDER SM
 
-SM is the device's compute capability (90); no GPU is needed. Writes into FOLDER the cubins and kernels.txt, with a line
-for each: file, kernel, bytes of shared memory, warps, rows and columns of a block, names of the parameters in their
-order. After these the kernel takes pointers of Triton's own, which are null here. Exit status 77 when Triton is
-missing.
+SM is the device's compute capability (90); no GPU is needed. Writes into FOLDER the cubins and kernels.txt, with a line for each: file, kernel, bytes
+of shared memory, warps, rows and columns of a block, names of the parameters in their order. After these the kernel takes pointers of Triton's own,
+which are null here. Exit status 77 when Triton is missing.
 """
 import os
 import pathlib

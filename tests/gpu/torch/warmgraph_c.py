@@ -148,8 +148,7 @@ class Library:
         return self.made("wg_cache_open", c.byref(options))
 
     def report(self, function):
-        """The function's report on its first call or its adoption: outcome, reason, first_call_ms and the phases'
-        milliseconds in order."""
+        """The function's report on its first call or its adoption: outcome, reason, first_call_ms and the phases' milliseconds in order."""
         report, raw = self.made("wg_function_report", function), self._library
         indices = [c.c_uint64(i) for i in range(raw.wg_report_phase_count(report))]
         result = {
@@ -176,8 +175,8 @@ def named(ranges):
 
 
 def native_capture(captured):
-    """`captured` has graph, regions and scratch with name, pointer and size, and perhaps free_blocks: (pointer, size).
-    The result keeps the objects alive that it points to."""
+    """`captured` has graph, regions and scratch with name, pointer and size, and perhaps free_blocks: (pointer, size). The result keeps the objects
+    alive that it points to."""
     regions, scratch = named(captured.regions), named(captured.scratch)
     native = NativeCapture(c.sizeof(NativeCapture), captured.native, regions, len(regions), scratch, len(scratch))
     free = array(Memory, [Memory.at(pointer, size) for pointer, size in getattr(captured, "free_blocks", [])])
@@ -187,8 +186,8 @@ def native_capture(captured):
 
 
 def free_blocks(snapshot):
-    """Returns {pointer: end} of the free blocks in PyTorch's allocator, from torch.cuda.memory_snapshot(). A snapshot
-    before the capture contains no block of the graph's own pool, if that pool is new."""
+    """Returns {pointer: end} of the free blocks in PyTorch's allocator, from torch.cuda.memory_snapshot(). A snapshot before the capture contains no
+    block of the graph's own pool, if that pool is new."""
     return {block["address"]: block["address"] + block["size"] for segment in snapshot
             for block in segment["blocks"] if block["state"] == "inactive"}
 

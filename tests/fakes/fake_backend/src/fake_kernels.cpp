@@ -35,8 +35,7 @@ std::uint64_t count_of(const FakeArguments& args)
     return std::min<std::uint64_t>(args.items, count < 0 ? 0 : static_cast<std::uint64_t>(count));
 }
 
-/// A kernel that changes each element of its first memory parameter independently; the last value is the number of
-/// elements.
+/// A kernel that changes each element of its first memory parameter independently; its last value is their number.
 template <class Change>
 std::function<void(const FakeArguments&)> each(Change change)
 {
