@@ -113,7 +113,7 @@ TEST(CubinState, WhatOnlyLooksLikeAnEmptyObjectIsState)
     EXPECT_FALSE(is_empty_object("_ZN4cuda3std3__45__cpo5beginE", 4)) << "something with members";
     for (const char* name : {
              "_ZN4cuda3std7counterE",         // not a name of cuda::std's
-             "_ZN4cuda3seqE",                 // of another namespace
+             "_ZN4cuda3seqE",                 // another namespace
              "_ZN2my4cuda3std3__48in_placeE", // in a program's namespace
              "_ZN38_INTERNAL_5b8df9d9_11_standard_cu_sine2my3seqE",
              "_ZN6thrust3seq5countE", // within one

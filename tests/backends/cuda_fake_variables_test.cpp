@@ -45,7 +45,7 @@ TEST_F(CudaFakeVariables, OfTheDeviceRuntimeAreNobodysToWrite)
 TEST_F(CudaFakeVariables, ThatOnlyResembleThoseAreLookedAt)
 {
     for (const char* const name :
-         {"__nv_static_51__76f6e0b7_25_my_cuda_device_runtime_cu_3f18d910_table", // of my_cuda_device_runtime.cu
+         {"__nv_static_51__76f6e0b7_25_my_cuda_device_runtime_cu_3f18d910_table", // from my_cuda_device_runtime.cu
           "__nv_static_51__76f6e0b7_122_cuda_device_runtime_cu_table", "__nv_static_51__76f6e0b7_8_table_cu_table",
           "_22_cuda_device_runtime_cu_table",       // a name that a program may give
           "cudartErrorTable", "cudartErrorCnpMap"}) // the name without an address in it, and 4 bytes large

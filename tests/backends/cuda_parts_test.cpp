@@ -101,7 +101,7 @@ TEST(FarAddresses, AreTakenOnceAndGivenAgainWhenTheyAreFree)
     EXPECT_GT(above, 1ULL << 45) << "an address comes back late";
     std::vector<FarPlace> all;
     while (auto place = FarPlace::take(1ULL << 43, k_unit)) all.push_back(std::move(*place));
-    EXPECT_EQ(all.size(), 5U); // of 2^46 - 2^44 bytes
+    EXPECT_EQ(all.size(), 5U); // each of 2^46 - 2^44 bytes
     all.pop_back();
     EXPECT_TRUE(FarPlace::take(1ULL << 43, k_unit));
 }

@@ -1,4 +1,4 @@
-// Graphs that somebody else captured: proven by a second capture, or taken by range when that is allowed.
+// Foreign graphs: proven by a second capture, or taken by range when that is allowed.
 #include "adoption_fixture.hpp"
 #include "number_decl.hpp"
 
@@ -29,13 +29,13 @@ TEST_F(AdoptionTest, WithTwoCapturesEveryWordIsProvenAndTheCallersMemoryIsAsItWa
     EXPECT_EQ(read(pool), std::vector<std::int32_t>(k_count + 4, 99)) << "the restored graph has its own";
 }
 
-/// As PyTorch's pools often lie: the end of the one is the start of the other, in both captures.
+/// PyTorch's pools often lie like this: one pool ends where the next one starts, in both captures.
 TEST_F(AdoptionTest, ScratchSideBySideInBothCapturesIsOneRegion)
 {
     for (Captured* captured : {first.get(), second.get()}) {
         auto& [name, memory] = captured->capture.scratch[0];
         const MemoryRef start{memory.address, 16},
-            rest{memory.address + 16, memory.size - 16}; // kernels work from there
+            rest{memory.address + 16, memory.size - 16}; // kernels start at this address
         captured->capture.scratch = {{"start", start}, {"pool", rest}};
     }
     auto recording = take(adopted(first->capture, &second->capture));
@@ -66,7 +66,7 @@ TEST_F(AdoptionTest, ASecondCaptureOfOtherWorkIsRefused)
 
 TEST_F(AdoptionTest, WorkThatWritesPastADeclaredRegionIsFoundOnTheCopies)
 {
-    // The original has room behind y; the restored one must not rely on it.
+    // The original graph has room behind y; the restored graph must not use it.
     frame.tensors[1].sizes[0] = k_count - 8;
     EXPECT_TRUE(failed_with(adopted(first->capture, &second->capture), ErrorCode::verification_failed, "outside 'y'"));
 }
@@ -93,7 +93,7 @@ TEST_F(AdoptionTest, ATexturesHandleIsRefused)
     EXPECT_FALSE(device->textures->was_misused);
 }
 
-/// As recordings are: nothing runs on copies where one of these could be met.
+/// Recordings refuse managed memory too: work must not run on copies of it.
 TEST_F(AdoptionTest, ManagedMemoryIsRefused)
 {
     device->managed = frame.memory[0].address.flat();
@@ -152,7 +152,7 @@ protected:
         use(*first, 100, 5);
         use(*second, 200, 8);
     }
-    /// Waits for `at` before the work, and signals `at` + 1 and a constant after it.
+    /// Adds a wait for `at` before the work, and signals of `at` + 1 and of a constant after it.
     static void use(Captured& to, std::uint64_t handle, std::uint64_t at)
     {
         using enum backends::SemaphoreAction;
@@ -182,7 +182,7 @@ TEST_F(AdoptedSemaphores, NamesThemFollowsTheFrameAndRunsNone)
     EXPECT_EQ(stored.uses[0].slot, (cachefmt::Slot{cachefmt::SlotKind::scalar, 0, 0, 8, 1}));
     EXPECT_EQ(stored.uses[1], (cachefmt::SemaphoreUse{1, 77, {}, 0}));
 
-    // What was verified is what runs now, with its semaphores: of the first capture, for the frame of the call.
+    // The verified graph runs now with its semaphores: those of the first capture, with the call's values.
     const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
     auto stream = *device->create_stream();
     replay::Bindings bindings{{x, y, {}}, {41}};

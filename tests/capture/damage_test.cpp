@@ -165,7 +165,7 @@ TEST_F(Damage, AnEntryWhoseImageIsGoneIsSetAsideByWhoMayPublish)
     EXPECT_EQ(files(".reason").size(), 1U) << "and why is beside it";
 }
 
-/// Two recordings that differ make a function refused. An entry that cannot be replayed is not one of the two.
+/// Two recordings that differ make a function refused. An entry that cannot be replayed does not count.
 TEST_F(Damage, AnEntryThatCannotBeRestoredIsNoWitnessAgainstItsRecording)
 {
     call();

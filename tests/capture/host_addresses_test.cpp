@@ -11,7 +11,7 @@ constexpr std::uint64_t k_top = 0x7ffe'eda9'0000;
 
 class HostAddresses : public FlatCaptures {
 protected:
-    /// `make` gives the bytes for Places and the distance by which the stack is lower.
+    /// Captures; `make` gives the bytes for Places and for the number of bytes by which the stack is lower.
     template <class Make>
     void capture_at_depths(Make make)
     {
@@ -33,7 +33,7 @@ protected:
     StackMovement movement{k_top - 0x80'0000, k_top, k_shift};
 };
 
-// Both without a borrow from what is below and with one.
+// Addresses whose lower bytes cause a borrow in the subtraction, and others that do not.
 constexpr std::uint64_t k_places[]{0x7ffe'eda8'6f3a, 0x7ffe'eda8'6fb8, 0x7ffe'eda8'0008, 0x7ffe'eda8'fff8};
 
 TEST_F(HostAddresses, AWholeOneBecomesZeroInEveryCapture)
@@ -114,7 +114,7 @@ TEST_F(HostAddresses, AreErasedThoughOtherCapturesHadOthersOfTheSameStack)
     expect_everywhere((Packer{} << 0L).bytes());
 }
 
-/// Nothing is erased, and the difference is refused.
+/// No word is erased, and the difference is refused.
 class NoHostAddresses : public HostAddresses {
 protected:
     void expect_left_and_refused(std::uint64_t first, std::uint64_t again, std::uint64_t moved)

@@ -138,7 +138,7 @@ TEST_F(Promises, AFactorThatIsZeroChoosesAnotherWayAndIsRefused)
         HasSubstr("beta"));
 }
 
-/// In place when x and y are the same, else through scratch: with y a little behind x, it would overwrite x too early.
+/// The function works in place when x and y are the same. With y a little behind x, that would overwrite x too early.
 TEST_F(Promises, WhatWasRecordedInPlaceIsNotReplayedWhereTensorsOverlapOtherwise)
 {
     constexpr std::uint64_t k_behind = 256; // bytes

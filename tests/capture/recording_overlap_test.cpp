@@ -154,7 +154,7 @@ TEST_F(ScalarRanges, AreProbedAtTheirEndsAndMiddleWithoutAnyTime)
     EXPECT_FALSE(with_scalar([](std::int32_t value) { return value == 4095; }));
 }
 
-/// BLAS does not read C where beta is 0.
+/// BLAS does not read C when beta is 0.
 TEST_F(ScalarRanges, OfFloatsAreProbedAtZero)
 {
     declare_scalar(DType::f32, -1, 3, 0.5F);

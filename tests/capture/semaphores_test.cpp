@@ -6,7 +6,7 @@
 namespace warmgraph::test::semaphores_test {
 namespace {
 
-/// With a device of its own.
+/// A fixture with its own device.
 class OnDevice : public Semaphores {
 protected:
     [[nodiscard]] Buffer numbers(int32_t value) const
@@ -15,7 +15,7 @@ protected:
     }
     [[nodiscard]] std::vector<int32_t> read(const Buffer& buffer) const
     {
-        device.synchronize(); // reports a semaphore that was misused
+        device.synchronize(); // reports a misused semaphore
         return buffer.read<int32_t>();
     }
     [[nodiscard]] static std::vector<int32_t> all(int32_t value)
@@ -27,7 +27,7 @@ protected:
     {
         return cache.wrap("f", device, spec(channel), work(program, channel));
     }
-    /// One call for `frame`, once it is ready; y and the counter tell that it was done, once.
+    /// One call for `frame`, after its ready signal. y and the counter show that the work ran once.
     void expect_call(Function& f, const Channel& channel, std::uint64_t frame, Outcome outcome)
     {
         fake.signal(channel.ready, frame);
@@ -37,7 +37,7 @@ protected:
         EXPECT_EQ(read(y), all(value + 1));
         EXPECT_EQ(fake.value_of(channel.shown), frame);
     }
-    /// The first call leaves its recording to a later one; this is both.
+    /// The first call does not record; the second call records. Makes both calls.
     void expect_recorded(Function& f, const Channel& channel, std::uint64_t frame)
     {
         expect_call(f, channel, frame, Outcome::eager);
@@ -61,7 +61,7 @@ TEST_F(OnDevice, AreMetOncePerCallWhetherItIsRecordedOrReplayed)
         EXPECT_THAT(shown, AllOf(HasSubstr("bitwise (3 runs), without its semaphores"), HasSubstr("ready >= frame"),
                                  HasSubstr("shown = frame")));
     }
-    for (const bool verified : {false, true}) { // elsewhere: other semaphores, other values
+    for (const bool verified : {false, true}) { // another process: other semaphores, other values
         const Channel there = channel(0, 20);
         CacheOptions with = options();
         with.verify_on_load = verified;
@@ -122,7 +122,7 @@ TEST_F(OnDevice, WhereAnEntryHasThemAndTheSpecNoneTheFunctionRunsAsItIs)
     forgotten.semaphores.clear();
     Cache cache{options()};
     Function f = cache.wrap("f", device, forgotten, work(program, here));
-    expect_call(f, here, 12, Outcome::refused); // recording would have met them in each of its runs
+    expect_call(f, here, 12, Outcome::refused); // otherwise each recording run would wait and signal
     EXPECT_THAT(f.report().reason, AllOf(HasSubstr("external semaphore 'ready'"), HasSubstr("Spec::semaphores")));
     expect_call(f, here, 13, Outcome::refused);
 }
@@ -146,7 +146,7 @@ TEST_F(OnDevice, AValueOfTheFunctionsOwnCountingIsRefusedAndTheFunctionRunsAsItI
     EXPECT_EQ(fake.value_of(here.shown), 2U) << "signalled by the two calls' own runs alone";
 }
 
-/// The thread that calls may be the one that signals afterwards what the call's work waits for.
+/// The calling thread may signal later, so that a call that waits for its own work would hang.
 TEST_F(OnDevice, NoCallWaitsForAnAnswerThatIsNotThereYet)
 {
     const Channel here = channel();
@@ -159,7 +159,7 @@ TEST_F(OnDevice, NoCallWaitsForAnAnswerThatIsNotThereYet)
         expect_call(f, here, from, Outcome::eager);
         fake.signal(here.ready, from + 1);
         const Buffer x = numbers(3), y = numbers(-1);
-        fake.reset(); // from here on no event is done, as on a device whose stream waits
+        fake.reset(); // no event is done from here on, like on a device whose stream waits
         fake.fail("cuEventQuery", 1, 0, CUDA_ERROR_NOT_READY);
         EXPECT_EQ(f({{"x", x}, {"y", y}, {"frame", from + 1}}), Outcome::eager);
         EXPECT_EQ(fake.calls_of("cuStreamSynchronize") + fake.calls_of("cuCtxSynchronize"), 0);
@@ -186,7 +186,7 @@ protected:
         static_cast<void>(fake.entry<decltype(::cuCtxSetCurrent)>("cuCtxSetCurrent")(nullptr));
         static_cast<void>(fake.entry<decltype(::cuDevicePrimaryCtxRelease)>("cuDevicePrimaryCtxRelease")(0));
     }
-    /// ready >= frame; x -> pool -> y; shown = frame + 1.
+    /// Waits for ready >= frame; copies x -> pool -> y; signals shown = frame + 1.
     [[nodiscard]] NativeCapture captured(const MemoryRef& x, const MemoryRef& pool, const MemoryRef& y,
                                          const Channel& channel, std::uint64_t frame)
     {

@@ -1,6 +1,6 @@
-// Every fact that a start depends on against every kind that a cache keeps: what it invalidates, and that it invalidates
-// nothing else. One start fills a folder. Another one, of which one thing is otherwise, looks each kind up in it: through the
-// facade and the CUDA backend, over the fake driver, with one kind switched on at a time and nothing written.
+// A table: every fact that a start depends on, and which kinds of cached objects it invalidates. One start fills a
+// folder. Another one, with one change, looks up each kind: through the facade and the CUDA backend, over the fake
+// driver, with one kind enabled at a time and nothing written.
 #include <algorithm>
 #include <numeric>
 
@@ -22,10 +22,10 @@ namespace fs = std::filesystem;
 using Config = std::map<std::string, std::string>;
 using Names = std::vector<std::string>;
 
-constexpr std::int64_t k_declared = 256, k_called = 512; // the other size makes the call worth a profile
+constexpr std::int64_t k_declared = 256, k_called = 512; // with the other size, the call is worth a profile
 constexpr const char* k_variable = "WARMGRAPH_TEST_INVALIDATES";
 
-/// All that a start depends on, and the folder that it finds.
+/// All facts of a start, and its cache folder.
 struct Start {
     fs::path cache;
     int units = 132, compute_minor = 0, driver_api = 13000;
@@ -48,12 +48,12 @@ struct Cell {
     std::string words{};
 };
 const Cell k_hit{};
-/// Profiles, and PyTorch's artifacts that are not there, give no reason.
+/// Profiles, and PyTorch's missing artifacts, give no reason.
 const Cell k_miss{Cell::Is::miss};
 Cell differs(Names facts) { return {Cell::Is::miss, std::move(facts)}; }
 Cell says(std::string words) { return {Cell::Is::miss, {}, std::move(words)}; }
 
-/// What is not named is a hit.
+/// Kinds that a row does not set are hits.
 struct Cells {
     Cell graphs{}, compiled{}, tuned{}, profile{}, torch{};
 };
@@ -75,7 +75,7 @@ void write_another_format(const fs::path& cache, const std::string& extension)
         const auto member = std::ranges::search(text, k_member);
         Bytes bytes{as_bytes({text.data(), text.size()}).begin(), as_bytes({text.data(), text.size()}).end()};
         bytes.at(member.empty() ? 8 : static_cast<std::size_t>(member.end() - text.begin()) - 1) = std::byte{'7'};
-        if (extension == ".wg") reseal_marks(bytes); // as who wrote it would: it is whole
+        if (extension == ".wg") reseal_marks(bytes); // the writer of another format seals the file too
         std::ranges::transform(bytes, text.begin(), [](std::byte byte) { return static_cast<char>(byte); });
         write_file(item.path(), text);
         ++changed;
@@ -83,7 +83,7 @@ void write_another_format(const fs::path& cache, const std::string& extension)
     ASSERT_GE(changed, 1U) << "there is none of " << extension;
 }
 
-/// Entries as a library with another format wrote them, under the name that they have there.
+/// Writes entries as a library with another format does, under that library's names.
 void write_entries_of_another_library(const fs::path& cache)
 {
     const auto store = store::LocalStore::open(cache).value();
@@ -110,8 +110,8 @@ std::vector<char> from_hex(const std::string& text)
     return bytes;
 }
 
-/// Copies of the fake: the backend reads a driver's version from its file's name, and a compiler's build from its build id.
-/// One of each for the process, as recording goes by one driver.
+/// Copies of the fake driver, one of each per process, because recording uses one driver. The backend reads the
+/// driver's version from the file's name, and the compiler's build from the build id.
 struct Libraries {
     TempDir dir;
     std::string driver = copy("libcuda.so.580.1", file_bytes(WARMGRAPH_FAKE_CUDA));
@@ -128,7 +128,7 @@ private:
     {
         auto bytes = file_bytes(WARMGRAPH_FAKE_CUDA);
         const auto id = from_hex(build_id_of_file(WARMGRAPH_FAKE_CUDA).value());
-        *std::ranges::search(bytes, id).begin() ^= 1; // it stands in the file
+        *std::ranges::search(bytes, id).begin() ^= 1; // the build id is in the file's bytes
         return bytes;
     }
 };
@@ -151,7 +151,7 @@ protected:
         std::shared_ptr<backends::Backend> backend;
         Device device;
     };
-    /// As a process finds it that starts now.
+    /// The machine of a process that starts now.
     [[nodiscard]] Machine machine_of(const Start& start) const
     {
         m_driver.reset();
@@ -178,7 +178,7 @@ protected:
     {
         return device.program("small", start.source, start.options + " -I " + (dir.path() / start.headers_in).string());
     }
-    /// y = x + 1 of any size; a type that the kernel does not have is moved about alone.
+    /// y = x + 1 of any size. For a type that the kernel does not have, only the copy matters.
     [[nodiscard]] Function function_of(const Start& start, const Device& device, Cache& cache,
                                        BucketRule rule = BucketRule::fixed) const
     {
@@ -232,7 +232,7 @@ protected:
         };
         return kernel;
     }
-    /// As the Python package names them (python/warmgraph/torch/record/_mega_cache.py, facts_of).
+    /// The names of the Python package (facts_of in python/warmgraph/torch/record/_mega_cache.py).
     [[nodiscard]] static Config torch_facts(const Start& start, const Device& device)
     {
         return {{"model", start.model},
@@ -242,7 +242,7 @@ protected:
                 {"gpu.architecture", fmt::format("sm_9{}", start.compute_minor)}};
     }
 
-    /// Starts that make one thing of each kind; buckets are learnt from what earlier ones called.
+    /// Starts that make one object of each kind; buckets are learnt from earlier calls.
     void fill(const Start& start) const
     {
         const Machine machine = machine_of(start);
@@ -265,7 +265,7 @@ protected:
         ASSERT_EQ(f.buckets().at(0), (std::vector<std::int64_t>{k_declared, k_called}));
     }
 
-    // --- what a start finds, one kind at a time
+    // --- the results of a start, one kind at a time
 
     [[nodiscard]] Cell look_up_graph(const Start& start) const
     {
@@ -302,7 +302,7 @@ protected:
         EXPECT_NE(tuned.report().outcome, TuningOutcome::tuned) << "the folder is only read";
         return tuned.report().outcome == TuningOutcome::stored ? k_hit : says(tuned.report().reason);
     }
-    /// Buckets are what a profile is for.
+    /// A profile is used only for buckets.
     [[nodiscard]] Cell look_up_profile(const Start& start) const
     {
         const Machine machine = machine_of(start);
@@ -329,7 +329,7 @@ protected:
     TempDir dir;
 
 private:
-    /// A stored winner is taken at its word: what holds it to the default is tested elsewhere, and would build it.
+    /// The stored winner is used without validation. Validation is tested elsewhere, and it would build the default.
     [[nodiscard]] static TuningOptions quick()
     {
         return {.validation = TuningValidation::at_first_run, .rounds = 1, .batch_ms = 0};
@@ -369,7 +369,7 @@ TEST_P(WhatInvalidates, ExactlyWhatDependsOnIt)
     expect_cell("torch", look_up_torch(start), expected.torch);
 }
 
-const Cell k_other_tuned = says("no stored configuration"); // another file, of which nothing is known
+const Cell k_other_tuned = says("no stored configuration"); // another file name, so no reason is known
 
 const Row k_nothing[]{
     {"Nothing", [](Start&) {}},
@@ -409,7 +409,7 @@ const Row k_device[]{
       .tuned = k_other_tuned,
       .torch = k_miss}},
 };
-// A cubin is for an architecture, whatever the driver's version.
+// A cubin fits an architecture with any driver version.
 const Row k_driver[]{
     {"Driver",
      [](Start& start) { start.has_other_driver = true; },
@@ -436,7 +436,7 @@ const Row k_configuration[]{
     {"ConfigurationOfTheFunction",
      [](Start& start) { start.config["dtype"] = "f32"; },
      {.graphs = differs({"config.dtype"})}},
-    {"ConfigurationOfTheModel", // another folder
+    {"ConfigurationOfTheModel", // another folder name
      [](Start& start) { start.model_config["layers"] = "3"; },
      {.graphs = says("no entry"), .profile = k_miss}},
     {"Candidates",

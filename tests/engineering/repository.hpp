@@ -10,8 +10,8 @@ namespace warmgraph::test {
 
 [[nodiscard]] std::filesystem::path source_dir();
 
-/// Paths relative to source_dir() of all files under `folder` with one of these extensions, sorted; without build folders
-/// and hidden ones.
+/// All files under `folder` with one of these extensions, sorted, as paths relative to source_dir(). Build folders and
+/// hidden folders are left out.
 [[nodiscard]] std::vector<std::filesystem::path> files_under(const std::filesystem::path& folder,
                                                              const std::vector<std::string>& extensions);
 

@@ -12,7 +12,7 @@
 
 namespace warmgraph::test {
 
-/// Device memory of a case. Inputs and states start with pseudo-random contents of their type, the same in every process.
+/// Device memory of a case. Inputs and states start with pseudo-random contents, the same in every process.
 struct Memory {
     enum class Kind { input, output, state, weights };
     std::string name;
@@ -59,8 +59,8 @@ void add_memory_cases(std::vector<std::pair<std::string, MakeCase>>& all);
 void add_triton_cases(std::vector<std::pair<std::string, MakeCase>>& all);
 void add_library_cases(std::vector<std::pair<std::string, MakeCase>>& all);
 
-/// Runs one case in this process: `mode` prepare, native, record or replay; results go to folder/<mode>.bin. Returns the exit
-/// code.
+/// Runs one case in this process: `mode` prepare, native, record or replay; results go to folder/<mode>.bin. Returns
+/// the exit code.
 [[nodiscard]] int run_child(const std::string& name, const std::string& mode, const std::string& folder);
 
 /// The stream that a callable enqueues on.

@@ -75,7 +75,7 @@ protected:
     static void SetUpTestSuite()
     {
         warmgraph::test::use_pocl_cache();
-        // The first test runs the model without the cache, and loads what later tests record.
+        // The first test runs the model without a cache, and loads modules that later tests record.
         wg::Device{LLM_BACKEND}.prepare_recording();
     }
 

@@ -30,7 +30,7 @@ using store::StoreOptions;
 inline const FunctionKey k_decode{"tiny_static_clgraphcache_0123456789ab", "world1global_rank0", "decode"};
 inline const FunctionKey k_prompt{"tiny_static_clgraphcache_0123456789ab", "world1global_rank0", "prompt"};
 
-/// Device code of this text; an entry names it by its digest.
+/// Device code with these bytes; an entry names it by its digest.
 inline Bytes image_of(std::string_view text) { return Bytes(as_bytes(text).begin(), as_bytes(text).end()); }
 
 /// An entry that fills a buffer and names `images`. Entries of different `variant` have different guards; `mark` is

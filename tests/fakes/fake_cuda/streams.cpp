@@ -119,7 +119,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
         stream->capture->is_broken = true;
         return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     }
-    if (event->capture->graph == nullptr) return CUDA_ERROR_INVALID_VALUE; // that capture has ended
+    if (event->capture->graph == nullptr) return CUDA_ERROR_INVALID_VALUE; // the event's capture has ended
     if (!streams().has(stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     if (is_capturing(stream) && stream->capture != event->capture) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
     stream->capture = event->capture;

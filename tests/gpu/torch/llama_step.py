@@ -1,7 +1,7 @@
 """A decode step of a Llama-style model: captured by PyTorch, adopted, and replayed by a new process without PyTorch.
 
 usage: llama_step.py LIBWARMGRAPH [--layers 16] [--dim 2048] [--heads 16] [--hidden 5632] [--vocabulary 32000] [--batch 8]
-           [--context 1024] [--attention efficient|math|any] [--runs 3] [--folder DIR] [--json FILE]
+                     [--context 1024] [--attention efficient|math|any] [--runs 3] [--folder DIR] [--json FILE]
 
 The defaults have 1.9 GB of weights, 1.1 GB of KV cache and about 182 graph nodes. For about 16.6 GB of weights: --layers 33 --dim 4096 --heads 32
 --hidden 14336. Every stage is a process of its own: one captures twice and adopts, and --runs processes restore (time from wg_cache_open, with the
