@@ -14,7 +14,7 @@
 namespace warmgraph::backends {
 namespace {
 
-/// `high` is the byte of a floating-point number with most of its exponent.
+/// Returns `high` with a changed exponent. `high` is the byte that holds most of a floating-point number's exponent.
 std::byte other_exponent(std::byte high) noexcept
 {
     constexpr std::byte k_sign{0x80}, k_small{0x30}, k_near_one{0x3F};

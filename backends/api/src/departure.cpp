@@ -50,7 +50,7 @@ struct Double {
     static double value(Bits bits) noexcept { return std::bit_cast<double>(bits); }
 };
 
-/// Integers: two different ones are never close to each other.
+/// Integers. Two different integers are never close to each other.
 template <class Word>
 struct Whole {
     using Bits = Word;
@@ -94,7 +94,7 @@ struct Envelope {
     }
 };
 
-/// Returns the distance outside; nullopt if inside.
+/// Returns how far the candidate lies outside the envelope of `others`; nullopt if it lies inside.
 template <class Type>
 std::optional<double> departure_of(typename Type::Bits candidate, std::span<const ByteView> others, std::size_t at)
 {

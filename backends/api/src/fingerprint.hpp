@@ -1,5 +1,5 @@
-// A sum over words and their places: pieces and threads may add in any order. The CUDA backend's bulk/kernels.cu
-// computes the same.
+// A fingerprint is a sum over words and their places, so pieces and threads may add in any order. The CUDA backend's
+// bulk/kernels.cu computes the same sum.
 #pragma once
 
 #include "warmgraph/backends/bulk_memory.hpp"

@@ -13,11 +13,12 @@ bool is_wait(const RawMemoryOperation& operation) noexcept
     return operation.kind == MemoryOperationKind::wait_32 || operation.kind == MemoryOperationKind::wait_64;
 }
 
-/// Prefixes of NCCL's kernels: up to 2.18, since 2.19, and the symmetric ones since 2.27.
+/// Prefixes of the names of NCCL's kernels: in versions up to 2.18, since 2.19, and for symmetric memory since 2.27.
 constexpr std::array<std::string_view, 4> k_collectives{"ncclKernel", "ncclDevKernel", "ncclSymDevKernel",
                                                         "ncclSymkDevKernel"};
 
-/// Mangled names have a length before the prefix ("_Z30ncclDevKernel_AllReduce..."). Other places do not count.
+/// True if one of the prefixes begins the name, or follows a length as in mangled names
+/// ("_Z30ncclDevKernel_AllReduce...").
 bool is_collective(std::string_view kernel) noexcept
 {
     return std::ranges::any_of(k_collectives, [&](std::string_view prefix) {
@@ -40,7 +41,7 @@ void replace(RawGraph& graph, RawNode& node, RawWork work)
 std::vector<RawAllocation> merged(const std::vector<RawAllocation>& made)
 {
     struct Range {
-        std::size_t first = 0; ///< index of the first allocation in it
+        std::size_t first = 0; ///< index of the first allocation in this range
         std::uint64_t start = 0, end = 0;
     };
     std::vector<Range> ranges;

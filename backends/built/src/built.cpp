@@ -20,7 +20,7 @@ void register_built()
     });
 }
 
-/// Reports that another build has the backend, which "no backend 'cuda'" would not say.
+/// Makes an error that says which build has the backend; the registry would only say that there is no such backend.
 Result<void> require_built(std::string_view backend, std::string_view id)
 {
     constexpr std::string_view k_cuda = "cuda";

@@ -9,7 +9,7 @@
 
 namespace warmgraph::backends::opencl {
 
-/// Guard facts; a probe that fails has the value cachefmt::k_unknown.
+/// Returns the guard facts. A fact that cannot be read has the value cachefmt::k_unknown.
 [[nodiscard]] std::vector<cachefmt::Fact> device_facts(cl_platform_id platform, cl_device_id device);
 
 /// The facts that decide how a source is compiled, as one text.

@@ -25,7 +25,7 @@ struct LanePlan {
 /// Further branches share these lanes, which is correct because nodes keep their topological order.
 inline constexpr std::uint32_t k_max_lanes = 4;
 
-/// `dependencies` has those of each node. REQUIRES: they are earlier nodes.
+/// `dependencies[i]` lists the nodes that node i depends on. REQUIRES: they are earlier nodes.
 [[nodiscard]] LanePlan plan_lanes(std::span<const std::vector<std::uint32_t>> dependencies);
 
 } // namespace warmgraph::backends::opencl

@@ -10,8 +10,8 @@
 
 namespace warmgraph::backends::opencl {
 
-/// Allocations by base. A base is never reused, so addresses of released memory are recognised. It is so high that no
-/// kernel argument looks like one. Thread-safe.
+/// Allocations by base. A base is never reused, so addresses of released memory are recognised. A base is so high that
+/// no kernel argument looks like one. Thread-safe.
 class Memory {
 public:
     Memory(cl_context context, std::uint32_t alignment) noexcept : m_context(context), m_alignment(alignment) {}

@@ -20,7 +20,7 @@ struct KernelInfo {
     std::uint64_t own_local_memory = 0;          ///< bytes that the kernel declares itself
 };
 
-/// The environment of a module, which outlives it.
+/// The environment in which a module is made. It outlives the module.
 struct Target {
     cl_context context = nullptr;
     cl_device_id device = nullptr;
@@ -44,7 +44,7 @@ public:
     [[nodiscard]] Digest origin() const noexcept override { return m_origin; }
     [[nodiscard]] Result<std::uint32_t> param_count(const std::string& kernel) override;
 
-    /// Queried at first use, valid while the module exists.
+    /// Returns a kernel's properties, which are queried at first use and stay valid while the module exists.
     [[nodiscard]] Result<const KernelInfo*> info(const std::string& kernel);
     /// Checks that the driver accepts `value` for that argument.
     [[nodiscard]] Result<void> check_value(const std::string& kernel, std::uint32_t index, ByteView value);

@@ -40,7 +40,7 @@ private:
     Queue m_queue;
     StreamCapture m_capture;
     /// This stream's own kernel objects, because setting arguments is not thread-safe. A kernel keeps its program
-    /// alive, so a key cannot become another program's.
+    /// alive, so no other program can get a key's handle.
     std::unordered_map<cl_program, std::map<std::string, Kernel>> m_kernels;
 };
 

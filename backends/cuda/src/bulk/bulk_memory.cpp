@@ -172,7 +172,7 @@ Result<BulkMemory::Found> CudaBulkMemory::words_in(const MemoryRef& memory, std:
     return search(work, most);
 }
 
-/// A launch returns words unordered, and limited by its room. A range with more words is halved and searched again.
+/// One launch returns at most k_word_room words, unordered. A range with more words is halved and searched again.
 Result<BulkMemory::Found> CudaBulkMemory::search(bulk::WordsWork work, std::size_t most)
 {
     constexpr std::uint64_t k_block = 16;

@@ -34,7 +34,8 @@ private:
     /// True if a kernel of this device may access the memory. Access to another device's memory, and to some host
     /// memory, would fault and destroy the process's context.
     [[nodiscard]] bool is_reached(std::span<const Address> addresses) const;
-    /// True if kernels do the work. False for memory that check() refuses: the host's way then returns the error.
+    /// True if kernels do the work. False for memory that check() refuses: then BulkMemory's code on the host returns
+    /// the error.
     [[nodiscard]] bool is_ours(std::span<const Address> addresses, std::uint64_t size);
     [[nodiscard]] Result<Found> search(bulk::WordsWork work, std::size_t most);
 

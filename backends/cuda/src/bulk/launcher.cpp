@@ -9,8 +9,8 @@ namespace warmgraph::backends::cuda::bulk {
 namespace {
 
 constexpr std::uint64_t k_threads = 256;         // in a group
-constexpr std::uint64_t k_groups = 8;            // on each multiprocessor, at most; they fill it
-constexpr std::uint64_t k_bytes_per_thread = 16; // a block of kernels.cu
+constexpr std::uint64_t k_groups = 8;            // at most, on each multiprocessor; 8 groups fill it
+constexpr std::uint64_t k_bytes_per_thread = 16; // the size of a `Block` in kernels.cu
 
 constexpr std::array<const char*, k_kernel_count> k_names{
     "warmgraph_disturb",     "warmgraph_first_difference", "warmgraph_first_other", "warmgraph_departure",
@@ -41,7 +41,7 @@ bool Launcher::is_ready(Compile compile)
     const CurrentContext context(m_core);
     const OutsideCapture outside(m_core);
     if (const auto loaded = load(compile); !loaded) {
-        // Memory may be free the next time, but a driver without a compiler will not get one.
+        // Memory may be free at the next call, but a driver without a compiler stays without one: do not try again.
         if (loaded.error().code != ErrorCode::out_of_memory && compile == Compile::if_needed) m_state = State::refused;
         log().debug("bulk memory work goes through the host: {}", loaded.error().message);
         return false;
@@ -57,7 +57,7 @@ Result<void> Launcher::load(Compile compile)
                              CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, m_core.device);
     if (!asked) return asked;
     if (m_module == nullptr) {
-        // Not a CudaModule, because graphs never contain these kernels.
+        // The code is loaded without a CudaModule, because graphs never contain these kernels.
         const auto load_from = [&](const void* code) {
             return driver.call("cuModuleLoadData", driver.cuModuleLoadData, &m_module, code);
         };

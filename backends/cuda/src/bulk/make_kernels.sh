@@ -2,7 +2,8 @@
 # Makes kernels.ptx and kernels.fatbin from kernels.cu. Needs nvcc (the committed files: 13.0).
 set -eu
 cd "$(dirname "$0")"
-# compute_75 is the oldest that CUDA 13 supports. -fmad=false gives the same results as the host's code.
+# compute_75 is the oldest architecture that CUDA 13 supports. -fmad=false gives the same results as the
+# host's code.
 common="-O3 -fmad=false -std=c++17"
 nvcc -ptx -arch=compute_75 $common kernels.cu -o kernels.new
 # Compiled code for the most common devices; for others the driver compiles the text.

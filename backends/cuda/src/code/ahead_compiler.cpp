@@ -9,7 +9,7 @@ namespace warmgraph::backends {
 namespace cuda {
 namespace {
 
-/// "sm_90a" and "sm_100f" are sm_90 and sm_100 with features of only that chip or family.
+/// Returns "sm_90" for "sm_90a": the letter means features of only that chip ("a") or its family ("f").
 std::string_view base_of(std::string_view architecture)
 {
     const bool has_letter = architecture.ends_with('a') || architecture.ends_with('f');

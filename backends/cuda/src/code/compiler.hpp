@@ -1,4 +1,4 @@
-// NVRTC for one device.
+// Compiles for one device, with NVRTC.
 #pragma once
 
 #include "device/warm_up.hpp"
@@ -8,7 +8,7 @@ namespace warmgraph::backends::cuda {
 
 class CudaCompiler final : public Compiler {
 public:
-    /// Both must outlive it.
+    /// `core` and `warm_up` must outlive this object.
     CudaCompiler(Core& core, WarmUp& warm_up) noexcept : m_core(core), m_warm_up(warm_up) {}
 
     [[nodiscard]] Result<std::unique_ptr<Module>> compile(std::string_view source, std::string_view options) override;

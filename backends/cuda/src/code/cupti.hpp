@@ -21,8 +21,8 @@ namespace warmgraph::backends::cuda {
 class Cupti {
 public:
     /// `library` is a name or path. Empty means: $WARMGRAPH_CUPTI, else the copy that the process has already loaded (a
-    /// second one would not see its subscriber), the usual names and places, or beside the CUDA libraries in use (pip).
-    /// Error: not_recordable with the cure.
+    /// second copy would not see the first one's subscriber), the usual names and places, or beside the CUDA libraries
+    /// in use (pip). Error: not_recordable with the cure.
     [[nodiscard]] static Result<std::shared_ptr<const Cupti>> load(const std::string& library);
 
     template <class... Params, class... Args>

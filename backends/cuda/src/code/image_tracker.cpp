@@ -140,7 +140,7 @@ private:
         return found == CUDA_SUCCESS ? library : nullptr;
     }
 
-    // Marks this thread's calls, which are not the program's.
+    // Marks driver calls that this library makes on this thread, so that they do not count as calls of the program.
     struct Looking {
         Looking() noexcept { t_open.is_looking = true; }
         Looking(const Looking&) = delete;
@@ -154,12 +154,13 @@ private:
 
 void enter(const CUpti_CallbackData& data)
 {
-    // Some exits never came, so the open calls are unreliable: forget them, and tie no image to them.
+    // The exits of some calls were not reported, so the open calls are unreliable: forget them, and tie no image to
+    // them.
     if (t_open.depth == t_open.calls.size()) t_open.depth = 0;
     t_open.calls[t_open.depth++] = {.id = data.correlationId, .images = 0};
 }
 
-/// True if the image names the symbol, which code that calls malloc needs. memmem takes a tenth of the time of
+/// True if the image names malloc's symbol, which code that calls malloc needs. memmem takes a tenth of the time of
 /// std::string_view::find, which takes 3 ms for 1 MB because images are full of zeros.
 bool names_malloc(ByteView image)
 {
@@ -180,13 +181,13 @@ bool search_for_malloc(State& tracker)
 
 void image_arrived(const CUpti_ModuleResourceData& data)
 {
-    if (t_open.depth == 0 || data.pCubin == nullptr) return; // no call to tie it to
+    if (t_open.depth == 0 || data.pCubin == nullptr) return; // no call to tie the image to
     auto& key = t_open.calls[t_open.depth - 1].images;
     if (key == 0) key = ++state().last_key;
     const auto* const begin = reinterpret_cast<const std::byte*>(data.pCubin);
     auto bytes = std::make_shared<const Bytes>(begin, begin + data.cubinSize);
     const std::lock_guard lock(state().mutex);
-    // Searched later, on demand: it takes 0.3 ms for 1 MB, and the program is waiting for its library now.
+    // The image is searched later, on demand: it takes 0.3 ms for 1 MB, and the program is waiting for its library now.
     constexpr std::size_t k_most_unsearched = 256ULL << 20U; // bytes that are kept even if their module is unloaded
     if (!state().saw_malloc) {
         state().unsearched.push_back(bytes);
@@ -234,7 +235,7 @@ VariableAccess::Owner owner_of(const void* code)
     return is_in_library(code) ? VariableAccess::Owner::library : VariableAccess::Owner::program;
 }
 
-/// Notes from a call who loaded code, and which variables' addresses the program requested.
+/// Notes who loaded the code of this call, and the variables whose addresses the program requested.
 void see_variables(CUpti_CallbackId which, const void* params)
 {
     VariableAccess& variables = state().variables;
@@ -297,7 +298,7 @@ void on_driver_call(CUpti_CallbackId which, const CUpti_CallbackData& data)
     if (t_open.is_looking) return;
     if (is_watching() && data.callbackSite == CUPTI_API_EXIT) see_call(which, data);
     if (which == CUPTI_DRIVER_TRACE_CBID_cuModuleUnload) {
-        // Forget it before the unload: afterwards another thread may have got the same handle.
+        // Forget the module before the unload: afterwards another thread may have got the same handle.
         if (data.callbackSite == CUPTI_API_ENTER) {
             const CUmodule module = static_cast<const cuModuleUnload_params*>(data.functionParams)->hmod;
             state().images.forget_module(module);
@@ -305,7 +306,7 @@ void on_driver_call(CUpti_CallbackId which, const CUpti_CallbackData& data)
         }
         return;
     }
-    if (!is_loading_call(which)) return; // only watched
+    if (!is_loading_call(which)) return; // this call is watched, but loads nothing
     if (data.callbackSite == CUPTI_API_ENTER)
         enter(data);
     else
@@ -385,11 +386,12 @@ Result<void> attach(State& tracker)
 /// Attaches CUPTI again after a pause. REQUIRES: `start` is held.
 Result<void> attach_again(State& tracker)
 {
-    // Unloads during the pause were not seen, and handles are reused. Only libraries' own code stays loaded.
+    // Unloads during the pause were not seen, and handles are reused. Only the code of known libraries surely stays
+    // loaded.
     tracker.images.forget_all_but([&](const void* module) { return tracker.variables.is_of_known_library(module); });
     {
         const std::lock_guard lock(tracker.mutex);
-        tracker.saw_malloc = true; // such code may have been loaded meanwhile
+        tracker.saw_malloc = true; // code that calls malloc may have been loaded during the pause
         tracker.unsearched.clear();
         tracker.unsearched_bytes = 0;
     }
@@ -459,7 +461,7 @@ try {
     t_detaches = true;
     int version = 0;
     static_cast<void>(tracker.driver->status("cuDriverGetVersion", tracker.driver->cuDriverGetVersion, &version));
-    if (std::exchange(t_detaches, false)) return false; // other code detached it, or CUPTI refuses
+    if (std::exchange(t_detaches, false)) return false; // other code detached CUPTI, or CUPTI refuses
     tracker.subscriber = nullptr;
     tracker.is_running = false;
     tracker.was_paused = true;

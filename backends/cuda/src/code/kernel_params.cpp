@@ -68,7 +68,7 @@ const CUDA_KERNEL_NODE_PARAMS& KernelParams::fill(CUfunction function, const Raw
     m_native.blockDimY = kernel.block[1];
     m_native.blockDimZ = kernel.block[2];
     m_native.sharedMemBytes = static_cast<unsigned int>(shared_bytes_of(kernel));
-    // The driver's type is void*, but it only reads.
+    // The driver's type is void*, but the driver only reads the bytes.
     const auto readable = [](const std::byte* bytes) { return static_cast<void*>(const_cast<std::byte*>(bytes)); };
     if (kernel.packed) {
         m_packed_size = kernel.params[0].value.size();

@@ -11,7 +11,7 @@
 namespace warmgraph::backends::cuda {
 
 /// Checks the number and sizes of the parameters; a packed buffer must reach to the end of the last one.
-/// invalid_argument names the wrong one. Does not check addresses.
+/// invalid_argument names the wrong parameter. Does not check addresses.
 [[nodiscard]] Result<void> check_params(const RawKernel& kernel, const KernelInfo& info);
 
 /// A raw kernel's parameters in the driver's form. The storage is reused.

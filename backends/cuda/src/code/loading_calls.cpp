@@ -23,7 +23,7 @@ CallSubject about(const CUgraphNodeParams* node) noexcept
     return node->kernel.func != nullptr ? about(node->kernel.func) : about(node->kernel.kern);
 }
 
-// Each call's name, and its subject from its parameters `p`. Any of them may be the first to load a lazy module.
+// Each call's name, and its subject from its parameters `p`. Any of these calls may be the first to load a lazy module.
 #define WARMGRAPH_LOADING_CALLS(X)                                                                                     \
     X(cuModuleLoad, made(*p.module))                                                                                   \
     X(cuModuleLoadData, made(*p.module))                                                                               \

@@ -30,7 +30,7 @@ struct AskedVariable {
     CUlibrary library = nullptr;
     const char* name = nullptr;
 };
-/// REQUIRES: the call succeeded.
+/// Returns the variable whose address the call requested; nullopt for other calls. REQUIRES: the call succeeded.
 [[nodiscard]] std::optional<AskedVariable> asked_variable(CUpti_CallbackId call, const void* params) noexcept;
 
 /// Code that a call loaded. One handle is set. `code` is null if the code came from a file.
@@ -39,7 +39,7 @@ struct LoadedCode {
     CUlibrary library = nullptr;
     const void* code = nullptr; ///< a cubin, PTX, or nvcc's wrapper around a fat binary in the program's data
 };
-/// REQUIRES: the call succeeded.
+/// Returns the code that the call loaded; nullopt for other calls. REQUIRES: the call succeeded.
 [[nodiscard]] std::optional<LoadedCode> loaded_code(CUpti_CallbackId call, const void* params) noexcept;
 
 } // namespace warmgraph::backends::cuda

@@ -23,7 +23,7 @@ struct FatbinHeader {
 
 enum class ImageKind : std::uint8_t { cubin, fatbin, ptx, none };
 
-/// cuModuleLoadData gets no size, so this must ensure that it does not read beyond the bytes.
+/// cuModuleLoadData gets no size, so this function must ensure that the driver does not read beyond the bytes.
 ImageKind kind_of(ByteView image)
 {
     if (image.size() > sizeof(Elf64_Ehdr) && as_text(image.first(SELFMAG)) == ELFMAG) {
@@ -170,7 +170,7 @@ std::string CudaModule::kernel_names() const
 Result<KernelInfo> CudaModule::ask(const std::string& kernel) const
 {
     const CurrentContext context(m_core);
-    // Asking for an attribute loads a lazily loaded kernel, which would not be allowed at its launch in a capture.
+    // Asking for an attribute loads a lazily loaded kernel now: during a capture its launch could not load it.
     const OutsideCapture outside(m_core);
     const Driver& driver = *m_core.driver;
     KernelInfo info;

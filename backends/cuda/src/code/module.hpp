@@ -39,7 +39,7 @@ public:
                                                                      std::string_view options);
     /// The identity for compile() with these options: NVRTC and the target architecture.
     [[nodiscard]] static Result<CompilerIdentity> compiler_identity(const Core& core, std::string_view options);
-    /// Wraps another's module, whose image the tracker kept. Called by ModuleRegistry.
+    /// Wraps a module of other code, whose image the tracker kept. Called by ModuleRegistry.
     [[nodiscard]] static std::unique_ptr<CudaModule> foreign(Core& core, CUmodule module, Bytes image);
     CudaModule(const CudaModule&) = delete;
     CudaModule& operator=(const CudaModule&) = delete;
@@ -59,7 +59,8 @@ public:
     [[nodiscard]] Result<void> write_variables(std::span<const cachefmt::ModuleVariable> variables) override;
 
     [[nodiscard]] CUmodule handle() const noexcept { return m_module; }
-    /// Looked up once, then cached; valid while the module exists. not_found lists the module's kernels.
+    /// Returns a kernel's properties, which are looked up once and stay valid while the module exists. not_found lists
+    /// the module's kernels.
     [[nodiscard]] Result<const KernelInfo*> info(const std::string& kernel);
 
 private:

@@ -40,13 +40,15 @@ public:
     /// See Device::exposed_variables.
     [[nodiscard]] std::vector<std::string> exposed_variables(const Core& core, ByteView image);
 
-    /// Finds the module of a function: one made here, a registered one, or a foreign one whose image the tracker kept
-    /// (created at first use, kept as long as the registry). not_recordable, with the cure, if the image is unknown.
+    /// Finds the module of a function: a module that was made here, a registered module, or a foreign module whose
+    /// image the tracker kept (created at first use, kept as long as the registry). not_recordable, with the cure, if
+    /// the image is unknown.
     [[nodiscard]] Result<CudaModule*> module_of(Core& core, CUfunction function);
 
 private:
     struct Foreign {
-        std::shared_ptr<const Bytes> image; ///< the tracker's; another image means that the handle was reused
+        std::shared_ptr<const Bytes>
+            image; ///< from the tracker; if the tracker has another image now, the handle was reused
         std::vector<std::string> kernels;
         std::unique_ptr<CudaModule> module;
     };
@@ -57,7 +59,8 @@ private:
     std::map<CUmodule, CudaModule*> m_modules;
     std::map<CUmodule, std::shared_ptr<CudaModule>> m_registered;
     std::map<CUmodule, Foreign> m_foreign;
-    std::vector<std::shared_ptr<CudaModule>> m_gone; // foreign ones whose handle was reused; graphs may use them
+    std::vector<std::shared_ptr<CudaModule>>
+        m_gone; // foreign modules whose handle was reused; graphs may still use them
 };
 
 } // namespace warmgraph::backends::cuda

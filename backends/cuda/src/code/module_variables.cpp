@@ -9,11 +9,11 @@
 namespace warmgraph::backends::cuda {
 namespace {
 
-/// String literals and similar data: the host cannot use their names, and no kernel writes them.
+/// True for string literals and similar data: the host cannot use their names, and no kernel writes them.
 bool is_literal(std::string_view name) { return name.starts_with("$str") || name.starts_with("__unnamed_"); }
 
-/// Tables of the device runtime (libcudadevrt), which is linked to code that launches kernels itself. They hold names
-/// of errors and addresses of functions. Only its own code reads them, and nothing writes them.
+/// True for tables of the device runtime (libcudadevrt), which is linked to code that launches kernels itself. The
+/// tables hold names of errors and addresses of functions. Only the device runtime reads them, and nothing writes them.
 bool is_of_device_runtime(const CubinVariable& known)
 {
     if (known.name.starts_with("__nv_static_") && known.name.find("_22_cuda_device_runtime_cu_") != std::string::npos)
@@ -56,7 +56,8 @@ Result<std::optional<Bytes>> CudaModule::changed(const CubinVariable& known) con
         return is_zero ? std::nullopt : std::optional(std::move(now));
     }
     if (!known.relocated.empty()) {
-        // Addresses of this process. Nothing writes a table of virtual functions; for other variables one cannot know.
+        // The contents have addresses of this process. Nothing writes a table of virtual functions (_ZTV); other
+        // variables may have been written, which cannot be seen.
         if (known.name.starts_with("_ZTV")) return std::nullopt;
         return fail(
             ErrorCode::not_recordable,

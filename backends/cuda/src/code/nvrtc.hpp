@@ -15,7 +15,7 @@
 
 namespace warmgraph::backends::cuda {
 
-/// Thread-safe (NVRTC is). Never unloaded.
+/// Thread-safe, because NVRTC is. The library is never unloaded.
 class Nvrtc {
 public:
     /// `library` is a name or path. Empty means $WARMGRAPH_NVRTC, else the usual names. Each name is loaded once; after
@@ -25,15 +25,15 @@ public:
     /// Compiles a cubin for `architecture` ("sm_90") or for the one in the options. compile_failed carries the log.
     [[nodiscard]] Result<Bytes> compile(std::string_view source, const std::vector<std::string>& options,
                                         const std::string& architecture) const;
-    /// The Module::origin for compile() with these arguments.
+    /// Returns the Module::origin for compile() with these arguments.
     [[nodiscard]] Digest origin_of(std::string_view source, std::string_view options,
                                    const std::string& architecture) const;
-    /// "NVRTC 13.0 (build 65be0db342ad51a0)", because another build may generate other code. nullopt: the library has
-    /// no build id.
+    /// Returns e.g. "NVRTC 13.0 (build 65be0db342ad51a0)". The build counts, because another build may generate other
+    /// code. nullopt: the library has no build id.
     [[nodiscard]] std::optional<std::string> identity() const;
     /// The value for CompilerIdentity::compiler. unsupported: compiled programs cannot be stored.
     [[nodiscard]] Result<std::string> compiler() const;
-    /// "sm_75", "sm_80" ...; empty if the library cannot list them.
+    /// Returns the architectures that the library supports: "sm_75", "sm_80" ...; empty if it cannot list them.
     [[nodiscard]] std::vector<std::string> architectures() const;
     /// "13.0"
     [[nodiscard]] const std::string& version() const noexcept { return m_version; }
@@ -59,7 +59,7 @@ private:
     decltype(&::nvrtcGetSupportedArchs) m_archs = nullptr;
 };
 
-/// The architecture in "--gpu-architecture=sm_90", "-arch sm_90" or "-arch=sm_90".
+/// Returns the architecture that the options name, as in "--gpu-architecture=sm_90", "-arch sm_90" or "-arch=sm_90".
 [[nodiscard]] std::optional<std::string> named_architecture(const std::vector<std::string>& options);
 
 /// Splits at blanks; '...' and "..." keep blanks inside a word. No other character is special.

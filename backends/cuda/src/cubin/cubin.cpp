@@ -49,7 +49,8 @@ std::map<std::uint32_t, std::vector<std::uint64_t>> relocated_places(const File&
     return places;
 }
 
-// Variables do not overlap, so all together fit into the file and the allowed zeros. More means a hostile file.
+// Limits the memory for initial values. Variables do not overlap, so all of them fit into the file's size and the
+// allowed zeros; only a hostile file needs more.
 class Budget {
 public:
     explicit Budget(std::uint64_t file_size) noexcept : m_bytes(file_size) {}

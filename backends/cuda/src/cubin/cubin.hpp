@@ -39,7 +39,7 @@ struct CubinVariable {
 /// Names of the kernels, spelled and ordered as in the symbol table. Errors as for Cubin::parse.
 [[nodiscard]] Result<std::vector<std::string>> kernels_of(ByteView image);
 
-/// Properties of code that the kernels' parameters do not show. True if unknown.
+/// Properties of code that the kernels' parameters do not show. A property that is unknown is true.
 struct CodeTraits {
     /// True if functions are called by address, which differs from process to process: code that was compiled
     /// separately and linked (nvcc -rdc=true). Otherwise a function pointer is a row number in the kernel's own table,

@@ -26,8 +26,9 @@ enum class SectionRole : std::uint8_t {
 };
 
 struct CutPlan {
-    std::vector<SectionRole> roles;     ///< for each section
-    std::vector<std::uint32_t> owner;   ///< for each section: its code section; itself for code; 0 for none
+    std::vector<SectionRole> roles; ///< for each section
+    std::vector<std::uint32_t>
+        owner; ///< for each section: the code section that it belongs to (for code: itself); 0: none
     std::vector<bool> removed_sections; ///< for each section
     std::vector<bool> removed_symbols;  ///< for each symbol
 
@@ -37,7 +38,7 @@ struct CutPlan {
     }
 };
 
-/// unsupported: an unknown section, or a missing kernel (named).
+/// unsupported: an unknown section, or a missing kernel, which the message names.
 [[nodiscard]] Result<CutPlan> plan_cut(const elf::File& file, std::span<const std::string> kernels);
 
 } // namespace warmgraph::backends::cuda

@@ -30,7 +30,8 @@ void ImageTable::tie(const ModuleCall& call, const std::vector<LoadedImage>& loa
     if (call.module == ModuleCall::Module::made) m_ties.erase(call.handle);
     const auto known = m_ties.find(call.handle);
     if (fitting.empty() || (known != m_ties.end() && !known->second.image.bytes)) return;
-    // An older tie also counts if it fits. If not, its module was unloaded unseen and the handle was reused.
+    // The image that is already tied to this handle also counts if it fits. If it does not, its module was unloaded
+    // unseen and the handle was reused.
     if (known != m_ties.end() && may_be_of(call, *known->second.image.bytes)) fitting.push_back(known->second.image);
     const bool same =
         std::ranges::all_of(fitting, [&](const LoadedImage& image) { return *image.bytes == *fitting.front().bytes; });

@@ -49,7 +49,7 @@ public:
 
     /// Null if the image is unknown or ambiguous.
     [[nodiscard]] std::shared_ptr<const Bytes> find(const void* handle) const;
-    /// True even if ambiguous.
+    /// True if images were tied to the module, even if they are ambiguous.
     [[nodiscard]] bool is_known(const void* handle) const;
 
 private:

@@ -20,9 +20,10 @@ using elf::File;
 using elf::Section;
 using elf::Symbol;
 
-/// Names of string literals and function names, which have no name in the source. NVIDIA's compilers: "$str", "$str$2",
-/// "__unnamed_1". LLVM (libdevice's "__CUDA_FTZ"): "_$_str", "_$_str_$_1", because its PTX backend replaces '.' by
-/// "_$_" (NVPTXAssignValidGlobalNames). A program's variables always have a name (device code has no anonymous unions).
+/// True for names that compilers give to string literals and function names, which have no name in the source. NVIDIA's
+/// compilers: "$str", "$str$2", "__unnamed_1". LLVM (libdevice's "__CUDA_FTZ"): "_$_str", "_$_str_$_1", because its PTX
+/// backend replaces '.' by "_$_" (NVPTXAssignValidGlobalNames). A program's variables always have a name (device code
+/// has no anonymous unions).
 bool is_compilers_own(std::string_view name) noexcept
 {
     for (const auto& [prefix, rest] : {std::pair<std::string_view, std::string_view>{"$str", "$0123456789"},
@@ -48,7 +49,7 @@ public:
         }
         return false;
     }
-    /// True if each number has all three texts.
+    /// True if each assertion's number has all three texts.
     [[nodiscard]] bool are_whole() const
     {
         return std::ranges::all_of(m_texts, [](const auto& one) { return one.second == (1U << k_names.size()) - 1; });
@@ -59,7 +60,7 @@ private:
     std::map<std::string_view, unsigned> m_texts; ///< by the assertion's number
 };
 
-/// True for a zero at the end, and only text before it. A number nearly always contains other bytes.
+/// True if the bytes are text that ends with a zero. A number nearly always contains other bytes.
 bool is_text(ByteView bytes) noexcept
 {
     if (bytes.empty() || bytes.back() != std::byte{0}) return false;
@@ -105,7 +106,8 @@ std::vector<std::string_view> parts_of(std::string_view mangled)
     return parts;
 }
 
-/// E.g. "__4" (in cuda::std), "THRUST_300001_SM_900_NS", "CUB_200200_900_NS", and the unnamed namespace.
+/// True for inline namespaces, e.g. "__4" (in cuda::std), "THRUST_300001_SM_900_NS", "CUB_200200_900_NS", and for the
+/// unnamed namespace.
 bool is_inline_namespace(std::string_view part)
 {
     if (part.starts_with("_GLOBAL__N__")) return true;
@@ -114,7 +116,8 @@ bool is_inline_namespace(std::string_view part)
            part.find_first_not_of("0123456789", 2) == std::string_view::npos;
 }
 
-/// "cuda::std::in_place": without inline namespaces, and without the one that nvcc adds for internal linkage.
+/// Returns e.g. "cuda::std::in_place": leaves out inline namespaces, and the namespace that nvcc adds for internal
+/// linkage.
 std::string qualified_name(const std::vector<std::string_view>& parts)
 {
     std::string name;
@@ -132,8 +135,8 @@ struct Table {
     std::uint64_t size; ///< bytes
     std::string_view sha256;
 };
-/// The same in 66 cubins of nvcc 13.0 (64 of them in PyTorch 2.11). cuRAND's tables are not const in its headers, so
-/// contents are compared exactly: no program's variable has both this name and these contents.
+/// The known tables. They are the same in 66 cubins of nvcc 13.0 (64 of them in PyTorch 2.11). cuRAND's tables are not
+/// const in its headers, so contents are compared exactly: no program's variable has both this name and these contents.
 constexpr auto k_tables = std::to_array<Table>({
     {"__cudart_i2opi_d", 144, "7ede62875c004cc8c2847b487cb377f75c153593f45bab10b272128e31690cde"},
     {"__cudart_i2opi_f", 24, "af58a7804afd16e4e7a715bd29412e82374ac0eb2196ae5f00fbd5835af8006d"},

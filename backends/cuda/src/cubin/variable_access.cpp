@@ -41,7 +41,7 @@ void VariableAccess::module_of_library(const void* module, const void* library)
 
 void VariableAccess::ask(std::shared_ptr<Code>& code, std::string_view variable)
 {
-    if (!code) code = std::make_shared<Code>(); // it was loaded before the tracker started
+    if (!code) code = std::make_shared<Code>(); // the library was loaded before the tracker started
     if (code->asked.emplace(variable).second && code->owner == Owner::program) ++m_count;
 }
 

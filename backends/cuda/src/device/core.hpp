@@ -34,7 +34,8 @@ struct Core {
 
     /// The most threads that build graphs at once: more only slow each other down in the driver's lock (NOTES.md).
     static constexpr int k_builders = 4;
-    /// Occupies one of these places in its scope. (libstdc++ 12's std::counting_semaphore can sleep through a release.)
+    /// Occupies one of the k_builders places while it lives. (libstdc++ 12's std::counting_semaphore can sleep through
+    /// a release.)
     class Building {
     public:
         explicit Building(Core& core) : m_core(core)

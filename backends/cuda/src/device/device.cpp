@@ -103,7 +103,7 @@ Result<void> CudaDevice::read_limits()
     core.compute_minor = ask(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
     core.reads_host_memory = ask(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0;
     core.limits.flat_addresses = true;
-    core.limits.keeps_running_execs = true; // cuGraphExecDestroy
+    core.limits.keeps_running_execs = true; // cuGraphExecDestroy delays the destruction of a running exec
     core.limits.memory_alignment = 1;
     core.limits.max_block = static_cast<std::uint64_t>(ask(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
     core.limits.local_memory = static_cast<std::uint64_t>(ask(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
@@ -127,7 +127,8 @@ std::vector<cachefmt::Fact> CudaDevice::facts() const
     return m_facts;
 }
 
-/// Reads the facts ahead: the driver's version is in a file, and each attribute is a driver call.
+/// Also reads the facts on that thread, because they take time: the driver's version is in a file, and each attribute
+/// is a driver call.
 void CudaDevice::begin_warm_up() noexcept
 {
     m_warm_up->begin([this] { static_cast<void>(facts()); });

@@ -17,8 +17,8 @@ public:
     DeviceHeap& operator=(const DeviceHeap&) = delete;
     ~DeviceHeap();
 
-    /// Returns a range that contains the heap: the heap's size on both sides of an address in it. Blocks while a kernel
-    /// runs; the driver compiles that kernel at the first call.
+    /// Returns a range that contains the heap: the heap's size on both sides of an address in it. Runs a kernel and
+    /// waits for its end; at the first call the driver also compiles this kernel.
     [[nodiscard]] Result<MemoryRef> find();
 
 private:

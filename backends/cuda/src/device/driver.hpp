@@ -158,8 +158,8 @@ public:
         return std::unexpected(error(name, status));
     }
 
-    /// The plain status, for calls whose failure is an answer: `status("cuInit", driver.cuInit, 0U)`. A test that looks
-    /// for raw calls needs the name.
+    /// Returns the plain status, for calls whose failure is an answer: `status("cuInit", driver.cuInit, 0U)`. The name
+    /// is unused here, but a test that searches the source for raw calls needs it.
     template <class... Params, class... Args>
     [[nodiscard]] CUresult status(const char*, CUresult (*function)(Params...), Args... args) const noexcept
     {

@@ -122,7 +122,7 @@ public:
             *at = m_watcher->outer;
             return;
         }
-        // The other thread still points to it, and this thread cannot change that.
+        // The thread that made the watch still points to it, and this thread cannot change that: leak it.
         static_cast<void>(m_watcher.release()); // NOLINT(bugprone-unused-return-value)
         log().error("a watch of enqueued work was destroyed by another thread than made it: it is leaked");
     }

@@ -9,15 +9,15 @@
 namespace warmgraph::backends::cuda {
 namespace {
 
-constexpr std::uint64_t k_slot = 8ULL << 30; ///< bytes: two values of the upper 32 bits
-/// Starts above 2^44, because AddressSanitizer's shadow ends 2 GiB above it.
+constexpr std::uint64_t k_slot = 8ULL << 30; ///< bytes; the addresses of a slot have two values of the upper 32 bits
+/// Starts above 2^44, because AddressSanitizer's shadow ends 2 GiB above 2^44.
 constexpr std::uint64_t k_first_slot = (1ULL << 44) / k_slot + 1, k_end_slot = (1ULL << 46) / k_slot;
 constexpr std::uint64_t k_offsets = 1021; ///< a prime, so that the offsets repeat late
 constexpr std::uint64_t k_least_unit = 2ULL << 20;
 
 struct Slots {
     std::mutex mutex;                             // guards the members below
-    std::map<std::uint64_t, std::uint64_t> taken; // first slot of each place, with its number of slots
+    std::map<std::uint64_t, std::uint64_t> taken; // for each place: its first slot, and its number of slots
     std::uint64_t next = k_first_slot;
     std::uint64_t count = 0; // places taken so far
 };

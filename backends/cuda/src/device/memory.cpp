@@ -5,7 +5,7 @@
 namespace warmgraph::backends::cuda {
 namespace {
 
-/// True if the driver's range contains one of our ranges: its other bytes are then padding.
+/// True if the driver's range contains one of our ranges: the other bytes of the driver's range are then padding.
 template <class Range>
 bool overlaps(const Range& ours, const Range& range)
 {

@@ -33,7 +33,8 @@ public:
     [[nodiscard]] virtual Result<void> prepare(const std::shared_ptr<const Driver>& driver,
                                                const CudaOptions& options) const = 0;
     [[nodiscard]] virtual std::vector<Library> libraries(const CudaOptions& options) const = 0;
-    /// The recording part of one device. The device and its parts outlive it, and the compiler below.
+    /// Makes the recording part of one device. The device and its parts outlive the result, and also the compiler
+    /// below.
     [[nodiscard]] virtual std::unique_ptr<Recording> make_recording(Device& device, Core& core,
                                                                     Memory& memory) const = 0;
     [[nodiscard]] virtual std::unique_ptr<Compiler> make_compiler(Core& core, WarmUp& warm_up) const = 0;
@@ -41,7 +42,7 @@ public:
     /// Reads back a graph that a stream has captured (graph/graph_reader.hpp).
     [[nodiscard]] virtual Result<RawGraph> read_captured(Core& core, CUgraph graph) const = 0;
 
-    // Knowledge of ImageTracker (code/image_tracker.hpp):
+    // Functions of ImageTracker (code/image_tracker.hpp):
     [[nodiscard]] virtual std::shared_ptr<const Bytes> image_of(CUmodule module) const = 0;
     /// The error for a module that image_of() does not know: not_recordable, with the cure.
     [[nodiscard]] virtual Error image_unknown() const = 0;

@@ -64,7 +64,7 @@ CudaEvent::~CudaEvent()
 
 Result<bool> CudaEvent::is_done()
 {
-    // The driver would break a capture that is still active.
+    // Do not ask the driver: if the capture is still active, the question would break it.
     if (point)
         return fail(ErrorCode::not_recordable,
                     "an event of a capture is never done: what it follows is recorded and does not run");
@@ -89,7 +89,7 @@ Result<std::unique_ptr<Stream>> CudaStream::make(Core& core, Memory& memory)
 
 std::unique_ptr<Stream> CudaStream::view(Core& core, Memory& memory, CUstream stream)
 {
-    // A null handle here would look like another device's stream; the driver has an equal non-null handle.
+    // A null handle here would look like another device's stream, so use CU_STREAM_LEGACY, the same stream.
     return std::unique_ptr<Stream>(
         new CudaStream(core, memory, stream != nullptr ? stream : CU_STREAM_LEGACY, Owned::no));
 }

@@ -28,7 +28,7 @@ public:
     [[nodiscard]] CUevent handle() const noexcept { return m_event; }
     [[nodiscard]] const Core& core() const noexcept { return m_core; }
     [[nodiscard]] Kind kind() const noexcept { return m_kind; }
-    /// Set if it was recorded in a capture of this backend.
+    /// Set if the event was recorded in a capture of this backend.
     std::optional<CapturedPoint> point;
 
 private:
@@ -76,7 +76,7 @@ private:
     }
     [[nodiscard]] bool driver_captures() const noexcept;
     [[nodiscard]] Touch touch() const noexcept { return is_capturing() ? Touch::record : Touch::run; }
-    /// Returns the result; a capture stores a failure.
+    /// Returns `done`. If it is a failure, an active capture stores it.
     [[nodiscard]] Result<void> noted(Result<void> done);
 
     Core& m_core;

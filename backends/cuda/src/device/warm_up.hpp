@@ -17,16 +17,17 @@ namespace warmgraph::backends::cuda {
 /// failures: the first real use reports them. begin() and wait() are thread-safe.
 class WarmUp {
 public:
-    /// Both must outlive it.
+    /// `core` and `launcher` must outlive this object.
     WarmUp(const Core& core, bulk::Launcher& launcher);
     WarmUp(const WarmUp&) = delete;
     WarmUp& operator=(const WarmUp&) = delete;
     ~WarmUp();
 
-    /// Starts the thread. Later calls do nothing; nor does it if $WARMGRAPH_WARM_UP is 0. The thread runs `first`
-    /// before the other work; objects that it uses must outlive this one.
+    /// Starts the thread. Does nothing if it was called before, or if $WARMGRAPH_WARM_UP is 0. The thread runs `first`
+    /// before the other work; objects that `first` uses must outlive this object.
     void begin(std::function<void()> first) noexcept;
-    /// Waits for the end if it was begun. The driver does one such thing at a time, so working beside it is no faster.
+    /// Waits for the thread's end if it was started. The driver does one such thing at a time, so working beside the
+    /// thread is no faster.
     void wait() noexcept;
 
 private:

@@ -45,7 +45,8 @@ private:
     [[nodiscard]] std::string describe(const NativeEdge& edge) const;
 
     GrownHeap m_heap; // made before the thread waits for its turn to build
-    // Held while the builder lives: few threads share the driver's lock, and each call would set these again.
+    // These three live as long as the builder. Few threads share the driver's lock, and the context need not be set at
+    // each call.
     Core::Building m_building;
     CurrentContext m_current;
     OutsideCapture m_outside;

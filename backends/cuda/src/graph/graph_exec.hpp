@@ -29,7 +29,8 @@ public:
     [[nodiscard]] static Result<std::unique_ptr<CudaGraphExec>> make(Core& core, BuiltGraph built);
     /// Instantiates a graph of other code, which must outlive this object. update() is unsupported.
     [[nodiscard]] static Result<std::unique_ptr<CudaGraphExec>> adopt(Core& core, CUgraph graph);
-    /// Instantiates RawGraph::native and keeps it. update() is unsupported. REQUIRES: it is set and of this backend.
+    /// Instantiates RawGraph::native and keeps it. update() is unsupported. REQUIRES: RawGraph::native is set, and this
+    /// backend made it.
     [[nodiscard]] static Result<std::unique_ptr<CudaGraphExec>> make_captured(Core& core, const RawGraph& graph);
 
     /// A failed launch enqueued nothing.
@@ -48,7 +49,7 @@ private:
 
     Core& m_core;
     std::shared_ptr<const void> m_captured; ///< destroyed after m_exec
-    BuiltGraph m_built;                     ///< updates use its nodes and change the kept work; destroyed after m_exec
+    BuiltGraph m_built; ///< update() uses its nodes and replaces their stored work; destroyed after m_exec
     NativeExec m_exec;
 };
 

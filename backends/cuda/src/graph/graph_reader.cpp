@@ -93,7 +93,7 @@ private:
     std::map<CUdeviceptr, std::uint32_t> m_allocated; // allocations that are not freed yet, with their nodes
 };
 
-/// Refuses a heap of another size than at the start, because the guard fact records that size.
+/// Refuses a heap whose size has changed since the device was opened, because the guard fact has the size at that time.
 Result<void> check_malloc_heap(const Core& core)
 {
     std::size_t now = 0;

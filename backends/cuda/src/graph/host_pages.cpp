@@ -36,7 +36,8 @@ void touch(const void* memory, std::size_t size) noexcept
 {
     static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
     const auto at = reinterpret_cast<std::uintptr_t>(memory); // NOLINT
-    // A separate mapping (behind glibc's 16-byte header) or another allocator's block: it is useless once freed.
+    // This block is a separate mapping (behind glibc's 16-byte header) or from another allocator: freed, it is of no
+    // use.
     if (memory == nullptr || at % page <= 16) return;
     // Round outwards, so that a heap's first and last huge pages lie in the advised memory too.
     advise(at, size, k_huge_page, MADV_HUGEPAGE);
@@ -69,8 +70,8 @@ Rests use_up_heap(std::size_t largest) noexcept
     return rests;
 }
 
-/// After this, glibc takes blocks up to that size from the heap, and keeps twice as much free at a heap's end. The
-/// block's memory is never touched.
+/// Allocates a large block, whose memory is never touched, and frees it. After that, glibc takes blocks up to this size
+/// from the heap, and keeps twice as much free at a heap's end.
 bool free_a_large_block() noexcept
 {
     void* const volatile block = std::malloc(k_largest); // NOLINT: volatile, so that the compiler keeps both calls

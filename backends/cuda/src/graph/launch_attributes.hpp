@@ -42,7 +42,7 @@ inline constexpr std::array<std::uint32_t, 5> k_launch_only{
 
 /// A limit above all ids of known drivers; our header may know fewer ids.
 inline constexpr std::uint32_t k_most_attributes = 64;
-/// By id; all zero if the driver refuses to read one.
+/// Attribute values by id. A value that the driver refuses to read is zero.
 using AttributeValues = std::array<CUlaunchAttributeValue, k_most_attributes>;
 /// Reads k_node_attributes and attributes that only a newer driver knows: the first read(), and the first after
 /// ask_again(), tries all other ids. Not thread-safe.

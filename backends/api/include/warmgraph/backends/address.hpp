@@ -6,7 +6,7 @@
 
 namespace warmgraph {
 
-/// The only base of memory with flat addresses (CUDA), where a pointer is base + offset.
+/// The base of all memory on devices with flat addresses (CUDA). There a pointer is base + offset.
 inline constexpr std::uint64_t k_flat_base = 256;
 
 /// A place in device memory. `base` names an allocation: on OpenCL an id that is unique in the process, on CUDA always
@@ -15,7 +15,7 @@ inline constexpr std::uint64_t k_flat_base = 256;
 struct Address {
     std::uint64_t base = 0;
     std::uint64_t offset = 0;
-    /// For devices with flat addresses. A null pointer gives the null address.
+    /// Converts a pointer of a device with flat addresses. A null pointer gives the null address.
     [[nodiscard]] static Address from_flat(std::uint64_t flat) noexcept
     {
         return flat == 0 ? Address{} : Address{k_flat_base, flat - k_flat_base};

@@ -23,24 +23,25 @@ class Device;
 /// The number of elements outside the envelope, and the largest distance (BulkMemory::departure).
 struct Departure {
     std::uint64_t count = 0; ///< elements outside
-    double farthest = 0;     ///< in roundings; infinity between NaN and numbers; 0 or infinity for integers
+    double farthest =
+        0; ///< the largest distance in roundings; infinity between NaN and a number; for integers 0 or infinity
     std::uint64_t first = 0; ///< index of the first element outside; valid when count > 0
     bool operator==(const Departure&) const = default;
 };
 
-/// `offset` is from the start of the searched memory.
+/// A word that words_in() found. `offset` counts bytes from the start of the searched memory.
 struct AddressWord {
     std::uint64_t offset = 0, value = 0;
     auto operator<=>(const AddressWord&) const = default;
 };
 
-/// [from, to), empty if from >= to.
+/// The addresses from `from` to below `to`; none if from >= to.
 struct AddressWindow {
     std::uint64_t from = 0, to = 0;
     auto operator<=>(const AddressWindow&) const = default;
 };
 
-/// Not cryptographic. Only fingerprints from the same BulkMemory are comparable.
+/// A hash that is not cryptographic. Compare it only with fingerprints from the same BulkMemory.
 struct Fingerprint {
     std::uint64_t low = 0, high = 0;
     auto operator<=>(const Fingerprint&) const = default;
@@ -98,7 +99,7 @@ public:
     [[nodiscard]] virtual Result<Fingerprint> fingerprint(const MemoryRef& memory);
 
     struct Found {
-        std::vector<AddressWord> words; ///< the first ones, sorted by offset
+        std::vector<AddressWord> words; ///< the first words that were found, sorted by offset
         std::uint64_t total = 0;        ///< number of words that were found
         bool operator==(const Found&) const = default;
     };
@@ -108,7 +109,7 @@ public:
                                                  std::size_t most);
 
 protected:
-    /// Returns the size in bytes of each operand of departure(), or its invalid_argument.
+    /// Returns the size in bytes of each operand of departure(). invalid_argument: as for departure().
     [[nodiscard]] static Result<std::uint64_t> check_departure(std::span<const Address> others, DType dtype,
                                                                std::uint64_t elements, double roundings);
     [[nodiscard]] static Result<void> check_windows(std::span<const AddressWindow> windows);

@@ -20,7 +20,8 @@ using Frontier = std::vector<std::uint32_t>;
 /// The graph under construction, shared by the stream that began the capture and those forked from it.
 class CaptureSession {
 public:
-    /// Appends a node after `frontier` and sets `frontier` to it. not_recordable: the capture has ended.
+    /// Appends a node that depends on `frontier`; the new node alone is then the frontier. not_recordable: the capture
+    /// has ended.
     [[nodiscard]] Result<void> add(Frontier& frontier, RawWork work);
     /// Adds `other` to `frontier`.
     void merge(Frontier& frontier, const Frontier& other) const;

@@ -14,7 +14,7 @@ namespace warmgraph::backends {
 
 /// The compiler and its target: with source, options and headers, they decide the compiled code.
 struct CompilerIdentity {
-    std::string compiler;            ///< with its version and build; empty: no compiler
+    std::string compiler;            ///< name, version and build; empty: no compiler
     std::string target;              ///< "sm_90"; an OpenCL device
     std::vector<std::string> also{}; ///< other targets whose code this device runs: "sm_90a"
 };
@@ -23,7 +23,7 @@ struct CompilerIdentity {
 struct Compiled {
     Bytes image;
     Digest origin;                    ///< Module::origin of the module that was compiled
-    std::vector<std::string> ready{}; ///< launches that it has code for, in the backend's terms (PoCL)
+    std::vector<std::string> ready{}; ///< the launches for which `image` contains code, as text of the backend (PoCL)
 };
 
 /// Allows or forbids compiling a loaded module from its source when its image lacks code for a new launch.
@@ -40,7 +40,7 @@ public:
     /// True if compile() leaves part of the work to the first launch of each kernel and geometry (PoCL).
     [[nodiscard]] virtual bool compiles_at_launch() const noexcept { return false; }
 
-    // --- for code that stores compiled programs
+    // --- Functions for code that stores compiled programs
     /// Returns the identity for these options. unsupported: compiled programs cannot be stored.
     [[nodiscard]] virtual Result<CompilerIdentity> identity(std::string_view options)
     {
@@ -53,8 +53,8 @@ public:
         static_cast<void>(module);
         return std::nullopt;
     }
-    /// Makes the module of compile() for this source and these options from `compiled`, which compiled() returned
-    /// before. corrupt, stale: the driver does not accept it.
+    /// Makes the module that compile() would make for this source and these options, from an earlier result of
+    /// compiled(). corrupt, stale: the driver does not accept `compiled`.
     [[nodiscard]] virtual Result<std::unique_ptr<Module>> load_compiled(std::string_view source,
                                                                         std::string_view options,
                                                                         const Compiled& compiled, Recompile again)
@@ -66,13 +66,14 @@ public:
     }
 };
 
-/// Compiles ahead, also for a device that this machine lacks. Thread-safe.
+/// Compiles for a device that need not be open, or even present in this machine. Thread-safe.
 class AheadCompiler {
 public:
     virtual ~AheadCompiler() = default;
-    /// Like Compiler::identity on that device.
+    /// Returns the result that Compiler::identity would give on the target device.
     [[nodiscard]] virtual Result<CompilerIdentity> identity(std::string_view options) = 0;
-    /// Returns the result that Compiler::compiled would give there. compile_failed carries the compiler's log.
+    /// Returns the result that Compiler::compiled would give on the target device. compile_failed carries the
+    /// compiler's log.
     [[nodiscard]] virtual Result<Compiled> compile(std::string_view source, std::string_view options) = 0;
 };
 

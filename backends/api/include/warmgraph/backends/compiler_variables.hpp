@@ -8,8 +8,8 @@
 
 namespace warmgraph::backends {
 
-/// Adds a fact "env.NAME" for each variable that is set and not empty, so that unset ones leave older entries valid. As
-/// thread-safe as getenv(3).
+/// Adds a fact "env.NAME" for each variable that is set and not empty. A variable that is not set adds no fact, so
+/// older entries stay valid. As thread-safe as getenv(3).
 void add_compiler_variables(std::vector<cachefmt::Fact>& facts, std::span<const char* const> names);
 
 } // namespace warmgraph::backends

@@ -30,10 +30,10 @@ public:
     /// finished (synchronize): it contains code for the launches so far, and PoCL compiles other launches when they
     /// first run (opencl/NOTES.md). The bytes stay the same until something new is launched.
     [[nodiscard]] virtual Result<Bytes> image() = 0;
-    /// Digest of source and options if it was compiled here; zero if it was loaded.
+    /// Digest of source and options if the module was compiled here; zero if it was loaded.
     [[nodiscard]] virtual Digest origin() const noexcept = 0;
-    /// Returns the image without the kernels that are not named, to store less; a backend that cannot cut returns the
-    /// whole image. The caller must verify the result, and store the whole image if that fails.
+    /// Returns a smaller image with only the named kernels, or the whole image if the backend cannot cut images. The
+    /// caller must verify a smaller image, and store the whole one if that fails.
     [[nodiscard]] virtual Result<Bytes> image_of(std::span<const std::string> kernels)
     {
         static_cast<void>(kernels);
@@ -58,15 +58,15 @@ public:
         static_cast<void>(word);
         return false;
     }
-    /// True if the variable is a constant (`__constant__`) of code from one of the device's libraries (cuBLAS, cuDNN,
-    /// PyTorch), which sets it once, and not of this program's own code.
+    /// True if the variable is a constant (`__constant__`) of a library (cuBLAS, cuDNN, PyTorch), which sets it once.
+    /// False for variables of the program's own code.
     [[nodiscard]] virtual bool is_library_constant(const std::string& variable) const
     {
         static_cast<void>(variable);
         return false;
     }
-    /// Restores the result that changed_variables() gave as `before` (blocking): writes `before`, and gives variables
-    /// that only `now` has their initial contents.
+    /// Gives the variables the contents `before`, an earlier result of changed_variables(). `now` is its present
+    /// result: variables that are only in `now` get their initial contents. Blocking.
     [[nodiscard]] virtual Result<void> restore_variables(std::span<const cachefmt::ModuleVariable> before,
                                                          std::span<const cachefmt::ModuleVariable> now)
     {
@@ -92,10 +92,10 @@ public:
     /// any thread may call it. not_recordable if the event was recorded in a capture: that work does not run.
     [[nodiscard]] virtual Result<bool> is_done() = 0;
 
-    /// Asks the driver to report the time when the work before the event finishes, for done_at(). False if the driver
-    /// cannot: then only polling is_done() shows it.
+    /// Asks the driver to report the time when the work before the event finishes, for done_at(). False: the driver
+    /// cannot do this, so only polling is_done() shows that the work has finished.
     [[nodiscard]] virtual bool keep_moment() noexcept { return false; }
-    /// nullopt: not done, or the time is not kept.
+    /// Returns the time when the work finished. nullopt: it has not finished, or the time is not kept.
     [[nodiscard]] virtual std::optional<std::chrono::steady_clock::time_point> done_at() const noexcept
     {
         return std::nullopt;
@@ -105,7 +105,7 @@ public:
 /// An in-order queue. During a capture, enqueued work is recorded and does not run; capturing reads no memory.
 class Stream {
 public:
-    /// Blocks until its work is done, so that the process may exit afterwards (opencl/src/stream.hpp).
+    /// Blocks until the stream's work is done, so that the process may exit afterwards (opencl/src/stream.hpp).
     virtual ~Stream() = default;
 
     /// invalid_argument: no such kernel, a wrong number or kind of parameters, a block over the device's limit.
@@ -138,8 +138,8 @@ public:
     [[nodiscard]] virtual bool is_capturing() const noexcept = 0;
     /// The driver's handle (CUstream), for libraries that enqueue directly; null if there is none.
     [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
-    /// While the result lives, this thread may do the work of a first run (allocate, load code, make library handles)
-    /// during another's capture. Null if no capture forbids it. For one thread.
+    /// While the result lives, this thread may do the work of a first run (allocate, load code, make library handles),
+    /// although a stream of other code captures. Null: no capture forbids such work. Use the result on one thread.
     [[nodiscard]] virtual std::shared_ptr<void> allow_first_run() { return nullptr; }
 };
 
@@ -162,7 +162,7 @@ public:
 
 struct DeviceLimits {
     std::uint32_t memory_alignment =
-        128;                        ///< bytes: an offset into a base must be a multiple (OpenCL sub-buffers); 1 on CUDA
+        128; ///< bytes; an offset into a base must be a multiple of this (for OpenCL's sub-buffers; 1 on CUDA)
     std::uint64_t max_block = 1024; ///< work-items
     std::uint64_t local_memory = 48ULL * 1024;
     std::uint64_t memory = 0;
@@ -198,14 +198,14 @@ public:
     [[nodiscard]] virtual std::shared_ptr<void> enter() const { return nullptr; }
 
     [[nodiscard]] virtual Result<MemoryRef> allocate(
-        std::uint64_t size) = 0; ///< out_of_memory; size 0 is invalid_argument
+        std::uint64_t size) = 0; ///< errors: out_of_memory; invalid_argument for size 0
     virtual void release(const MemoryRef& memory) noexcept = 0;
     /// Allocates page-locked host memory. upload() and download() work on it. Free it with release().
     [[nodiscard]] virtual Result<MemoryRef> allocate_host(std::uint64_t size)
     {
         return fail(ErrorCode::unsupported, "{} has no page-locked host memory for {} bytes", id(), size);
     }
-    /// The space of any address that the driver knows, even if this object did not allocate it.
+    /// Returns the memory space of an address that the driver knows, even if other code allocated the memory.
     [[nodiscard]] virtual MemorySpace space_of(const Address& address) const noexcept
     {
         static_cast<void>(address);
@@ -273,13 +273,13 @@ public:
     /// calling thread, which will restore. load() and instantiate() wait for its end. It ends before the device is
     /// closed and before the process exits. Later calls do nothing.
     virtual void begin_warm_up() noexcept {}
-    /// The part for recording; lives as long as the device. Thread-safe. The default, made at the first use, finds
-    /// nothing and runs captured graphs like any other.
+    /// The device's part for recording; it lives as long as the device. Thread-safe. The default is made at the first
+    /// use, finds nothing, and runs a captured graph like any other graph.
     [[nodiscard]] virtual Recording& recording();
 
 private:
     std::once_flag m_bulk_made, m_recording_made;
-    std::unique_ptr<BulkMemory> m_bulk; ///< from then on
+    std::unique_ptr<BulkMemory> m_bulk; ///< made at the first call of bulk()
     std::unique_ptr<Recording> m_recording;
 };
 
@@ -302,14 +302,15 @@ class Backend {
 public:
     virtual ~Backend() = default;
     [[nodiscard]] virtual std::string name() const = 0;
-    /// Empty, without an error, if there is no device; an error (with the cure) if the runtime is missing or broken.
+    /// Lists the devices; an empty list is not an error. If the runtime is missing or broken, the error contains the
+    /// cure.
     [[nodiscard]] virtual Result<std::vector<DeviceInfo>> devices() = 0;
     /// Loads the libraries and reports them, for `doctor`.
     [[nodiscard]] virtual std::vector<Library> libraries() { return {}; }
     /// `selector` is an index, or part of a device's or platform's name (case-insensitive). not_found lists the
     /// devices.
     [[nodiscard]] virtual Result<std::shared_ptr<Device>> open(std::string_view selector) = 0;
-    /// Recording::prepare_recording for all its devices, before one is open.
+    /// Does Recording::prepare_recording for all devices of this backend. None of them need be open.
     [[nodiscard]] virtual Result<void> prepare_recording() { return {}; }
 };
 

@@ -9,8 +9,8 @@ namespace warmgraph::backends {
 /// Watches the thread that created it, as long as it lives (Recording::watch_enqueues). Captured work and this
 /// library's own transfers are ignored.
 ///
-/// Members are the given stream and, as in stream capture, each stream that waits for an event that was recorded in a
-/// member meanwhile.
+/// Members of the watch are the given stream and, as in stream capture, each stream that waits for an event that a
+/// member recorded during the watch.
 ///
 /// This base class sees nothing: it is for backends that cannot watch.
 ///
@@ -23,7 +23,7 @@ public:
     /// which synchronises". nullopt if there was no such call.
     [[nodiscard]] virtual std::optional<std::string> stray() const { return std::nullopt; }
     /// True if the thread depended on outside work: a value in memory, an external semaphore (signals count too), or an
-    /// event that was not recorded in a member meanwhile.
+    /// event that no member recorded during the watch.
     [[nodiscard]] virtual bool waits_outside() const { return false; }
 };
 

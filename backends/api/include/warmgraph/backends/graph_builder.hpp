@@ -10,7 +10,7 @@ namespace warmgraph::backends {
 
 class GraphExec;
 
-/// Only the thread that asked for it may use it. After an error it can only be destroyed.
+/// Only the thread that asked for the builder may use it. After an error the builder can only be destroyed.
 class GraphBuilder {
 public:
     virtual ~GraphBuilder() = default;

@@ -58,7 +58,7 @@ concept HasNoHandle = Is<T, RawEmpty> || Is<T, RawKernel> || Is<T, RawCopy> || I
 template <class Raw>
 using ContentOf = Content<std::conditional_t<std::is_const_v<Raw>, const RawWork, RawWork>>;
 
-// --- for each kind: the content at a place, and its places in order
+// --- For each kind of node: the content at a place, and the node's places in order
 
 template <HasNoPlace Work>
 constexpr ContentOf<Work> content(Work&, const Place&) noexcept
@@ -142,7 +142,7 @@ constexpr void visit_places(Semaphores& semaphores, Visit&& visit)
     for (std::uint32_t i = 0; i < semaphores.uses.size(); ++i) visit(Place{PlaceKind::semaphore, i});
 }
 
-// --- handles of each kind
+// --- For each kind of node: its driver handles
 
 template <HasNoHandle Work, class Visit>
 constexpr void visit_handles(Work&, Visit&&)

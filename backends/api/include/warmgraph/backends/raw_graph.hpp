@@ -174,18 +174,19 @@ struct RawGraph {
     std::vector<RawAllocation> allocations{};
     /// Owns the addresses in `allocations`: while it lives, no other capture gets them. Not compared.
     std::shared_ptr<const void> owner{};
-    /// The driver's own graph of this capture (CUgraph), kept while this lives, for Recording::instantiate_captured.
-    /// Null if there is none, and after nodes were replaced (without_outside). Not compared.
+    /// The driver's own graph of this capture (CUgraph), kept while this RawGraph lives, for
+    /// Recording::instantiate_captured. Null if there is none, and after nodes were replaced (without_outside). Not
+    /// compared.
     std::shared_ptr<const void> native{};
     bool operator==(const RawGraph& other) const { return nodes == other.nodes && allocations == other.allocations; }
 };
 
-/// Joins allocations that overlap, because the driver may reuse an earlier allocation's memory. `made` is in the order
-/// of the nodes, and so is the result: addresses change from capture to capture, so their order would too.
+/// Joins allocations that overlap, because the driver may reuse an earlier allocation's memory. `made` and the result
+/// are in the order of the nodes: an order by address would differ from capture to capture.
 [[nodiscard]] std::vector<RawAllocation> merged(const std::vector<RawAllocation>& made);
 
-/// One canonical form for the same bytes in the same order: rows without a gap become one row, and the pattern is as
-/// short as possible. Drivers choose the form by the alignment of the memory.
+/// Returns one form for all copies (or fills) that write the same bytes in the same order: rows without a gap become
+/// one row, and the pattern is as short as possible. Drivers choose the form by the alignment of the memory.
 [[nodiscard]] RawCopy canonical(RawCopy copy) noexcept;
 [[nodiscard]] RawFill canonical(RawFill fill);
 /// Size in bytes of the shortest pattern that gives the same bytes.
@@ -194,15 +195,15 @@ struct RawGraph {
 /// True if the graph interacts with the outside: semaphores, host functions, recorded or awaited events, memory
 /// operations that wait. Writes of memory operations do not count (without_outside).
 [[nodiscard]] bool has_outside_work(const RawGraph& graph) noexcept;
-/// Removes outside work, so that the graph can run on copies and always ends; its nodes become empty. A batch of memory
-/// operations loses its waits and keeps its writes: they go to the graph's regions, so on copies nothing outside sees
-/// them, and without them the contents would differ.
+/// Makes the nodes of outside work empty, so that the graph always ends and can run on copies of its memory. A batch of
+/// memory operations loses its waits and keeps its writes: the writes go to the graph's regions, so on copies nothing
+/// outside sees them, and without them the contents would differ.
 ///
 /// Two branches that only such a wait ordered are unordered in the result.
 [[nodiscard]] RawGraph without_outside(RawGraph graph);
 
-/// True if a kernel is NCCL's: it waits for other processes, and its communicator's pointers are invalid in another
-/// process.
+/// True if the graph has a kernel of NCCL. Such a kernel waits for other processes, and its communicator's pointers are
+/// invalid in another process.
 [[nodiscard]] bool has_collectives(const RawGraph& graph) noexcept;
 
 } // namespace warmgraph::backends

@@ -13,7 +13,8 @@
 
 namespace warmgraph::backends {
 
-/// Text for refusals of code that was loaded while recording was paused: a process without pauses can record it.
+/// Text in the refusal of code that was loaded while recording was paused. A process without pauses can record this
+/// code.
 inline constexpr std::string_view k_loaded_in_pause = "while recording was paused";
 
 /// A part of a device; the device outlives it. Thread-safe.
@@ -26,37 +27,39 @@ public:
 
     /// Starts to keep the device code that the process loads, so that graphs with kernels of other libraries can be
     /// recorded. Call it before a function's warm-up, the earlier the better: modules loaded before cannot be recorded.
-    /// Later calls do nothing. not_recordable, with the cure, if it cannot (a profiler is attached).
+    /// Later calls do nothing. not_recordable, with the cure: the code cannot be kept (a profiler is attached).
     [[nodiscard]] virtual Result<void> prepare_recording() { return {}; }
-    /// Stops keeping device code in the whole process, until prepare_recording, hold_recording or watch_enqueues starts
-    /// it again, because it slows down every launch. Code that is loaded, or could be unloaded, meanwhile is unknown
-    /// afterwards. False: nothing was kept, or a hold or a watch is active.
+    /// Stops keeping device code in the whole process, because it slows down every launch. prepare_recording,
+    /// hold_recording and watch_enqueues start it again. Code that is loaded, or could be unloaded, during the pause is
+    /// unknown afterwards. False: nothing was kept, or a hold or a watch is active.
     [[nodiscard]] virtual bool pause_recording() noexcept { return false; }
     /// If code is kept now, prevents pauses while the result lives. Errors as for prepare_recording().
     [[nodiscard]] virtual Result<std::shared_ptr<void>> hold_recording() { return std::shared_ptr<void>{}; }
-    /// Watches the work that this thread enqueues while the result lives; it should go to `stream`. On a backend that
-    /// cannot watch, the result sees nothing. not_recordable, with the cure, if the backend is not ready
+    /// Watches the work that this thread enqueues while the result lives; the work should go to `stream`. On a backend
+    /// that cannot watch, the result sees nothing. not_recordable, with the cure: the backend is not ready
     /// (prepare_recording).
     [[nodiscard]] virtual Result<std::unique_ptr<EnqueueWatch>> watch_enqueues(Stream& stream)
     {
         static_cast<void>(stream);
         return std::make_unique<EnqueueWatch>();
     }
-    /// Reads a graph (CUgraph) that other code captured, without changing it. not_recordable names unsupported content.
+    /// Reads a graph (CUgraph) that other code captured, without changing it. not_recordable: the graph has unsupported
+    /// content, which the message names.
     [[nodiscard]] virtual Result<RawGraph> read_graph(void* native)
     {
         static_cast<void>(native);
         return fail(ErrorCode::unsupported, "{} cannot adopt graphs", m_device.id());
     }
-    /// Instantiates a graph of other code unchanged, for comparison. Its update() is unsupported.
+    /// Instantiates a graph of other code unchanged, for comparison. The result cannot be updated: update() is
+    /// unsupported.
     [[nodiscard]] virtual Result<std::unique_ptr<GraphExec>> instantiate_native(void* native)
     {
         static_cast<void>(native);
         return fail(ErrorCode::unsupported, "{} cannot run other graphs", m_device.id());
     }
     /// Instantiates the driver's own captured graph, with the process's own code, even if `graph`'s nodes were changed
-    /// since. The result keeps its resources alive. Without RawGraph::native it is Device::instantiate. Its update()
-    /// may be unsupported.
+    /// since. The result keeps its resources alive. Without RawGraph::native it does the same as Device::instantiate.
+    /// The result's update() may be unsupported.
     [[nodiscard]] virtual Result<std::unique_ptr<GraphExec>> instantiate_captured(const RawGraph& graph)
     {
         return m_device.instantiate(graph);
@@ -69,8 +72,8 @@ public:
         static_cast<void>(flat);
         return std::nullopt;
     }
-    /// True if a live object of this process (a texture, a surface), which kernels name by an 8-byte number, has this
-    /// number. In another process the number differs. Only a guess, because these numbers are small.
+    /// True if `word` is the number of a live object (a texture, a surface) of this process. Kernels name such objects
+    /// by 8-byte numbers, which differ in another process. Only a guess, because these numbers are small.
     [[nodiscard]] virtual bool is_handle(std::uint64_t word) const noexcept
     {
         static_cast<void>(word);
@@ -97,8 +100,8 @@ public:
     {
         return host_memory_at(flat, HostMappings::read());
     }
-    /// A range around the heap that device code allocates from, which is not a driver's allocation. nullopt if no
-    /// loaded code uses it. An error if the range cannot be found.
+    /// Returns a range that contains the heap from which device code allocates (malloc); allocation_at() does not know
+    /// this heap. nullopt if no loaded code uses the heap. An error if the range cannot be found.
     [[nodiscard]] virtual Result<std::optional<MemoryRef>> device_heap() { return std::optional<MemoryRef>{}; }
     /// Reserves many addresses that share little memory, for trials with possible addresses: kernels may access them,
     /// and a write at one address shows at others. Free it with Device::release(). unsupported without flat addresses.

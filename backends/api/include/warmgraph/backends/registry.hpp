@@ -16,7 +16,8 @@ void register_backend(std::shared_ptr<Backend> backend);
 /// The backend's name in a device's id: "opencl" for "opencl:0".
 [[nodiscard]] std::string_view backend_of(std::string_view id) noexcept;
 
-/// "opencl:0", "opencl" (its first device), "opencl:pocl". Opening the same device twice gives the same object.
+/// Opens a device by its id, e.g. "opencl:0", "opencl" (the first device) or "opencl:pocl". Opening the same device
+/// twice gives the same object.
 [[nodiscard]] Result<std::shared_ptr<Device>> open_device(std::string_view id);
 
 } // namespace warmgraph::backends

@@ -10,17 +10,17 @@
 
 namespace warmgraph::backends {
 
-/// E.g. "opencl, cuda". The text is static.
+/// Returns the names of the backends in this build, e.g. "opencl, cuda", as a static text.
 [[nodiscard]] std::string_view built_backend_names() noexcept;
 
 /// Makes new backend objects at each call; the caller owns them.
 [[nodiscard]] std::vector<std::shared_ptr<Backend>> make_built_backends();
 
-/// open_device(), after registering the built backends at the first call. unsupported: this build lacks the backend.
+/// Registers the built backends at the first call, then does open_device(). unsupported: this build lacks the backend.
 [[nodiscard]] Result<std::shared_ptr<Device>> open_built_device(std::string_view id);
 
-/// Calls Backend::prepare_recording of the named backend ("cuda"). unsupported: this build lacks it; not_found lists
-/// the backends.
+/// Calls Backend::prepare_recording of the named backend ("cuda"). unsupported: this build lacks the backend; not_found
+/// lists the backends.
 [[nodiscard]] Result<void> prepare_built_recording(std::string_view backend);
 
 /// Makes a compiler for `target`, a CUDA architecture ("sm_90"), whose device need not be present. unsupported: this

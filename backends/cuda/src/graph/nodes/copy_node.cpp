@@ -128,7 +128,8 @@ Result<void> add(AddCall& call, const RawCopy& copy)
 Result<void> change(const ChangeCall& call, RawCopy& before, const RawCopy& after)
 {
     if (before == after) return {};
-    // The driver refuses both (cuGraphExecMemcpyNodeSetParams); this error has the cure.
+    // The driver refuses to change copies of several rows or slices (cuGraphExecMemcpyNodeSetParams); this error has
+    // the cure.
     if (before.rows > 1 || before.slices > 1 || after.rows > 1 || after.slices > 1)
         return fail(ErrorCode::unsupported,
                     "the driver cannot change a copy of several rows; instantiate another graph");

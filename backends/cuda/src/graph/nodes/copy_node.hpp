@@ -7,7 +7,8 @@
 
 namespace warmgraph::backends::cuda {
 
-/// One row becomes a plain copy (pitches 0): the driver can update it in an exec, and no pitch limits its size.
+/// A copy of one row becomes a plain copy (pitches 0): the driver can update it in an exec, and no pitch limits its
+/// size.
 [[nodiscard]] CUDA_MEMCPY3D to_native(const RawCopy& copy) noexcept;
 
 /// Returns RawCopy, or RawEmpty if nothing is copied. not_recordable: arrays, host memory that is not page-locked.

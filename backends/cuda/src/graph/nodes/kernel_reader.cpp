@@ -34,7 +34,8 @@ void limit_to_launch(std::vector<FunctionAttribute>& attributes, int free_shared
         attributes.erase(limit);
 }
 
-/// Returns attributes that differ from a fresh function's. `free_shared`: its bytes of dynamic shared memory.
+/// Returns attributes that differ from a fresh function's. `free_shared`: bytes of dynamic shared memory that a launch
+/// may use without a raised limit.
 Result<std::vector<FunctionAttribute>> read_function_attributes(const Driver& driver, CUfunction function,
                                                                 int& free_shared)
 {
@@ -86,7 +87,8 @@ Result<Bytes> packed_buffer(void** extra)
     return Bytes(bytes, bytes + size);
 }
 
-/// The driver returns one form. If it returns both, use kernelParams, whose sizes the driver knows.
+/// The driver returns the parameters in one of two forms. If it returns both, use kernelParams, whose sizes the driver
+/// knows.
 Result<void> read_params(const CUDA_KERNEL_NODE_PARAMS& native, const std::vector<std::uint32_t>& sizes,
                          RawKernel& kernel)
 {
@@ -135,7 +137,7 @@ Result<AttributeValues> KernelReader::fresh_attributes(const CUDA_KERNEL_NODE_PA
     CUgraphNode node = nullptr;
     const CUresult added = driver.status("cuGraphAddKernelNode", driver.cuGraphAddKernelNode, &node, m_scratch.get(),
                                          nullptr, std::size_t{0}, &native);
-    if (added == CUDA_ERROR_INVALID_VALUE) return AttributeValues{}; // it needs attributes
+    if (added == CUDA_ERROR_INVALID_VALUE) return AttributeValues{}; // the kernel needs attributes
     if (added != CUDA_SUCCESS) return std::unexpected(driver.error("cuGraphAddKernelNode", added));
     m_attributes.ask_again();
     return m_attributes.read(node);

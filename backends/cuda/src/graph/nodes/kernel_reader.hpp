@@ -23,7 +23,7 @@ private:
     struct Known {
         CudaModule* module = nullptr;
         std::string name;
-        std::vector<std::uint32_t> sizes; ///< of the parameters
+        std::vector<std::uint32_t> sizes; ///< sizes of the parameters
         std::vector<FunctionAttribute> attributes;
         int free_shared = 0;     ///< bytes of dynamic shared memory that a launch may use without raising the limit
         AttributeValues fresh{}; ///< launch attributes of an untouched node

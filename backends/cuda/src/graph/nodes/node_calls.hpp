@@ -46,8 +46,8 @@ struct ChangeCall {
     }
 };
 
-/// Makes a driver's refusal to change a node `unsupported`, because another exec can hold the change (measured: copies
-/// between memory of cuMemMap and of cuMemAlloc). If the driver is broken, that exec fails too.
+/// Turns a driver's refusal to change a node into the error `unsupported`, because another exec can hold the change
+/// (measured: copies between memory of cuMemMap and of cuMemAlloc). If the driver is broken, that exec fails too.
 [[nodiscard]] inline Result<void> changed_or_unsupported(Result<void> set)
 {
     if (!set && set.error().code == ErrorCode::driver_failed)

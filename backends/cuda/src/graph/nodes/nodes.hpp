@@ -61,7 +61,8 @@ using KeptWork = decltype(detail::kept_variant(std::declval<RawWork>()));
 }
 [[nodiscard]] inline Result<void> change(const ChangeCall&, RawEmpty&, const RawEmpty&) { return {}; }
 
-/// nullopt: no work of its own (an allocation, a child graph), or an unknown kind. `allocations` are the graph's.
+/// Reads a node's work. nullopt: the node has no work of its own (an allocation, a child graph), or has an unknown
+/// kind. `allocations` are the graph's allocations.
 [[nodiscard]] inline std::optional<Result<RawWork>> read_node(const Core& core, KernelReader& kernels,
                                                               std::span<const RawAllocation> allocations,
                                                               CUgraphNodeType type, CUgraphNode node)

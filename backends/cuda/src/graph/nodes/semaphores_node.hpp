@@ -1,4 +1,4 @@
-// External semaphore nodes: the graph waits for work outside it (mostly of another API), and that work for the graph.
+// External semaphore nodes: the graph waits for work outside it (mostly of another API), or lets such work continue.
 #pragma once
 
 #include <vector>
