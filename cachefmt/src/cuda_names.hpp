@@ -13,7 +13,7 @@ namespace warmgraph::cachefmt {
 [[nodiscard]] std::string function_attribute_name(std::uint32_t id);
 
 /// Flags of memory operations: CUstreamWaitValue_flags, CUstreamWriteValue_flags, CUstreamMemoryBarrier_flags.
-inline constexpr std::uint32_t k_wait_comparison = 3; ///< these bits: >=, ==, and, nor
+inline constexpr std::uint32_t k_wait_comparison = 3; ///< a mask of 2 bits; the values 0 to 3 mean >=, ==, and, nor
 inline constexpr std::uint32_t k_wait_flush = 1U << 30;
 inline constexpr std::uint32_t k_write_without_barrier = 1;
 inline constexpr std::uint32_t k_barrier_of_device = 1;
@@ -22,7 +22,8 @@ inline constexpr std::uint32_t k_barrier_of_device = 1;
 inline constexpr std::uint32_t k_signal_skip_memsync = 1;
 inline constexpr std::uint32_t k_wait_skip_memsync = 2;
 
-/// True if the attribute's value is one 32-bit number (cooperative, priority), or three (cluster dimensions).
+/// True if the attribute's value is one 32-bit number (cooperative, priority); below: if it is three (cluster
+/// dimensions).
 [[nodiscard]] bool is_one_number(std::uint32_t launch_attribute) noexcept;
 [[nodiscard]] bool is_three_numbers(std::uint32_t launch_attribute) noexcept;
 

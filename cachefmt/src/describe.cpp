@@ -122,7 +122,7 @@ std::optional<std::uint64_t> number_in(ByteView bytes) noexcept
 
 namespace {
 
-/// Reads the bits as a float or double; returns "" unless the number looks like one that a person wrote.
+/// Reads the bits as a float or double; returns "" unless the result looks like a number that a person wrote.
 std::string as_float(std::uint64_t bits, std::size_t size)
 {
     constexpr double k_small = 1e-9, k_large = 1e12;

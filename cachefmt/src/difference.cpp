@@ -1,5 +1,6 @@
-// difference(): the parts of graph_digest(), compared as text for people. This file compares all that digests.cpp
-// hashes, and nodes/ all that it hashes of a node, so that every difference has a line.
+// difference(): the parts of graph_digest(), compared as text for people. This file compares everything that
+// digests.cpp hashes, and the files in nodes/ compare everything that is hashed of a node, so that every difference has
+// a line.
 #include <algorithm>
 #include <map>
 #include <utility>

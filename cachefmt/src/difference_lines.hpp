@@ -16,7 +16,7 @@ public:
     explicit DifferenceLines(std::size_t limit) : m_limit(limit) {}
 
     void line(std::string text);
-    /// "where: what recorded against now"
+    /// Adds the line "where: what recorded against now".
     void line(const std::string& where, std::string_view what, std::string_view recorded, std::string_view now);
 
     template <class T>

@@ -86,7 +86,7 @@ Digest graph_digest(const Graph& graph)
         put(hash, region.alignment);
         put(hash, region.contents);
         put(hash, region.space);
-        // Unambiguous: only here are the contents empty though the size is not 0.
+        // The digest stays unambiguous: only a constant that is stored elsewhere has empty contents and a size above 0.
         if (region.digest != Digest{}) hash.update(ByteView{region.digest.bytes});
     }
     put_count(hash, graph.scalars.size());

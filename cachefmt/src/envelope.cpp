@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// A byte above 127, a name, and a line end: text conversion or loss of the eighth bit breaks it (as in PNG).
+// A byte above 127, a name, and a line end: text conversion or loss of the eighth bit changes these bytes (as in PNG).
 constexpr std::string_view k_magic = "\x89WGENT\r\n"sv;
 constexpr std::string_view k_key_domain = "warmgraph key 1"sv;
 constexpr std::string_view k_entry_domain = "warmgraph entry 1"sv;

@@ -43,15 +43,15 @@ using EnvelopeBytes = std::array<std::byte, k_envelope_bytes>;
 /// signature's form and seal. Does not check the other digests.
 [[nodiscard]] Result<Envelope> parse_envelope(ByteView prefix, const Limits& limits);
 
-/// The fewest bytes that a payload may take in the file. A smaller one is refused, because it could expand to far more
-/// memory than its file's size.
+/// The fewest bytes that a payload may take in the file. A smaller payload is refused, because it could expand to far
+/// more memory than the file's size.
 [[nodiscard]] std::uint64_t least_stored(std::uint64_t raw) noexcept;
 
 /// SHA-256 over the key's fields with their lengths.
 [[nodiscard]] Digest key_digest(const EntryKey& key);
 
-/// The header digest: over the header's bytes and the envelope before the signature, with this field zeroed. So it
-/// covers the digests of payload and key too.
+/// The header digest: over the header's bytes and the envelope before the signature, with the field of this digest
+/// zeroed. So it covers the digests of payload and key too.
 [[nodiscard]] Digest seal(const Envelope& envelope, ByteView header);
 
 } // namespace warmgraph::cachefmt

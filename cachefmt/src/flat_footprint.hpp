@@ -1,5 +1,5 @@
 // Computes the memory that a verified flatbuffer will need, before anything is copied. The sums equal those of
-// footprint(), and stop at the budget: a table that many places share is not visited for each of them.
+// footprint(). They stop at the budget, so that visiting a table that many places share takes limited time.
 #pragma once
 
 #include <cstdint>

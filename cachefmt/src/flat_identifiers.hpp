@@ -1,4 +1,4 @@
-// File identifiers of the two flatbuffers. flatc supports one in each schema file, so the code passes these.
+// File identifiers of the two flatbuffers. flatc supports one identifier in each schema file, so the code passes these.
 #pragma once
 
 namespace warmgraph::cachefmt {

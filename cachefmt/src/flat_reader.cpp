@@ -41,8 +41,8 @@ private:
 template <class Root>
 const Root* verified_root(const Aligned& bytes, const char* identifier, std::uint64_t budget)
 {
-    // A table that is not shared takes at least 4 bytes, its offset to the vtable. The verifier counts a shared one at
-    // each use.
+    // A table that is not shared takes at least 4 bytes, its offset to the vtable. The verifier counts a shared table
+    // at each use.
     const auto all = static_cast<flatbuffers::uoffset_t>(bytes.size() / 4);
     flatbuffers::Verifier verifier{bytes.data(), bytes.size(), k_max_depth, std::min(all, most_tables(budget))};
     if (!verifier.VerifyBuffer<Root>(identifier)) return nullptr;

@@ -1,5 +1,5 @@
 // The real size of an allocation: glibc's malloc adds 8 bytes, rounds up to 16, returns at least 32, and whole pages
-// for large ones. Needed because many small strings and vectors consist mostly of this padding.
+// for large sizes. The real size counts, because many small strings and vectors consist mostly of this padding.
 #pragma once
 
 #include <cstdint>

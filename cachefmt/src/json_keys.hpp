@@ -28,7 +28,7 @@ void set_slots(Json& object, const char* key, const std::vector<Slot>& slots, co
 
 /// Adds an empty object. The reference is valid until a key of `object` is set.
 [[nodiscard]] Json& set_object(Json& object, const char* key);
-/// Adds an empty array, with the same rule.
+/// Adds an empty array. The reference is valid until a key of `object` is set.
 [[nodiscard]] Json& set_array(Json& object, const char* key);
 /// Appends an empty object. The reference is valid until the next append.
 [[nodiscard]] Json& append_object(Json& array);

@@ -10,7 +10,7 @@
 
 namespace warmgraph::cachefmt {
 
-/// Adds lines about one node, or about a part of it. Each line starts with that name.
+/// Adds lines about one node, or about a part of it. Each line starts with the name of the node or part.
 class NodeDifference {
 public:
     NodeDifference(DifferenceLines& lines, const Graph& recorded, const Graph& now, std::string where)
@@ -18,7 +18,7 @@ public:
     {
     }
 
-    /// "kernel rope (node 3)" -> "kernel rope (node 3): parameter 1"
+    /// Returns the object for a part: "kernel rope (node 3)" becomes "kernel rope (node 3): parameter 1".
     [[nodiscard]] NodeDifference part(std::string_view name) const
     {
         return {m_lines, m_recorded, m_now, fmt::format("{}: {}", m_where, name)};

@@ -29,7 +29,7 @@ Digest digest_of(const SealedKind& of, ByteView file, ByteView facts)
     return hash.update_field(file.first(field::signature_kind)).update_field(facts).finish();
 }
 
-/// Covers everything before the facts, the signature included; through `digest` also the facts.
+/// Returns a digest over everything before the facts, the signature included; through `digest` it covers the facts too.
 Digest seal_of(ByteView file, const Digest& digest)
 {
     Sha256 hash;

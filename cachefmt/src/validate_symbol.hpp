@@ -11,6 +11,6 @@ namespace warmgraph::cachefmt {
 [[nodiscard]] Result<void> validate_symbol(std::string_view what, std::string_view name, std::size_t longest);
 
 inline constexpr std::size_t k_symbol_max =
-    65'536; ///< bytes of a kernel's or variable's name: some of CUTLASS have over 4,096
+    65'536; ///< bytes of a kernel's or variable's name: some names in CUTLASS have over 4,096
 
 } // namespace warmgraph::cachefmt

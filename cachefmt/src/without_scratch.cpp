@@ -15,7 +15,7 @@ Graph without_scratch(Graph graph)
         const bool is_scratch = region.kind == RegionKind::arena;
         numbers.push_back(is_scratch ? k_scratch : static_cast<std::uint32_t>(kept.size()));
         if (is_scratch) continue;
-        if (region.inside) { // the region's name contains its place
+        if (region.inside) { // the region's name contains its place in the scratch memory: drop it
             region.name.clear();
             region.inside = k_scratch;
             region.inside_offset = 0;

@@ -6,7 +6,7 @@
 namespace warmgraph::cachefmt {
 namespace {
 
-constexpr std::uint64_t k_pitch_max = 1ULL << 48; // the limit for regions too: no device addresses more
+constexpr std::uint64_t k_pitch_max = 1ULL << 48; // as for regions: no device can address more
 
 /// Rows must not overlap, nor slices. A pitch that is not needed must be 0 or valid.
 Result<void> check_shape(std::string_view what, const Box& box)

@@ -1,4 +1,4 @@
-// Boxes of memory (bytes in rows in slices) that copies, fills and memory operations access. A box must lie in its
+// Boxes of memory (slices of rows of bytes) that copies, fills and memory operations access. A box must lie in its
 // region.
 #pragma once
 
@@ -29,7 +29,7 @@ struct Box {
 [[nodiscard]] std::string shape_text(const Box& box);  ///< "4 rows of 256 bytes"
 [[nodiscard]] std::string box_size(const Box& box);    ///< "1.0 KiB", "4 rows of 256 B", "2 slices of 4 rows of 256 B"
 [[nodiscard]] std::string to_text(const Pitch& pitch); ///< "512", "512/2048"
-/// "kv + 1024 (host) pitch 512"
+/// Returns e.g. "kv + 1024 (host) pitch 512".
 [[nodiscard]] std::string end_text(const Slot& end, const Pitch& pitch, MemorySpace space, const Graph& graph);
 
 } // namespace warmgraph::cachefmt

@@ -19,7 +19,7 @@
 namespace warmgraph::cachefmt {
 namespace {
 
-/// "128 (4 B)", "16 B {0: kv, 8: position + 1}"
+/// Returns e.g. "128 (4 B)" or "16 B {0: kv, 8: position + 1}".
 std::string bytes_text(const Bytes& value, const std::vector<Slot>& slots, const Graph& graph)
 {
     if (slots.empty()) return word_text(value);
@@ -29,7 +29,7 @@ std::string bytes_text(const Bytes& value, const std::vector<Slot>& slots, const
     return text + "}";
 }
 
-/// "token", "1 (4 B)", "local 128 B"
+/// Returns e.g. "token", "1 (4 B)" or "local 128 B".
 std::string param_text(const Param& param, const Graph& graph)
 {
     if (param.kind == ParamKind::local) return fmt::format("local {} B", param.local_size);

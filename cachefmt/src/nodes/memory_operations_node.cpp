@@ -29,7 +29,8 @@ std::string_view operation_kind(MemoryOperationKind kind) noexcept
     return "unknown";
 }
 
-/// "wait until flag + 8 >= 1", "write 3 to flag", "barrier of the device". Operations on 64 bits say so.
+/// Returns e.g. "wait until flag + 8 >= 1", "write 3 to flag" or "barrier of the device". For an operation on 64 bits,
+/// the text says so.
 std::string operation_text(const MemoryOperation& operation, const Graph& graph)
 {
     using enum MemoryOperationKind;

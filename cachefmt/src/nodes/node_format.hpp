@@ -61,17 +61,17 @@ public:
     [[nodiscard]] virtual std::uint64_t flat_footprint(const flat::Node& node) const = 0;
     [[nodiscard]] virtual Node from_flat(const flat::Node& node) const = 0;
 
-    /// Sets the kind's own keys.
+    /// Sets the JSON keys that only this kind of node has.
     virtual void json(Json& out, const Node& node, const Graph& graph) const = 0;
     [[nodiscard]] virtual NodeRow row(const Node& node, const Graph& graph) const = 0;
-    /// The lines of its box in the drawing, without quoting.
+    /// The lines of the node's box in the drawing, without quoting.
     [[nodiscard]] virtual std::vector<std::string> label(const Node& node, const Graph& graph) const = 0;
 
 protected:
     ~NodeFormat() = default;
 };
 
-// The list of kinds: one line for each alternative of Node. The kind's file defines it.
+// The list of kinds: one function for each alternative of Node. The file of each kind defines its function.
 [[nodiscard]] const NodeFormat& format_of(std::type_identity<EmptyNode>) noexcept;
 [[nodiscard]] const NodeFormat& format_of(std::type_identity<KernelNode>) noexcept;
 [[nodiscard]] const NodeFormat& format_of(std::type_identity<CopyNode>) noexcept;

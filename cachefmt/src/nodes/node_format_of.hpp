@@ -19,8 +19,8 @@ consteval std::size_t index_in(std::type_identity<std::variant<All...>>)
     return index;
 }
 
-/// `Kind` names the node's type (`Work`) and the schema's table (`Flat`), and has a static function for each one of
-/// NodeFormat, on those types. Its name() is optional. Its to_flat() returns only the table.
+/// `Kind` names the node's type (`Work`) and the schema's table (`Flat`). It has a static function on these types for
+/// each function of NodeFormat; name() is optional, and to_flat() returns only the table.
 template <class Kind>
 class NodeFormatOf final : public NodeFormat {
     using Work = typename Kind::Work;

@@ -39,10 +39,10 @@ std::string semaphore_text(std::uint32_t semaphore, const Graph& graph)
                                                : fmt::format("semaphore {}", semaphore);
 }
 
-/// "frame = 7" for a signal, "frame >= step + 1" for a wait.
+/// Returns e.g. "frame = 7" for a signal, "frame >= step + 1" for a wait.
 std::string use_text(const SemaphoreUse& use, SemaphoreAction action, const Graph& graph)
 {
-    // A slot of 4 bytes leaves the upper half of the value constant; it is nearly always 0.
+    // A slot of 4 bytes leaves the upper half of the value constant; this half is nearly always 0.
     const std::uint64_t upper = use.slot && use.slot->width == 4 ? use.value >> 32 : 0;
     const std::string value = use.slot ? to_text(*use.slot, graph) : fmt::format("{}", use.value);
     return fmt::format(

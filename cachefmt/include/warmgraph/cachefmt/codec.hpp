@@ -26,8 +26,9 @@ struct Limits {
     std::uint32_t nodes = 200'000;
     std::uint32_t edges = 2'000'000;
     std::uint32_t params_per_node = 4'096;
-    std::uint32_t attributes_per_node = 64;  ///< for the launch, and again for the function
-    std::uint32_t attribute_bytes = 64;      ///< size of one attribute: CUDA's CUlaunchAttributeValue
+    std::uint32_t attributes_per_node =
+        64;                             ///< launch attributes of one kernel; function attributes have the same limit
+    std::uint32_t attribute_bytes = 64; ///< size of one attribute: CUDA's CUlaunchAttributeValue
     std::uint32_t operations_per_node = 256; ///< memory operations that CUDA accepts in one batch
     std::uint32_t events = 65'536;
     std::uint32_t semaphores = 65'536;
@@ -56,7 +57,7 @@ struct EncodeOptions {
 [[nodiscard]] Result<Bytes> encode(const Entry& entry, const EncodeOptions& options = {});
 
 /// Returns the format version; nullopt if the bytes are too short, have another magic, or fail the seal of the first
-/// bytes (formats before 5 have none). It tells a newer warmgraph's file from a damaged one.
+/// bytes (formats before 5 have no seal). The seal tells a file of a newer warmgraph from a damaged file.
 [[nodiscard]] std::optional<std::uint32_t> stored_format_version(ByteView prefix);
 
 /// Returns the length of the file's start that holds the header; checks magic, version and sizes. `corrupt` if `prefix`

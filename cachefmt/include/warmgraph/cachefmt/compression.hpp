@@ -17,15 +17,15 @@ struct RawBytes {
     [[nodiscard]] ByteView view() const noexcept { return {data.get(), size}; }
 };
 
-/// Returns one frame with its content size and no checksum (the payload digest covers it). If it has fewer than `least`
-/// bytes, a skippable frame (zstd's form for bytes that are not data) pads it.
+/// Returns one frame with its content size and no checksum (the payload digest covers it). If the frame has fewer than
+/// `least` bytes, a skippable frame (zstd's form for bytes that are not data) pads it.
 [[nodiscard]] Result<Bytes> compress(ByteView bytes, int level, std::uint64_t least);
 
 /// REQUIRES: `raw_size` is within its cap. `bytes` must be exactly one frame that states `raw_size` as its content
 /// size, and at most one skippable frame.
 [[nodiscard]] Result<RawBytes> decompress(ByteView bytes, std::uint64_t raw_size);
 
-/// Returns the content size that the first frame states; nullopt if there is no frame or it states none.
+/// Returns the content size that the first frame states; nullopt if there is no frame or the frame states no size.
 [[nodiscard]] std::optional<std::uint64_t> frame_content_size(ByteView bytes) noexcept;
 
 } // namespace warmgraph::cachefmt

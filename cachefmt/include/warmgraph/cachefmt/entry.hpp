@@ -29,7 +29,7 @@ struct CompiledWithin {
     bool operator==(const CompiledWithin&) const = default;
 };
 
-/// Recorded and shown, but never compared.
+/// Information that is recorded and shown, but never compared.
 struct EntryInfo {
     std::string created;      ///< ISO 8601
     std::string created_by;   ///< "warmgraph 0.1.0"
@@ -38,16 +38,18 @@ struct EntryInfo {
     std::string verification; ///< "bitwise (3 runs)"
     std::uint32_t node_count = 0;
     std::uint32_t image_count = 0;
-    std::uint32_t unproven = 0; ///< parameter words taken for addresses by their range only (adopted with one capture)
+    std::uint32_t unproven =
+        0; ///< parameter words that count as addresses only because of their range (adopted with one capture)
     /// The proof of each scalar: "position: proven at all 2,048 values", "scale: sampled at 412 values".
     std::vector<std::string> scalar_proofs;
     std::uint32_t library_constants = 0; ///< `__constant__` variables of libraries' images whose contents are stored
     /// Parameter words that differed between captures and follow no input: uninitialised memory, stored as zeros.
     std::uint32_t unused_words = 0;
-    /// Their times are part of answer_ms. A start that loads one of them for several entries saves its time only once.
+    /// The programs that the first call compiled. Their times are part of answer_ms. A start that loads one program for
+    /// several entries saves that program's time only once.
     std::vector<CompiledWithin> compiled{};
-    std::string reason;                  ///< tombstone
-    std::vector<std::string> difference; ///< tombstone
+    std::string reason;                  ///< only for a tombstone
+    std::vector<std::string> difference; ///< only for a tombstone
     bool operator==(const EntryInfo&) const = default;
 };
 
@@ -61,7 +63,7 @@ struct RecordingId {
 
 /// The role of an entry in its recording.
 enum class Part : std::uint8_t { whole = 0, forward = 1, backward = 2 };
-/// "whole", "forward", "backward"
+/// Returns "whole", "forward" or "backward".
 [[nodiscard]] std::string_view to_string(Part part) noexcept;
 
 /// The entries of one recording are used together or not at all.
@@ -77,7 +79,7 @@ struct EntryHeader {
     EntryKind kind = EntryKind::graph;
     Guards guards;
     EntryInfo info;
-    std::string signed_by{};                  ///< after decoding: id of the known key that signed it. Not encoded
+    std::string signed_by{}; ///< after decoding: id of the known key that signed the entry. Not encoded
     std::optional<RecordingPart> recording{}; ///< empty: the entry is used alone
     bool operator==(const EntryHeader&) const = default;
 };

@@ -18,8 +18,8 @@ inline constexpr const char* k_list_suffix = " *";
 [[nodiscard]] std::size_t facts_in(const Fact& fact) noexcept;
 /// True if one of the facts is a list.
 [[nodiscard]] bool has_lists(std::span<const Fact> facts) noexcept;
-/// Expands the lists. Returns all facts sorted by name, the last one of equal names; without lists, returns them
-/// unchanged.
+/// Expands the lists. Returns all facts sorted by name; if several facts have one name, only the last one stays.
+/// Without lists, returns the facts unchanged.
 [[nodiscard]] std::vector<Fact> each_fact(std::span<const Fact> facts);
 
 } // namespace warmgraph::cachefmt

@@ -16,10 +16,10 @@
 namespace warmgraph::cachefmt {
 
 enum class RegionKind : std::uint8_t {
-    input = 0,    ///< the caller's, read
-    output = 1,   ///< the caller's, written
-    state = 2,    ///< the caller's, lives across calls (KV cache)
-    weights = 3,  ///< the caller's, read only, lives across calls
+    input = 0,    ///< memory of the caller that the graph reads
+    output = 1,   ///< memory of the caller that the graph writes
+    state = 2,    ///< memory of the caller whose contents live across calls (KV cache)
+    weights = 3,  ///< memory of the caller that is only read and lives across calls
     arena = 4,    ///< scratch, owned by the replayed entry; contents undefined at the start of a launch
     constant = 5, ///< contents stored in the entry
 };
@@ -37,14 +37,14 @@ struct Region {
     std::uint32_t alignment = 1; ///< bytes, a power of two: the alignment of its address
     Bytes contents;              ///< `constant` only, `size` bytes
     MemorySpace space = MemorySpace::device;
-    /// `constant` only: SHA-256 of its contents, if they are stored elsewhere as images are and `contents` is empty;
-    /// else 0.
+    /// `constant` only: SHA-256 of the contents if they are stored outside the entry, as images are (`contents` is then
+    /// empty); else 0.
     Digest digest{};
-    /// `constant` only: each executable gets its own copy, because the graph's work may write to memory that nobody
+    /// `constant` only: each executable gets its own copy, because the graph's work may write to memory that was not
     /// declared.
     bool exclusive = false;
-    /// `constant` only: index of the arena that it lies in, `inside_offset` bytes from its start. It holds scratch
-    /// contents from capture time that the graph reads.
+    /// `constant` only: index of the arena that contains this region, `inside_offset` bytes from the arena's start.
+    /// Such a region holds scratch contents from capture time that the graph reads.
     std::optional<std::uint32_t> inside{};
     std::uint64_t inside_offset = 0;
     bool operator==(const Region&) const = default;
@@ -58,8 +58,7 @@ struct Scalar {
 };
 
 enum class SlotKind : std::uint8_t {
-    region =
-        0, ///< address of regions[target] + addend (for a value it may lie outside, before the start or past the end)
+    region = 0, ///< the address of regions[target] + addend; in a value, this address may lie outside the region
     scalar = 1, ///< value of scalars[target] + addend (addend 0 for floats), `width` bytes
 };
 
@@ -69,7 +68,7 @@ struct Slot {
     std::uint32_t target = 0;
     std::uint32_t offset = 0; ///< byte offset in the parameter's value; 0 for a memory parameter
     std::uint8_t width = 8;   ///< bytes: 4 or 8
-    std::int64_t addend = 0;  ///< bytes for a region
+    std::int64_t addend = 0;  ///< for a region: bytes; for a scalar: is added to its value
     bool operator==(const Slot&) const = default;
 };
 
@@ -138,7 +137,7 @@ struct CopyNode {
 struct FillNode {
     Slot destination;
     Bytes pattern;          ///< 1, 2, 4, 8 or 16 bytes
-    std::uint64_t size = 0; ///< bytes of one row, a multiple of the pattern's
+    std::uint64_t size = 0; ///< bytes of one row, a multiple of the pattern's size
     std::uint64_t rows = 1;
     std::uint64_t pitch = 0; ///< bytes from one row to the next; 0 for one row
     bool operator==(const FillNode&) const = default;
@@ -164,7 +163,7 @@ struct HostNode {
 
 /// The kinds of memory operations in a batch (the same numbers as CUDA's CUstreamBatchMemOpType).
 enum class MemoryOperationKind : std::uint8_t {
-    wait_32 = 1,             ///< waits until the word at the address compares to the value
+    wait_32 = 1,             ///< waits until the word at the address and the value compare as `flags` say
     write_32 = 2,            ///< writes the value to the address
     flush_remote_writes = 3, ///< has no address
     wait_64 = 4,
@@ -205,13 +204,13 @@ enum class SemaphoreAction : std::uint8_t { signal = 1, wait = 2 };
 /// One use of an external semaphore. A semaphore counts upwards (a timeline), or is binary and has no value.
 struct SemaphoreUse {
     std::uint32_t semaphore = 0; ///< index into Graph::semaphores
-    std::uint64_t value = 0;     ///< to set, or to wait for; the bytes under the slot are ignored
-    std::optional<Slot> slot{};  ///< refers to the scalar that gives the value; its offset is 0
+    std::uint64_t value = 0;     ///< the value to set, or to wait for; the bytes under the slot are ignored
+    std::optional<Slot> slot{};  ///< refers to the scalar that gives the value; the slot's offset is 0
     std::uint32_t flags = 0;     ///< the driver's numbers (CUDA_EXTERNAL_SEMAPHORE_SIGNAL_SKIP_NVSCIBUF_MEMSYNC ...)
     bool operator==(const SemaphoreUse&) const = default;
 };
 
-/// Signals semaphores that work outside the graph waits for, or waits for semaphores that it signals.
+/// Signals semaphores that outside work waits for, or waits for semaphores that outside work signals.
 struct SemaphoresNode {
     SemaphoreAction action = SemaphoreAction::signal;
     std::vector<SemaphoreUse> uses; ///< at least one
@@ -269,12 +268,12 @@ struct Graph {
     std::vector<std::string> events{};     ///< names, unique
     std::vector<Node> nodes;               ///< in a topological order: every edge goes from a lower to a higher index
     std::vector<Edge> edges;               ///< sorted, unique by (from, to)
-    std::vector<std::string> semaphores{}; ///< names, unique: only the process's own code can create them
+    std::vector<std::string> semaphores{}; ///< names, unique: only the process's own code can create the semaphores
     bool operator==(const Graph&) const = default;
 };
 
-/// SHA-256 over everything but image bytes; an image counts by `origin`, or by `digest` if that is zero. Equal for two
-/// recordings of the same work.
+/// SHA-256 over everything but image bytes; an image counts by `origin`, or by `digest` if `origin` is zero. Equal for
+/// two recordings of the same work.
 [[nodiscard]] Digest graph_digest(const Graph& graph);
 
 /// Removes the scratch regions, and the slots' references to them. The results have equal graph_digest() if two

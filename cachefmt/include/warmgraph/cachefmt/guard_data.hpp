@@ -26,7 +26,7 @@ struct Fact {
 };
 inline constexpr const char* k_unknown = "\x01unknown";
 
-/// "must_match", "identity", "advisory".
+/// Returns "must_match", "identity" or "advisory".
 [[nodiscard]] std::string_view to_string(Role role) noexcept;
 /// A fact's value for people: "unknown" for k_unknown, other values made printable.
 [[nodiscard]] std::string fact_text(std::string_view value);
@@ -56,7 +56,7 @@ struct ValueSpec {
     bool operator==(const ValueSpec&) const = default;
 };
 
-/// All guards of an entry. `facts` sorted by name and unique; tensors and values in declaration order.
+/// All guards of an entry. `facts` are sorted by name and unique; tensors and values are in declaration order.
 struct Guards {
     std::vector<Fact> facts;
     std::vector<TensorSpec> tensors;

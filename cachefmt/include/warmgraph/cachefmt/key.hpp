@@ -48,18 +48,18 @@ inline constexpr std::array<std::string_view, 6> k_reserved_folders{"images",  "
 /// invalid_argument names the wrong one.
 [[nodiscard]] Result<void> check_key(const FunctionKey& function);
 
-/// `<Model>_<dynamic|static>_<cudagraphcache|clgraphcache>_<hash>`: 12 hex digits over model and configuration.
-/// `backend` is "cuda" or anything else. REQUIRES: check_name(model) holds.
+/// Returns `<Model>_<dynamic|static>_<cudagraphcache|clgraphcache>_<hash>`; the hash has 12 hex digits and covers model
+/// and configuration. Only the `backend` "cuda" gives "cudagraphcache". REQUIRES: check_name(model) holds.
 [[nodiscard]] std::string model_info(std::string_view model, std::string_view backend, std::string_view shape_mode,
                                      const std::map<std::string, std::string>& config);
-/// The model_info for every backend.
+/// Returns the model_info for each kind of backend.
 [[nodiscard]] std::array<std::string, 2> model_infos(std::string_view model, std::string_view shape_mode,
                                                      const std::map<std::string, std::string>& config);
 [[nodiscard]] bool is_model_info(std::string_view name) noexcept;
 /// Returns the model's name in a model_info, or the whole text if it is not a model_info.
 [[nodiscard]] std::string_view model_of(std::string_view model_info) noexcept;
 
-/// "world8global_rank3", with "_tp_rank1" and "_pp_rank0" appended if set.
+/// Returns e.g. "world8global_rank3", with "_tp_rank1" and "_pp_rank0" appended if these ranks are set.
 [[nodiscard]] std::string folder_name(const Rank& rank);
 [[nodiscard]] bool is_rank_folder(std::string_view name) noexcept;
 

@@ -16,7 +16,7 @@ namespace warmgraph::cachefmt {
 
 /// Constants that all files of one kind share. Thread-safe.
 struct SealedKind {
-    std::string_view magic; ///< its first 8 bytes
+    std::string_view magic; ///< the file's first 8 bytes
     std::uint32_t format;
     std::string_view name;            ///< for messages: "compiled program"
     std::string_view digest_label;    ///< hashed before the signed data, so that two kinds never share a digest
@@ -34,7 +34,7 @@ struct Sealed {
     std::uint64_t contents_size = 0; ///< the size that the file states
     Digest digest;                   ///< covers sizes and facts; a signature signs it
     SignatureKind kind = SignatureKind::none;
-    std::string key_id{}; ///< the id of the key that it claims; may be any text
+    std::string key_id{}; ///< the id of the key that is said to have signed the file; may be any text
     SignatureBytes signature{};
 
     /// True for a signature of a known kind with a valid key id.
@@ -52,7 +52,7 @@ struct Sealed {
 /// check the contents and the signature. corrupt: another kind of file, cut, or damaged; stale: another format.
 [[nodiscard]] Result<Sealed> open_sealed(const SealedKind& of, ByteView bytes);
 
-/// `untrusted`: no key that `trust` accepts signed it. It ignores `trust.require`, which the caller checks.
+/// `untrusted`: the file is not signed by a key that `trust` accepts. Ignores `trust.require`, which the caller checks.
 [[nodiscard]] Result<void> check_signature(const SealedKind& of, const Sealed& sealed, const Trust& trust);
 
 } // namespace warmgraph::cachefmt
