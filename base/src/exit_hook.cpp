@@ -54,7 +54,7 @@ ExitHook::ExitHook(std::function<void()> hook) : m_entry(std::make_shared<Entry>
     ExitHooks& all = ExitHooks::instance();
     const std::scoped_lock lock(all.mutex);
     all.list.push_back(m_entry);
-    // Once for every hook: a library that was loaded since the last one may have registered a clean-up.
+    // Once for every hook: a library that was loaded since the last hook may have registered a clean-up.
     static_cast<void>(std::atexit(ExitHooks::run_all));
 }
 

@@ -26,7 +26,7 @@ bool is_upper_or_digit(char c) noexcept { return (c >= '0' && c <= '9') || (c >=
 std::size_t references(std::string_view mangled) noexcept
 {
     std::size_t count = 0;
-    bool is_open = false; // after an S or T that only its number has followed
+    bool is_open = false; // true after an S or T, while only its number has followed
     for (const char c : mangled) {
         if (c == '_' && is_open) ++count;
         is_open = c == 'S' || c == 'T' || (is_open && is_upper_or_digit(c));

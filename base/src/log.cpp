@@ -18,7 +18,7 @@
 namespace warmgraph {
 namespace {
 
-/// "%*": the level of warnings and errors; nothing for lower levels, so that their lines stay plain.
+/// Formats "%*": the level of warnings and errors; nothing for lower levels, so that their lines stay plain.
 class SeverityFlag final : public spdlog::custom_flag_formatter {
 public:
     void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override
@@ -31,7 +31,7 @@ public:
     std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<SeverityFlag>(); }
 };
 
-/// "%v": the message with untrusted text made safe for a terminal.
+/// Formats "%v": the message with untrusted text made safe for a terminal.
 class SafeText final : public spdlog::custom_flag_formatter {
 public:
     void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 struct OutputFile::Impl {
     std::string name;             ///< the path as the user wrote it
-    fs::path target{}, temporary; ///< `temporary` is empty: the target is not a regular file
+    fs::path target{}, temporary; ///< `temporary` is empty if the target is not a regular file
     int file = -1;
     std::uint64_t size = 0;
 
@@ -44,7 +44,7 @@ std::unexpected<Error> cannot_write(const std::string& name, int error)
     return fail(code, "cannot write '{}': {}", name, std::strerror(error));
 }
 
-/// Copies a whole file into one that cannot be replaced by a rename.
+/// Copies a whole file into a file that cannot be replaced by a rename.
 Result<void> copy(int from, int to, const std::string& name)
 {
     Bytes part(std::size_t{1} << 20);

@@ -11,7 +11,8 @@
 namespace warmgraph::posix {
 namespace {
 
-/// Blocks SIGXFSZ, which the kernel sends to the thread that writes; the destructor removes a signal of our own.
+/// Blocks SIGXFSZ, which the kernel sends to a thread that writes too much. The destructor removes a signal that our
+/// write raised.
 class NoFileSizeSignal {
 public:
     NoFileSizeSignal() noexcept
@@ -69,7 +70,7 @@ ErrorCode code_of(int error) noexcept
     }
 }
 
-/// Fails unless the name is a folder, or a link to one; the caller that opens it decides about links.
+/// Fails unless the name is a folder, or a link to a folder; the caller that opens it decides about links.
 Result<void> require_folder(int parent, const std::string& name, const Path& path)
 {
     struct stat status{};

@@ -46,7 +46,7 @@ bool is_among(char32_t point, std::span<const Range> ranges) noexcept
     return std::ranges::any_of(ranges, [point](Range range) { return point >= range.first && point <= range.last; });
 }
 
-constexpr Range k_controls[]{{0x00, 0x1F}, {0x7F, 0x9F}}; // C1: some terminals act on them
+constexpr Range k_controls[]{{0x00, 0x1F}, {0x7F, 0x9F}}; // the controls C0 and C1: some terminals act on C1 too
 
 /// Invisible format characters and separators of Unicode (Cf, Zl, Zp), which change how the rest of the text is shown.
 constexpr Range k_invisible[]{{0xAD, 0xAD},       {0x061C, 0x061C},   {0x180E, 0x180E},  {0x200B, 0x200F},

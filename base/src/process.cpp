@@ -124,7 +124,7 @@ struct MapsLine {
     std::string_view permissions, name;
 };
 
-/// "7f2c-7f2e r-xp 00000000 08:01 173521      /usr/lib/libc.so.6"
+/// Parses a line like "7f2c-7f2e r-xp 00000000 08:01 173521      /usr/lib/libc.so.6".
 std::optional<MapsLine> parse(std::string_view line)
 {
     const auto word = [&line] {
@@ -227,7 +227,7 @@ std::optional<std::string> build_id_of(const void* code) noexcept
 
 std::string binary_of(const void* code)
 {
-    if (code == nullptr) return "(no binary)"; // frequent when programs only load: avoid the search
+    if (code == nullptr) return "(no binary)"; // frequent in programs that only load: do not search
     const Object object = object_of(code);
     if (!object.found) return "(no binary)";
     if (!object.path.empty()) return object.path;

@@ -110,7 +110,7 @@ struct SigningKey::Impl {
     std::string id{};
     SignatureKind kind = SignatureKind::none;
     bool is_secret = true;
-    Secret secret{};    ///< the secret of HMAC-SHA256, or the half of the Ed25519 key that `is_secret` names
+    Secret secret{};    ///< HMAC-SHA256: the secret; Ed25519: the private half if `is_secret`, else the public half
     NativeKey native{}; ///< Ed25519 only
 
     /// Makes the Ed25519 key from `secret`.

@@ -27,8 +27,9 @@ struct FileInfo {
     std::uint32_t owner = 0; ///< user id
     std::uint32_t group = 0; ///< group id
     std::uint64_t inode = 0; ///< differs for two files that exist at the same time
-    /// The epoch if the stored time is more than ten minutes in the future: a wrong clock set it, and the file then
-    /// counts as the oldest. The clocks of two machines may differ by up to ten minutes.
+    /// The time of the last change. It is the epoch if the stored time is more than ten minutes in the future: a wrong
+    /// clock set that time, and the file then counts as the oldest. The clocks of two machines may differ by up to ten
+    /// minutes.
     std::chrono::system_clock::time_point modified;
 };
 
@@ -68,7 +69,8 @@ public:
 /// Decides whether a folder may be used, by the fstat() data of the open folder. The path is for error messages.
 using Admission = std::function<Result<void>(const FileInfo& folder, const std::filesystem::path& path)>;
 
-/// Paths are absolute. In a folder that open_folder() returned they are relative to it, and "" is the folder itself.
+/// Paths are absolute. Below a folder that open_folder() returned, paths are relative to that folder, and "" is the
+/// folder.
 class FileSystem {
 public:
     using Path = std::filesystem::path;
@@ -88,12 +90,12 @@ public:
     /// Atomically replaces `to`, then syncs the folder.
     [[nodiscard]] virtual Result<void> rename(const Path& from, const Path& to,
                                               Durability durability = Durability::synced) = 0;
-    /// Removes a file or an empty folder. A missing one is not a failure.
+    /// Removes a file or an empty folder. A missing file or folder is not a failure.
     [[nodiscard]] virtual Result<void> remove(const Path& path) = 0;
     /// Makes the folder and its parents. In an opened folder, "" makes and reopens that folder if it was removed. Any
     /// other path then fails with not_found: the user who removed the folder may not want its content back.
     [[nodiscard]] virtual Result<void> make_directories(const Path& path, std::uint32_t mode) = 0;
-    /// Sorted by name; a missing folder lists as empty.
+    /// Lists a folder, sorted by name. A missing folder gives an empty list.
     [[nodiscard]] virtual Result<std::vector<DirectoryItem>> list(const Path& path) = 0;
     [[nodiscard]] virtual Result<std::optional<FileInfo>> info(const Path& path) = 0; ///< does not follow links
     /// Sets the modification time to now (the LRU clock).

@@ -13,7 +13,7 @@
 
 namespace warmgraph {
 
-/// Reads members one after the other. what_is_wrong() names the first bad one; after it, nothing is read.
+/// Reads members one after the other. what_is_wrong() names the first bad member; after it, nothing is read.
 class JsonMembers {
 public:
     using Json = nlohmann::json;

@@ -28,7 +28,7 @@ namespace warmgraph {
 /// a pipe, "-") the bytes are copied into it at commit(). Without commit() the path does not change. Not thread-safe.
 class OutputFile {
 public:
-    static constexpr mode_t k_private = 0600; ///< also when the replaced file was readable by others
+    static constexpr mode_t k_private = 0600; ///< for this user only, even if others could read the replaced file
     static constexpr mode_t k_usual = 0666;   ///< reduced by the umask; a file that is replaced keeps its own mode
 
     /// Who chose the path. Another user may plant a link at a path that the program chose: there, the program follows

@@ -12,7 +12,7 @@ namespace warmgraph {
 
 class Phases {
 public:
-    /// Adds to the phase of that name, appending it when new.
+    /// Adds `time` to the phase of that name; a new phase is appended.
     void add(std::string_view name, Milliseconds time);
     [[nodiscard]] Milliseconds get(std::string_view name) const noexcept; ///< 0 when absent
     [[nodiscard]] const std::vector<std::pair<std::string, Milliseconds>>& list() const noexcept { return m_list; }

@@ -14,7 +14,8 @@ namespace warmgraph {
 /// Like printable(), line by line: line ends stay.
 [[nodiscard]] std::string printable_lines(std::string_view text, std::size_t limit = std::string_view::npos);
 
-/// True for valid UTF-8 without control characters. Names in stored files must be; printable() may still escape them.
+/// True for valid UTF-8 without control characters. Names in stored files must be plain; printable() may still escape
+/// them.
 [[nodiscard]] bool is_plain(std::string_view text) noexcept;
 
 } // namespace warmgraph

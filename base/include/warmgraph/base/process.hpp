@@ -40,10 +40,10 @@ namespace warmgraph {
 /// A snapshot of this process's readable mappings. Reading takes 0.1 ms or more; lookups are cheap.
 class HostMappings {
 public:
-    HostMappings() = default; ///< none
+    HostMappings() = default; ///< no mappings
     /// Parses the format of /proc/self/maps (proc(5)). Skips malformed lines.
     explicit HostMappings(std::string_view text);
-    /// Empty if /proc/self/maps cannot be read.
+    /// Reads /proc/self/maps. The result is empty if the file cannot be read.
     [[nodiscard]] static HostMappings read();
     /// The name of the mapping that holds `address`: "[heap]", "/usr/lib/libc.so.6", or "" if it has no name. nullopt:
     /// no readable mapping holds the address.

@@ -33,7 +33,7 @@ public:
     Sha256& operator=(Sha256&&) noexcept;
 
     Sha256& update(ByteView bytes);
-    /// Adds the length first, so that ("ab","c") and ("a","bc") differ.
+    /// Hashes the length before the bytes, so that ("ab","c") and ("a","bc") differ.
     Sha256& update_field(ByteView bytes);
     Sha256& update_field(std::string_view text);
     [[nodiscard]] Digest finish();
