@@ -20,7 +20,8 @@ constexpr bool is_in_order()
 }
 static_assert(is_in_order());
 
-/// A model with such a name would be stored among the kind's files.
+/// True if the folders of all kinds are reserved names. A model with such a name would be stored among the kind's
+/// files.
 constexpr bool are_reserved()
 {
     return std::ranges::all_of(k_kinds, [](const KindRow& row) {
@@ -30,7 +31,7 @@ constexpr bool are_reserved()
 }
 static_assert(are_reserved());
 
-/// "a, b or c"
+/// Returns e.g. "a, b or c".
 std::string choice_text(const std::vector<std::string>& words)
 {
     const std::vector<std::string> first(words.begin(), words.end() - 1);

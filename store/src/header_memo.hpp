@@ -1,5 +1,5 @@
 // Verified headers, so that a process reads each header once. Without this, a table of graphs reads each of its headers
-// to find what to load ahead, to find the entry that fits, and at the first call.
+// three times: to find the entries to load ahead, to find the entry that fits, and at the first call.
 #pragma once
 
 #include <map>

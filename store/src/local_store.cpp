@@ -80,7 +80,8 @@ Result<void> check_writable(FileSystem& folder, const Path& root, Modes modes)
     return {};
 }
 
-/// Writes nothing, not even a probe, before it is clear that the folder is empty or the library's, and the user's.
+/// Writes nothing, not even a probe, before it is clear that the folder is empty or the library's, and that it belongs
+/// to the user.
 Result<void> prepare_writing(FileSystem& folder, const Path& root, const StoreOptions& options,
                              const FolderTrust& trust)
 {
@@ -113,7 +114,7 @@ Result<Opened> open_folder(FileSystem& files, Path root, const StoreOptions& opt
     if (!info) return std::unexpected(info.error());
     const auto mark = files.read(root / k_mark_file, k_mark_cap);
     const FolderTrust trust(options, root, *info, mark && *mark && is_mark((*mark)->bytes));
-    // The opened folder is checked again, because another one may have taken the path meanwhile.
+    // The opened folder is checked again, because another folder may have taken the path meanwhile.
     auto folder = files.open_folder(
         root, [trust](const FileInfo& opened, const Path& path) { return trust.admits_folder(opened, path); });
     if (!folder) return std::unexpected(folder.error());

@@ -31,7 +31,7 @@ std::optional<int> level_of(std::string_view text)
     return level;
 }
 
-/// "images=3@4K"
+/// Applies one setting, e.g. "images=3@4K".
 bool apply(Packings& packings, std::string_view setting)
 {
     const std::size_t equals = std::min(setting.find('='), setting.size());

@@ -43,7 +43,7 @@ Result<T> only_in_use(Result<T> decoded)
     return decoded;
 }
 
-/// Reads on until the whole header is there. `prefix`: the bytes so far, with the envelope.
+/// Reads more until the whole header is there. `prefix`: the bytes so far, with the envelope.
 Result<std::optional<Found>> complete(Tier& tier, const EntryKey& key, const cachefmt::Limits& limits, Found&& prefix)
 {
     if (!prefix.bytes || prefix.bytes->size() < k_first_read) return std::move(prefix);

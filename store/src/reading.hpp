@@ -9,7 +9,7 @@
 
 namespace warmgraph::store {
 
-/// The fate of an object that must not be used.
+/// The fate of an object that must not be used. refuse: Tier::refuse() is called for it; leave: it stays as it is.
 enum class Fate : std::uint8_t { refuse, leave };
 
 /// An object and the verdict on it. A failure of the tier is not a verdict: it is the outer Error.
@@ -21,8 +21,8 @@ struct Judged {
 };
 
 /// How the caller found an entry. A key contains the format, so an entry of another format is damaged. A caller that
-/// lists names may find entries of a newer warmgraph; they stay. A whole entry that is read by name is displayed, not
-/// used, so its signature is not required.
+/// lists names may find entries of a newer warmgraph; these entries stay. A whole entry that is read by name is
+/// displayed, not used, so its signature is not required.
 enum class Asked : std::uint8_t { by_key, by_name };
 
 [[nodiscard]] Result<std::optional<Judged<Entry>>> read_entry(Tier& tier, const EntryKey& key, const Caps& caps,
@@ -41,7 +41,7 @@ struct FoundHeader {
                                                                  HeaderMemo& memo);
 [[nodiscard]] Result<std::optional<Judged<Bytes>>> read_image(Tier& tier, const Digest& digest, std::uint64_t cap);
 
-/// Refuses the object to the tier if the verdict is Fate::refuse.
+/// Calls Tier::refuse() for the object if the verdict is Fate::refuse.
 template <class T>
 void refuse(Tier& tier, const Name& name, const Judged<T>& judged) noexcept
 {

@@ -66,7 +66,7 @@ std::optional<std::uint64_t> amount_of(std::string_view text, std::uint64_t unit
                                                                             : std::optional(*whole * unit + more);
 }
 
-/// "8G" or "compiled=1G"
+/// Adds one part of a budget: "8G" or "compiled=1G".
 Result<void> add_part(BytesBudget& budget, std::string_view what, std::string_view part)
 {
     const std::size_t equals = part.find('=');

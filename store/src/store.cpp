@@ -38,7 +38,8 @@ Result<std::optional<Bytes>> image_in(Tier& tier, const Digest& digest, std::uin
     if (!*found) return std::nullopt;
     if ((*found)->content) return std::move(*(*found)->content);
     if (size < most) {
-        // An intact image larger than the entry says: the entry is wrong, but other entries need the image.
+        // If the image is intact but larger than the entry says, only the entry is wrong, and other entries need the
+        // image.
         const auto whole = read_image(tier, digest, most);
         if (whole && *whole && (*whole)->content) return std::nullopt;
     }
@@ -240,7 +241,7 @@ Result<bool> Store::publish_image(ByteView blob, ArtifactKind kind)
                     caps.image_bytes);
     }
     const ImageName name{sha256(blob)};
-    // A damaged image must be replaced, so it is read. When reading fails, the write decides.
+    // A damaged image must be replaced, so it is read. If it cannot be read, try to write it.
     if (auto present = read_image(tier(), name.digest, caps.image_bytes); present && *present) {
         if (!(*present)->content) {
             refuse(tier(), name, **present);

@@ -169,7 +169,7 @@ Result<std::optional<Bytes>> find_torch(LocalStore& store, const TorchFacts& fac
                     "PyTorch's artifacts can run any code, and no key is accepted that says whose: {}", k_cure);
     const TorchArtifacts artifacts(store.tiers(), {&trust});
     auto found = artifacts.find(key_of(facts));
-    // The damaged object was set aside, so the second find() is a miss or finds another one.
+    // The damaged object was set aside, so the second find() is a miss or finds another object.
     if (!found && (found.error().code == ErrorCode::corrupt || found.error().code == ErrorCode::stale))
         found = artifacts.find(key_of(facts));
     if (!found) return std::unexpected(found.error());

@@ -38,7 +38,8 @@ bool fits(const Inventory& inventory, const Budget& most)
 /// The bytes that may be written before the next look. Less than all room, because other processes write as well.
 std::uint64_t room(std::uint64_t used, std::uint64_t all) noexcept
 {
-    constexpr std::uint64_t k_part = 16; // when all of it is in use, a look at each publish would free nothing
+    constexpr std::uint64_t k_part =
+        16; // a part of `all`: with no room left, a look at each publish would find nothing to remove
     return used < all ? std::min(all - used, std::max(all / k_part, std::uint64_t{1})) : all / k_part;
 }
 

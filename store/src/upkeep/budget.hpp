@@ -29,7 +29,7 @@ public:
     void end() noexcept;
     /// Called when the store closes: removes images of entries that this process replaced or evicted, if old enough.
     [[nodiscard]] Result<void> sweep_unused();
-    /// See LocalStore.
+    /// See LocalStore::prune; a trial removes nothing.
     [[nodiscard]] Result<Pruned> prune(const PruneRequest& request, bool is_trial);
 
     [[nodiscard]] const Budget& most(); ///< the budget, resolved

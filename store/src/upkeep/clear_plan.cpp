@@ -34,7 +34,7 @@ Result<Removal::Amount> add_entries(const Disk& disk, const FunctionKey& functio
     return amount;
 }
 
-/// The forward and backward of a pair may be different functions.
+/// Adds the functions of the pairs' other entries: forward and backward of a pair may belong to different functions.
 Result<void> add_others_of_pairs(LocalTier& tier, const std::vector<FunctionKey>& others,
                                  std::vector<FunctionKey>& chosen)
 {

@@ -5,7 +5,8 @@
 
 namespace warmgraph::store {
 
-/// The functions that fit, and the functions with the other entries of their pairs. Empty for a kind without functions.
+/// Returns the functions that fit the request, and the functions that have the other entries of their pairs. Empty for
+/// a kind without functions.
 [[nodiscard]] Result<std::vector<FunctionKey>> functions_to_clear(LocalTier& tier, const ClearRequest& request);
 
 /// Everything that clear() would remove.

@@ -13,7 +13,7 @@ namespace warmgraph::store {
 inline constexpr std::chrono::hours k_image_grace{1};
 
 /// Digests and sizes of the images that no entry outside `leaving` names and that were last published more than `grace`
-/// ago. Empty while there are entries that cannot be read (a newer warmgraph's, or another user's).
+/// ago. Empty while there are entries that cannot be read (entries of a newer warmgraph, or of another user).
 [[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> unused_images(
     LocalTier& tier, std::chrono::seconds grace, const std::set<EntryKey>& leaving = {});
 

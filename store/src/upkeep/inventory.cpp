@@ -70,7 +70,7 @@ private:
     Inventory& m_inventory;
 };
 
-/// Starts at another function each time, so that a time limit does not always leave out the same ones.
+/// Starts at another function each time, so that a time limit does not always leave out the same functions.
 void rotate(std::vector<FunctionKey>& functions, const Clock& clock)
 {
     if (functions.empty()) return;

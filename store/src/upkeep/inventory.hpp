@@ -26,7 +26,7 @@ struct StoredEntry {
 /// A function's entries with the recordings in their headers. Images are not read.
 [[nodiscard]] Result<std::vector<StoredEntry>> entries_with_recordings(LocalTier& tier, const FunctionKey& function);
 
-/// Which entries belong together: entries of one model and rank with one recording id.
+/// Finds the entries that belong together: entries of one model and rank with one recording id.
 class Pairs {
 public:
     /// `entries` must outlive this object and must not move.
@@ -73,7 +73,8 @@ struct Inventory {
 [[nodiscard]] Result<Inventory> take_inventory(const Disk& disk, const TimeLimit& limit);
 
 /// Reads all entries to find the images that they name. `knows_images` stays false when the limit ends the reading, or
-/// when some entries cannot be read here and other users may need them (a newer warmgraph's, or a foreign owner's).
+/// when some entries cannot be read here and other users may need them (entries of a newer warmgraph, or of a foreign
+/// owner).
 [[nodiscard]] Result<void> read_images(LocalTier& tier, Inventory& inventory, const TimeLimit& limit);
 
 } // namespace warmgraph::store

@@ -45,7 +45,7 @@ public:
     std::uint64_t count = 0;
 
 private:
-    /// The index to begin with; another one each time.
+    /// The index to begin with; it differs from call to call.
     [[nodiscard]] std::ptrdiff_t start(std::size_t size) const
     {
         const auto now = m_disk.clock.wall().time_since_epoch() / std::chrono::microseconds(1);

@@ -90,7 +90,7 @@ private:
             for (const StoredEntry* const entry : candidate.entries)
                 if (!drop(*entry)) return;
     }
-    /// Images that must stay are subtracted from the goal: else all entries would be removed without reaching it.
+    /// Images that must stay are subtracted from the goal: else all entries would be removed without reaching the goal.
     [[nodiscard]] Removal::Amount fixed() const noexcept
     {
         return m_inventory.knows_images ? Removal::Amount{} : m_images;

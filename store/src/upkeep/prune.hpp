@@ -26,7 +26,7 @@ struct PruneGoal {
 
 /// Keeps everything that a living process uses, or that was used since the inventory was taken. Keeps all images when
 /// the needed ones cannot be known; Pruned::why_not says so. From an incomplete inventory, objects are removed only if
-/// its own sum exceeds the budget. REQUIRES: a trial, or a folder that may be changed (Disk::may_remove).
+/// the sum of the inventory exceeds the budget. REQUIRES: a trial, or a folder that may be changed (Disk::may_remove).
 [[nodiscard]] Result<Pruned> prune(LocalTier& tier, Inventory inventory, const PruneGoal& goal);
 
 } // namespace warmgraph::store

@@ -228,7 +228,7 @@ void Scan::scan_missing_images()
     for (const auto& [key, digest] : m_named) {
         const Path path = m_disk.layout.entry(key);
         const auto image = m_disk.files.info(m_disk.layout.image(digest));
-        const auto entry = m_disk.files.info(path); // both may have been cleared meanwhile
+        const auto entry = m_disk.files.info(path); // the image and the entry may have been cleared meanwhile
         if (!image || *image || !entry || !*entry) continue;
         add(path,
             {ErrorCode::not_found,
@@ -260,7 +260,7 @@ void Scan::scan_other(const Path& folder, const DirectoryItem& item)
     const auto info = m_disk.files.info(path);
     if (!info) return add(path, info.error(), Finding::Cure::leave);
     if (!*info || !is_abandoned(item.name, (*info)->modified, m_disk.clock.wall())) return;
-    // The writer may have removed it and ended between the two checks.
+    // The writer may have removed the file and ended between the two checks.
     if (const auto still = m_disk.files.info(path); still && !*still) return;
     add(path, {ErrorCode::io_failed, "left over by a writer that died: repair removes it"}, Finding::Cure::remove);
 }

@@ -10,7 +10,7 @@ namespace warmgraph::store {
 
 struct Finding {
     Damage damage;
-    Stamp stamp; ///< of the file that was judged
+    Stamp stamp; ///< stamp of the file that was judged
     enum class Cure : std::uint8_t { set_aside, remove, leave } cure = Cure::leave;
 };
 

@@ -13,7 +13,7 @@ namespace warmgraph::store {
 /// Thread-safe.
 class Upkeep {
 public:
-    /// `tier` must outlive it.
+    /// `tier` must outlive this object.
     explicit Upkeep(LocalTier& tier) : m_tier(tier), m_budget(tier) {}
 
     // See LocalStore.

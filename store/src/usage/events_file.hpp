@@ -9,9 +9,9 @@
 
 namespace warmgraph::store {
 
-/// [{"kind": "miss", "reason": "driver.version", "count": 3, "bytes": 0}, ...]
+/// Returns [{"kind": "miss", "reason": "driver.version", "count": 3, "bytes": 0}, ...].
 [[nodiscard]] nlohmann::json to_events_json(const Events& events);
-/// nullopt when it is not such a list. Kinds that this version does not know are left out.
+/// nullopt when `json` is not such a list. Kinds that this version does not know are left out.
 [[nodiscard]] std::optional<Events> parse_events(const nlohmann::json& json);
 
 } // namespace warmgraph::store

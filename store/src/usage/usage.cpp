@@ -16,7 +16,7 @@ FunctionUsage read_usage(const Disk& disk, const Path& folder)
     const auto file = disk.read(folder / k_usage_file, {k_usage_cap});
     if (!file || !*file || !(*file)->bytes) return {};
     FunctionUsage usage = parse_usage(*(*file)->bytes).value_or(FunctionUsage{});
-    // A time in the future (from a wrong clock) would stay the last one for ever.
+    // A time in the future (from a wrong clock) would stay the last use for ever.
     if (usage.last_used > to_iso8601(disk.clock.wall() + std::chrono::minutes(10))) usage.last_used.clear();
     return usage;
 }

@@ -23,7 +23,8 @@ public:
     explicit Usage(const Disk& disk, std::function<bool()> look = {}) : m_disk(disk), m_look(std::move(look)) {}
     Usage(const Usage&) = delete;
     Usage& operator=(const Usage&) = delete;
-    /// Ends the writer thread and writes the pending counts. Not in a forked child: see LocalStore's destructor.
+    /// Ends the writer thread and writes the pending counts. Must not run in a forked child: see LocalStore's
+    /// destructor.
     ~Usage();
 
     /// `folder`: the folder of the counters (a function's or a kind's), relative to the root.

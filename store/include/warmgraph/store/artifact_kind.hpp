@@ -48,12 +48,12 @@ struct KindRow {
     std::string_view noun; ///< the name of one object in a sentence: "compiled program"
     /// Words of earlier versions; the error message gives the current word
     std::array<std::string_view, 2> old_words{};
-    std::string_view folder; ///< the first part of its names in a tier
+    std::string_view folder; ///< the first part of the names of its objects in a tier
     /// Suffixes of its files, one for each form; empty for kinds that are not an ArtifactName
     std::array<std::string_view, 2> suffixes{};
     std::uint64_t most_bytes;    ///< the largest object that is read, in bytes
     ArtifactKind part_of = kind; ///< the kind with which this kind is counted, budgeted and bundled
-    std::uint8_t uses = 0;       ///< uses({...})
+    std::uint8_t uses = 0;       ///< the uses as bits, from uses({...})
     bool goes_last = false;      ///< pruned last: a few kilobytes that took seconds to compute
     /// Written only into a signed bundle, and read only from a bundle with an accepted signature
     bool needs_signed_bundle = false;
@@ -62,7 +62,7 @@ struct KindRow {
     [[nodiscard]] constexpr bool has_files() const noexcept { return !suffixes.front().empty(); }
 };
 
-/// In the order of the enum's values.
+/// One row for each kind, in the order of the enum's values.
 inline constexpr std::array<KindRow, 7> k_kinds{{
     {.kind = ArtifactKind::entries,
      .word = "entries",
@@ -158,7 +158,7 @@ inline constexpr std::uint8_t k_module_form = 1;
 
 /// The kinds for this use, in the table's order.
 [[nodiscard]] std::vector<ArtifactKind> kinds_for(KindUse use);
-/// The words of these kinds: "entries", "compiled", ...
+/// The words of the kinds for this use: "entries", "compiled", ...
 [[nodiscard]] std::vector<std::string> words_for(KindUse use);
 /// The kinds that have a folder of their own and an ArtifactName.
 [[nodiscard]] std::vector<ArtifactKind> kinds_with_files();

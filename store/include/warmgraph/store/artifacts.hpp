@@ -31,7 +31,7 @@ class Artifacts {
 public:
     using Value = typename Codec::Value;
 
-    /// `tier` must outlive it.
+    /// `tier` must outlive this object.
     explicit Artifacts(Tier& tier, Codec codec = {}) : Artifacts(Tiers{&tier}, std::move(codec)) {}
     /// Only the first tier is written. The tiers below it are read for objects that the first does not have, or has
     /// damaged. REQUIRES: there is a first tier. All tiers outlive this object.
@@ -87,7 +87,7 @@ public:
             m_tiers[i]->refuse(name_of(key), {}, {ErrorCode::stale, "this process removed it"});
         return m_tiers.front()->remove(name_of(key));
     }
-    /// Refuses an object that find() gave and that could not be used, to its tier, for `reason`. Best effort.
+    /// Makes the tier refuse an object that find() gave and that could not be used; `reason` says why. Best effort.
     void set_aside(const Digest& key, const Error& reason) const noexcept
     try {
         for (Tier* const tier : m_tiers) {

@@ -21,8 +21,8 @@ struct FunctionUsage {
     double saved_ms = 0;
     std::string last_used{}; ///< ISO 8601
     Events events{};
-    PhaseTimes cold{}; ///< of the last recorded call, without the time of publishing; empty: not known
-    PhaseTimes warm{}; ///< of the last load that became a hit, without its first launch; empty: not known
+    PhaseTimes cold{}; ///< phases of the last recorded call, without the time of publishing; empty: not known
+    PhaseTimes warm{}; ///< phases of the last load that became a hit, without its first launch; empty: not known
 };
 
 } // namespace warmgraph::store

@@ -9,7 +9,7 @@
 
 namespace warmgraph::store {
 
-/// In the order in which they are read: the folder, then its layers (LocalStore::tiers). Not null.
+/// Tiers in the order in which they are read: the folder, then its layers (LocalStore::tiers). No pointer is null.
 using Tiers = std::vector<Tier*>;
 
 /// `read` returns a tier's verified object, or nullopt when the tier does not have it. Returns the first error when no

@@ -56,7 +56,7 @@ struct StoreOptions {
     /// User ids whose files are also read, besides this user's and root's, e.g. the builder of the container image.
     std::vector<std::uint32_t> trusted_owners{};
     std::uint32_t max_variants = 64; ///< for one function; the least recently used are evicted first. Tombstones count
-    Budget budget{};                 ///< for the folder; a process that publishes keeps it, as part of its call
+    Budget budget{}; ///< for the folder; a process that publishes keeps the folder within it, as part of its call
     cachefmt::Limits limits{};
     /// The largest image that is read or written, in bytes (at most limits.image_bytes). The cap is needed because an
     /// image is verified only after it was read.
@@ -97,11 +97,11 @@ public:
     /// All functions on disk whose folder is not empty, sorted.
     [[nodiscard]] Result<std::vector<FunctionKey>> functions() const;
     /// Call this right before a driver loads the entry's code, and keep the mark until the load is over; the store must
-    /// outlive it. driver_failed: the last two processes that loaded it on this driver and device died. Null: no mark
-    /// was made, e.g. in a folder that is not written; then deaths are not checked either. Costs one listing of the
-    /// function's folder, one file made and one removed.
+    /// outlive the mark. driver_failed: the last two processes that loaded the entry on this driver and device died.
+    /// Null: no mark was made, e.g. in a folder that is not written; then deaths are not checked either. Costs one
+    /// listing of the function's folder, one file made and one removed.
     [[nodiscard]] Result<std::unique_ptr<LoadMark>> begin_load(const EntryKey& key, const LoadTarget& target);
-    /// The load ends when `is_done` returns true (a success) or an error (a failure). It is called now, by
+    /// The load ends when `is_done` returns true (a success) or an error (a failure). `is_done` is called now, by
     /// settle_loads(), at intervals by the store's thread, and by the store's destructor. A normal exit of the process
     /// ends the load, too. `mark` may be null.
     void end_load_behind(std::unique_ptr<LoadMark> mark, IsDone is_done) noexcept;
@@ -110,11 +110,12 @@ public:
     /// Digests and sizes of all images in the folder.
     [[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> images() const;
 
-    // --- Usage (best effort: a failure is swallowed and never reaches a caller's result). Touches the disk: call it
-    // once per load, miss or recording, not once per call. When another process is writing, the counts are kept and
-    // written by the next add_usage or the destructor.
+    // --- Usage. Best effort: a failure is swallowed and never reaches a caller's result. These calls touch the disk:
+    // make one for each load, miss or recording, not for each call. When another process is writing, the counts are
+    // kept and written by the next add_usage or the destructor.
     void add_usage(const FunctionKey& function, const FunctionUsage& more) noexcept;
-    /// The same on the store's thread, so that a first call does not wait for the disk. Retries while it is locked.
+    /// The same on the store's thread, so that a first call does not wait for the disk. Retries while the file is
+    /// locked.
     void add_usage_soon(const FunctionKey& function, const FunctionUsage& more) noexcept;
     /// Starts that thread now (0.1 ms). Otherwise the first add_usage_soon starts it.
     void expect_usage() noexcept;
@@ -134,7 +135,7 @@ public:
     [[nodiscard]] Result<Misses> program_misses() const;
     /// Files and bytes in the folder, by kind, each with its parts.
     [[nodiscard]] Result<std::map<ArtifactKind, Removal::Amount>> held() const;
-    /// Keeps the folder's budget after something was put into the tier; takes at most a writer's time. Best effort.
+    /// Keeps the folder's budget after something was put into the tier. Best effort, within a writer's time limit.
     void make_room() noexcept;
 
     // --- The whole folder. Only files with the library's own names are changed, and only while the mark is there. In a
@@ -147,7 +148,8 @@ public:
     /// Moves every damaged entry, image and artifact to quarantine, and removes temporaries of dead writers. Foreign
     /// files stay. Returns the damage that it found.
     [[nodiscard]] Result<std::vector<Damage>> repair(const ArtifactVerifier& verifier = {});
-    /// The files that clear() would remove now. Changes nothing. The same errors, but also works in a read-only store.
+    /// Returns the files that clear() would remove now, or the error of clear(). Changes nothing, and also works in a
+    /// read-only store.
     [[nodiscard]] Result<Removal> plan_clear(const ClearRequest& request) const;
     /// Removes the files and returns their counts. Names that fit no function remove nothing. Removes empty folders,
     /// too.
@@ -162,8 +164,8 @@ public:
     /// The budget with its defaults filled in.
     [[nodiscard]] Budget budget() const;
 
-    /// Locks a function for recording: one process at a time. nullptr: another process has the lock. Freed when it
-    /// dies.
+    /// Locks a function for recording: one process at a time. nullptr: another process has the lock. The lock is freed
+    /// when this process dies.
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_record_lock(const EntryKey& key);
     /// The same for a process that reads an artifact, changes it and puts it again.
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_artifact_lock(const ArtifactName& name);

@@ -28,7 +28,7 @@ struct MissedFact {
 };
 
 struct Miss {
-    std::string id;   ///< of this miss; a later miss with the same id replaces it
+    std::string id;   ///< id of this miss; a later miss with the same id replaces it
     std::string time; ///< ISO 8601, UTC
     std::string host;
     std::uint64_t process = 0;
@@ -41,7 +41,7 @@ struct Miss {
     std::vector<MissedFact> differences{}; ///< the first k_most_missed_facts differences
     std::uint64_t more = 0;                ///< number of further differences
     std::uint64_t agree = 0;               ///< number of facts that agree
-    /// For a function that its caller refuses: calls of this process that ran uncached; 0: one call, not counted
+    /// For a refused function: the number of calls of this process that ran uncached; 0: one call, not counted
     std::uint64_t calls = 0;
     std::string program{}; ///< for a program that had to be compiled: its name; empty for a call
 };

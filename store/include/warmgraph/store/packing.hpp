@@ -1,6 +1,6 @@
 // Compression of objects before they are put into a tier. An entry's envelope says whether its payload is compressed
-// (docs/format.md). An image's object is the image itself or one zstd frame with it; its name, the SHA-256, shows
-// which.
+// (docs/format.md). An image's object is the image itself or one zstd frame with the image; its name, the SHA-256,
+// shows which form it has.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Packing {
 
 /// Compression by kind. The defaults are measured: docs/measurements.md, "Store and bundles".
 struct Packings {
-    Packing payloads{.level = 3}; ///< of entries
+    Packing payloads{.level = 3}; ///< the payloads of entries
     Packing images{};
     Packing constants{}; ///< contents of a graph's constants, stored beside the images
     bool operator==(const Packings&) const = default;

@@ -15,8 +15,8 @@ struct SigningSource {
     std::string sign_with{};           ///< a key; else $WARMGRAPH_SIGN_KEY
     std::string sign_with_file{};      ///< a file with one secret key; else $WARMGRAPH_SIGN_KEY_FILE
     std::vector<std::string> accept{}; ///< keys; else $WARMGRAPH_ACCEPT_KEYS (separated by commas)
-    std::string accept_file{};         ///< else $WARMGRAPH_ACCEPT_KEYS_FILE
-    bool require = false;              ///< or $WARMGRAPH_REQUIRE_SIGNED=1
+    std::string accept_file{};         ///< a file with keys; else $WARMGRAPH_ACCEPT_KEYS_FILE
+    bool require = false;              ///< signatures are required; also set by $WARMGRAPH_REQUIRE_SIGNED=1
 
     SigningSource() = default;
     SigningSource(const SigningSource&) = default;

@@ -46,7 +46,7 @@ private:
 struct Variant {
     Digest guards_digest;                            ///< from its file name
     std::uint64_t size = 0;                          ///< bytes on disk
-    std::chrono::system_clock::time_point last_used; ///< or the time when it was put
+    std::chrono::system_clock::time_point last_used; ///< the time of the last use, or when it was put
     VariantHeader header;                            ///< the payload was not read
 };
 
@@ -56,7 +56,7 @@ struct Caps {
     std::uint64_t image_bytes =
         256ULL << 20; ///< at most entry.image_bytes; needed because an image is verified only after it was read
     cachefmt::Trust
-        trust{}; ///< entries that it does not accept are `untrusted`; it also has the key that signs new entries
+        trust{}; ///< entries that this trust does not accept are `untrusted`; it also has the key that signs new entries
     Packings packings{}; ///< compression of new objects
 };
 
@@ -95,8 +95,8 @@ public:
     /// another format, newer or not, is damaged.
     [[nodiscard]] Result<Header> header(const EntryKey& key) const;
     /// Returns one fully verified entry and, with Reading::use, marks it as used now; nullopt: not found. Corrupt and
-    /// stale entries (of any format) are refused to the tier, and the error is returned. Untrusted entries stay, and
-    /// are not read beyond their header. `stamp` is set when the first tier gives the entry, for is_still().
+    /// stale entries (of any format) give their error, and Tier::refuse() is called for them. Untrusted entries stay,
+    /// and are not read beyond their header. `stamp` is set when the first tier gives the entry, for is_still().
     [[nodiscard]] Result<std::optional<Entry>> entry(const EntryKey& key, Reading reading = Reading::use,
                                                      Stamp* stamp = nullptr);
     /// Whether the first tier still has the same object that entry() read, so that it need not be read again. False
@@ -108,17 +108,17 @@ public:
     [[nodiscard]] Result<void> publish(const Entry& entry);
     /// Removes the entry from the first tier. In this process the layers do not give the entry any more.
     [[nodiscard]] Result<void> remove(const EntryKey& key);
-    /// Refuses an intact but unusable entry, for `reason`, to every tier, unless it was replaced meanwhile. Best
-    /// effort.
+    /// Makes every tier refuse an intact but unusable entry, unless the entry was replaced meanwhile; `reason` says
+    /// why. Best effort.
     void set_aside(const EntryHeader& header, const Error& reason) noexcept;
 
-    /// Returns an image that was verified against its digest; nullopt when it is missing or damaged. A damaged image is
-    /// refused to the tier. `size` comes from the entry: no more bytes are read.
+    /// Returns an image that was verified against its digest; nullopt when it is missing or damaged. For a damaged
+    /// image Tier::refuse() is called. `size` comes from the entry: no more bytes are read.
     [[nodiscard]] Result<std::optional<Bytes>> image(const Digest& digest, std::uint64_t size = ~0ULL);
     /// The same for an image that an entry needs. not_found: it is missing or damaged; corrupt: it has another size.
     [[nodiscard]] Result<Bytes> image_of_entry(const cachefmt::ImageRef& image);
-    /// Puts the blob unless it is there already; then marks it as used now. Returns true when it was put. unsupported:
-    /// larger than the cap. REQUIRES: is_blob(kind).
+    /// Puts the blob, or marks it as used now if it is there already. Returns true when it was put. unsupported: the
+    /// blob is larger than the cap. REQUIRES: is_blob(kind).
     [[nodiscard]] Result<bool> publish_image(ByteView blob, ArtifactKind kind = ArtifactKind::images);
     /// An object's bytes from the first tier that has it. Images are verified and uncompressed, other objects
     /// unverified.

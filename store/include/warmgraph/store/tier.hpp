@@ -38,7 +38,7 @@ struct ArtifactName {
     std::uint8_t form = 0; ///< index into the kind's KindRow::suffixes
     auto operator<=>(const ArtifactName&) const = default;
 };
-/// ".best_config", ".module_configs", ".compiled", ".profile", ".mega_cache"
+/// Returns ".best_config", ".module_configs", ".compiled", ".profile" or ".mega_cache".
 [[nodiscard]] std::string_view suffix_of(const ArtifactName& name) noexcept;
 /// The file's name, "<64 hex digits><suffix>", and the reverse.
 [[nodiscard]] std::string file_name(const ArtifactName& name);
@@ -49,11 +49,12 @@ using Name = std::variant<EntryKey, ImageName, ArtifactName>;
 /// A constant has an ImageName, so it counts as an image here.
 [[nodiscard]] ArtifactKind kind_of(const Name& name) noexcept;
 
-/// One line of [A-Za-z0-9._/-], for tiers whose names are text: "entries/<model_info>/<rank>/<function>/<64 hex
-/// digits>", "images/<64 hex digits>", "autotune/<64 hex digits>.best_config", "compiled/<64 hex digits>.compiled",
-/// "profile/<64 hex digits>.profile", "torch/<64 hex digits>.mega_cache".
+/// Returns the name as one line of [A-Za-z0-9._/-], for tiers whose names are text:
+/// "entries/<model_info>/<rank>/<function>/<64 hex digits>", "images/<64 hex digits>", "autotune/<64 hex
+/// digits>.best_config", "compiled/<64 hex digits>.compiled", "profile/<64 hex digits>.profile", "torch/<64 hex
+/// digits>.mega_cache".
 [[nodiscard]] std::string to_text(const Name& name);
-/// The reverse; nullopt for any text that to_text() cannot make.
+/// Returns the name that has this text; nullopt for any text that to_text() cannot make.
 [[nodiscard]] std::optional<Name> name_from_text(std::string_view text);
 
 /// The objects that list() returns: all of a kind, or the entries of one function.
@@ -101,7 +102,7 @@ public:
     [[nodiscard]] virtual Result<void> put(const Name& name, ByteView bytes) = 0;
     /// Removing a missing object is not a failure.
     [[nodiscard]] virtual Result<void> remove(const Name& name) = 0;
-    /// Sorted. Objects that are put or removed meanwhile may be missing or present.
+    /// Lists the names, sorted. Objects that are put or removed meanwhile may be missing or present.
     [[nodiscard]] virtual Result<std::vector<Name>> list(const Scope& scope) = 0;
 
     // --- Calls that a tier may override

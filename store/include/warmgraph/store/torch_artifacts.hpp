@@ -19,7 +19,7 @@
 namespace warmgraph::store {
 
 inline constexpr std::uint32_t k_torch_format = 1;
-inline constexpr std::uint64_t k_torch_bytes = 1ULL << 30;        ///< the most bytes of PyTorch's
+inline constexpr std::uint64_t k_torch_bytes = 1ULL << 30;        ///< the most bytes that PyTorch may give
 inline constexpr std::uint64_t k_torch_facts_bytes = 64ULL << 10; ///< the most bytes of the facts as text
 inline constexpr std::uint64_t k_torch_cap = row_of(ArtifactKind::torch).most_bytes; ///< the most bytes of a file
 static_assert(k_torch_cap == k_torch_bytes + k_torch_facts_bytes + 1024);
@@ -44,7 +44,7 @@ using TorchFacts = std::map<std::string, std::string>;
 struct TorchLabel {
     TorchFacts facts{};
     std::string written{};  ///< ISO 8601, UTC
-    std::string key_id{};   ///< the key that it claims to be signed with
+    std::string key_id{};   ///< the id of the key that is said to have signed it
     std::uint64_t size = 0; ///< size of PyTorch's bytes
     bool operator==(const TorchLabel&) const = default;
 };

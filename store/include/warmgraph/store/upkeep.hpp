@@ -18,14 +18,15 @@ struct Damage {
     Error error;
 };
 
-/// Verifies an artifact in the same way as its user does; the error `corrupt` or `stale` refuses it. The store knows
-/// only names; bundle/kinds.hpp knows the bytes.
+/// Verifies an artifact in the same way as its user does; the error `corrupt` or `stale` refuses the artifact. The
+/// store knows only names; bundle/kinds.hpp knows the bytes.
 using ArtifactVerifier = std::function<Result<void>(const ArtifactName& name, ByteView bytes)>;
 
 /// The request to clear(). The names choose functions, for entries only; each given name must fit.
 struct ClearRequest {
-    /// Entries are removed with their functions' usage, and with the images that become unused, however young. Images
-    /// alone: only unused ones older than an hour (a writer publishes images first).
+    /// When entries are cleared, their functions' usage and the images that become unused are removed too, however
+    /// young. When only images are cleared, unused images older than an hour are removed (a writer publishes images
+    /// first).
     KindSet kinds{ArtifactKind::entries};
     bool quarantine = false;            ///< files that failed verification
     std::optional<std::string> model{}; ///< the model's name, or the whole model_info for one configuration of it
@@ -48,7 +49,7 @@ struct Removal {
         }
         bool operator==(const Amount&) const = default;
     };
-    std::uint64_t functions = 0; ///< that fit the request, including functions without entries
+    std::uint64_t functions = 0; ///< functions that fit the request, including functions without entries
     Amount quarantined{};
     std::array<Amount, k_kinds.size()> kinds{}; ///< in the table's order
 
@@ -89,8 +90,8 @@ struct Pruned {
     Removal::Amount before{}, after{}; ///< all kinds and quarantine together, or only the requested kind
     KindBytes left{};                  ///< bytes that are left, of every kind
     std::uint64_t in_use = 0;          ///< entries that stayed because a living process uses them
-    /// Set when prune() could not do everything: all images stay because some entries cannot be read here (a newer
-    /// warmgraph's, another user's); there are too many entries; or another process is pruning.
+    /// Set when prune() could not do everything: all images stay because some entries cannot be read here (entries of a
+    /// newer warmgraph or of another user); there are too many entries; or another process is pruning.
     std::string why_not{};
 };
 

@@ -8,7 +8,7 @@
 namespace warmgraph::store {
 namespace {
 
-/// Walks the folders of model_info, rank and function. Leaves out, and reports, one that this user may not list.
+/// Walks the folders of model_info, rank and function. Leaves out, and reports, a folder that this user may not list.
 class FunctionWalk {
 public:
     FunctionWalk(const Disk& disk, const TimeLimit& limit) : m_disk(disk), m_limit(limit) {}

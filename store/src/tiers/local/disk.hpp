@@ -41,10 +41,11 @@ struct Disk {
     /// For calls that make files: permission_denied in a read-only store, and in a folder that is no longer the
     /// library's. Makes and marks a folder that was removed or emptied since it was opened.
     [[nodiscard]] Result<void> may_make(std::string_view doing) const;
-    /// For calls that remove or move files: the same errors; makes nothing.
+    /// For calls that remove or move files: has the same errors, but makes nothing.
     [[nodiscard]] Result<void> may_remove(std::string_view doing) const;
 
-    /// Reads a regular file that the store trusts (else permission_denied); nullopt: missing. `name`: its object.
+    /// Reads a regular file that the store trusts (else permission_denied); nullopt: missing. `name`: the object in the
+    /// file.
     [[nodiscard]] Result<std::optional<Found>> read(const Path& path, Extent extent, const Name* name = nullptr) const;
 
     /// Reads all entries of a function, sorted, with 22 system calls for one entry; a list and a read would take 46.

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t k_group_writes = 0020;
 constexpr std::uint32_t k_others_write = 0002;
-constexpr std::uint32_t k_sticky = 01000; ///< on folders that every user may write, such as /tmp
+constexpr std::uint32_t k_sticky = 01000; ///< the mode bit of folders in which every user may write, such as /tmp
 
 std::vector<std::uint32_t> groups_of_process()
 {
@@ -58,7 +58,8 @@ bool FolderTrust::is_covered(const Name& name, ByteView bytes) const
 {
     if (!takes_signatures()) return false;
     const auto* const key = std::get_if<EntryKey>(&name);
-    // A signed entry covers its images by their digests. Readers of other kinds may not require a signature.
+    // A signed entry covers its images by their digests. Other kinds are not covered: their readers may not require a
+    // signature.
     if (key == nullptr) return std::holds_alternative<ImageName>(name);
     // An envelope without its header cannot be used; the read of more bytes checks again.
     if (bytes.size() < cachefmt::k_envelope_bytes) return true;

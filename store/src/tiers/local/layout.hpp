@@ -42,7 +42,7 @@ public:
     [[nodiscard]] const Path& root() const noexcept { return m_root; } ///< absolute, for messages
     [[nodiscard]] static Path images() { return row_of(ArtifactKind::images).folder; }
     [[nodiscard]] static Path quarantine() { return "quarantine"; }
-    /// REQUIRES: the kind has files. This holds for all calls with such a folder.
+    /// REQUIRES, here and in the calls below that take a kind: the kind has files.
     [[nodiscard]] static Path artifacts(ArtifactKind kind) { return row_of(kind).folder; }
     [[nodiscard]] static Path artifact(const ArtifactName& name);
     [[nodiscard]] Path image(const Digest& digest) const;
@@ -54,7 +54,7 @@ public:
     }
     [[nodiscard]] Path path(const Name& name) const;
     [[nodiscard]] Path record_lock(const EntryKey& key) const;
-    /// Beside the artifact; named like the lock of a recording.
+    /// The lock's file: beside the artifact, and named like the lock of a recording.
     [[nodiscard]] static Path artifact_lock(const ArtifactName& name);
     [[nodiscard]] static std::string entry_name(const Digest& guards)
     {

@@ -1,5 +1,5 @@
-// Which entries living processes use, as locks on bytes of one file in the folder: a range of bytes for each entry. The
-// kernel releases the locks when a process dies.
+// Records which entries living processes use, as locks on bytes of one file in the folder: a range of bytes for each
+// entry. The kernel releases the locks when a process dies.
 //
 // A process that uses an entry locks one byte of its range exclusively; the kernel permits this only with the right to
 // write the file. A process that removes an entry locks its whole range shared. So a process that can only read the
@@ -45,7 +45,7 @@ private:
     const bool m_may_make;
     std::mutex m_mutex;
     std::unique_ptr<ByteLocks> m_locks; ///< guarded by m_mutex, as the members below
-    std::uint64_t m_inode = 0;          ///< of the open file
+    std::uint64_t m_inode = 0;          ///< inode of the open file
     pid_t m_process = 0;                ///< the process that opened it
     std::minstd_rand m_random{std::random_device{}()};
     /// By an entry's first byte: whether a byte is locked. This process removes no entry in this map, locked or not.

@@ -58,7 +58,7 @@ bool is_digits(std::string_view text) noexcept
            std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-/// ".loading-<entry>-<target>-<row>-<host>.<namespace>-<boot>-<pid>-<start>-<number>"
+/// Parses ".loading-<entry>-<target>-<row>-<host>.<namespace>-<boot>-<pid>-<start>-<number>".
 std::optional<MarkName> parse_mark(std::string_view name) noexcept
 {
     if (!name.starts_with(k_load_mark_prefix)) return std::nullopt;
@@ -147,7 +147,7 @@ public:
     }
     ~Mark() override
     {
-        if (::getpid() != m_process || m_has_failed) return; // in a forked child the load is its parent's
+        if (::getpid() != m_process || m_has_failed) return; // in a forked child the load belongs to the parent
         {
             const std::scoped_lock guard(m_all.m_mutex);
             m_all.m_marks.erase(this);
@@ -158,7 +158,7 @@ public:
     {
         if (::getpid() != m_process) return;
         const std::scoped_lock guard(m_all.m_mutex);
-        m_all.m_marks.erase(this); // so that an exit does not end it
+        m_all.m_marks.erase(this); // so that an exit does not end this mark
         m_has_failed = true;
     }
     void succeed() noexcept override
@@ -199,7 +199,7 @@ private:
     unsigned m_row;
     pid_t m_process = ::getpid();
     std::thread::id m_thread = std::this_thread::get_id();
-    bool m_is_waiting = false; ///< for the work of its launch; guarded by LoadMarks::m_mutex
+    bool m_is_waiting = false; ///< this load waits for the work of its launch; guarded by LoadMarks::m_mutex
     bool m_has_failed = false;
 };
 
@@ -261,7 +261,7 @@ try {
     const auto items = m_disk.files.list(folder);
     if (!items) return nullptr; // then nothing can be written there either
     const std::string entry = first_digits(key.guards_digest), on = digits_of(target);
-    unsigned deaths = 0; // in a row
+    unsigned deaths = 0; // deaths in a row
     for (const DeadMark& mark : dead_marks(
              m_disk, folder, *items, [&](const MarkName& name) { return name.entry == entry && name.target == on; }))
         deaths = std::max(deaths, mark.name.row);
@@ -319,7 +319,7 @@ bool LoadMarks::settle() noexcept
         const std::scoped_lock guard(m_mutex);
         asked.swap(m_waiting);
     }
-    try { // without the mutex, because ending a mark takes it
+    try { // without holding the mutex, because ending a mark takes it
         m_waiting_count -= std::erase_if(asked, [this](const Waiting& one) { return !goes_on(one); });
     } catch (const std::exception& error) {
         log().debug("nobody knows whether loads are over: {}", error.what());

@@ -45,7 +45,7 @@ std::uint64_t remove_dead_load_marks(const Disk& disk, const Path& folder, const
 /// The marks of this process. Thread-safe.
 class LoadMarks {
 public:
-    /// `disk` must outlive this object, and this object its marks.
+    /// `disk` must outlive this object, and this object must outlive its marks.
     explicit LoadMarks(const Disk& disk) : m_disk(disk) {}
     LoadMarks(const LoadMarks&) = delete;
     LoadMarks& operator=(const LoadMarks&) = delete;
@@ -55,7 +55,7 @@ public:
     /// Call this right before the driver loads the code. driver_failed: the last two loads in a row died; the message
     /// has the cure. Null: no mark was made, because the folder is not written or the write failed.
     [[nodiscard]] Result<std::unique_ptr<LoadMark>> begin(const EntryKey& key, const LoadTarget& target) noexcept;
-    /// Keeps the mark until `is_done` says that the load is over; settle() asks it.
+    /// Keeps the mark until `is_done` says that the load is over; settle() calls `is_done`.
     void end_behind(std::unique_ptr<LoadMark> mark, IsDone is_done) noexcept;
     /// Ends the loads that are done. Returns false when no load waits any more. Does nothing in a forked child.
     bool settle() noexcept;

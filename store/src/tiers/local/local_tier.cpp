@@ -25,7 +25,7 @@ public:
     RecordLock& operator=(const RecordLock&) = delete;
     ~RecordLock() override
     {
-        if (::getpid() != m_holder) return; // in a forked child the lock is its parent's
+        if (::getpid() != m_holder) return; // in a forked child the lock belongs to the parent
         if (const auto removed = m_files.remove(m_path); !removed)
             log().debug("lock file stays: {}", removed.error().message);
     }
@@ -107,7 +107,7 @@ Result<std::vector<FoundEntry>> LocalTier::get_entries(const FunctionKey& functi
 Result<void> LocalTier::note_use(const Name& name)
 {
     if (const auto* const key = std::get_if<EntryKey>(&name)) m_leases.take(*key);
-    // The mark that open() found suffices, because this makes no file.
+    // The mark that open() found suffices, because this call makes no file.
     if (auto ok = m_disk.require_writable("note a use"); !ok) return ok;
     if (!m_has_used.exchange(true)) touch_mark();
     return m_disk.files.touch(m_disk.layout.path(name));

@@ -10,7 +10,8 @@
 namespace warmgraph::store {
 namespace {
 
-constexpr std::string_view k_signature = "Signature: 8a477f597d28d172789f06886806bc55\n"; // from the standard
+constexpr std::string_view k_signature =
+    "Signature: 8a477f597d28d172789f06886806bc55\n"; // prescribed by the CACHEDIR.TAG standard
 constexpr std::string_view k_maker = "# warmgraph cache folder, made for entry format ";
 
 Result<bool> read_mark(FileSystem& files, const Path& root)
@@ -135,7 +136,7 @@ Result<void> refuse_foreign(FileSystem& files, const Path& root)
 
 Result<void> ensure_mark(FileSystem& files, const Path& root, Modes modes)
 {
-    // A removed folder is made again first, so that the checked folder is the written one.
+    // A removed folder is made again first, so that the folder that is checked is the folder that is written.
     if (auto made = files.make_directories("", modes.folder); !made)
         return within(fmt::format("cannot make cache folder {}", root.string()), made.error());
     const auto found = look(files, root);
@@ -148,7 +149,7 @@ Result<void> ensure_mark(FileSystem& files, const Path& root, Modes modes)
         break;
     case Ownership::empty: break;
     }
-    // Synced: an empty mark after a power cut would make the folder foreign.
+    // The mark is synced, because an empty mark after a power cut would make the folder foreign.
     const std::string text = mark_text();
     if (auto done = commit(files, k_mark_file, as_bytes(text), modes); !done)
         return within(fmt::format("cannot mark cache folder {}", root.string()), done.error());

@@ -30,11 +30,11 @@ enum class Ownership : std::uint8_t {
 // `files` is the opened folder, `root` its path for messages.
 [[nodiscard]] Result<Ownership> ownership(FileSystem& files, const Path& root);
 
-/// permission_denied, with the cure, if the folder is foreign.
+/// Returns permission_denied, with the cure, if the folder is foreign.
 [[nodiscard]] Result<void> refuse_foreign(FileSystem& files, const Path& root);
-/// The same. Also makes a missing folder, and marks it if it is empty or has lost its mark.
+/// Like refuse_foreign(), but also makes a missing folder, and marks a folder that is empty or has lost its mark.
 [[nodiscard]] Result<void> ensure_mark(FileSystem& files, const Path& root, Modes modes);
-/// Also false when the file cannot be read; for optional work only.
+/// True if the folder has the mark. Also false when the mark cannot be read, so it is for optional work only.
 [[nodiscard]] bool has_mark(FileSystem& files);
 
 } // namespace warmgraph::store

@@ -114,7 +114,8 @@ std::uint64_t remove_abandoned(FileSystem& files, Clock& clock, const Path& fold
 
 bool remove_free_lock(FileSystem& files, Modes modes, const Path& path)
 {
-    // Removed while held: a process that has the old file open sees in try_lock that it is no longer the path's.
+    // The file is removed while the lock is held: a process that has opened this file sees in try_lock that the path
+    // now has another file or none.
     const auto lock = files.try_lock(path, modes.file);
     if (!lock || !*lock) return false;
     const auto removed = files.remove(path);

@@ -10,13 +10,14 @@ namespace warmgraph::store {
 
 inline constexpr std::string_view k_temporary_prefix = ".tmp-";
 
-/// "<host>.<namespace>-<boot>": the place where this process's id is valid. It is constant in a process and its forks.
+/// Returns "<host>.<namespace>-<boot>": the place where this process's id is valid. It is constant in a process and its
+/// forks.
 [[nodiscard]] const std::string& writer_place();
 /// Whether the text has this form.
 [[nodiscard]] bool is_writer_place(std::string_view text) noexcept;
 
-/// ".tmp-<host>-<boot>-<pid>-<uuid>". `host` is the machine's name and the number of the process-id namespace: two
-/// containers of one machine may have the same name and boot but different process ids.
+/// Returns ".tmp-<host>-<boot>-<pid>-<uuid>". `host` is the machine's name and the number of the process-id namespace:
+/// two containers of one machine may have the same name and boot but different process ids.
 [[nodiscard]] std::string temporary_name();
 
 /// Whether the name has exactly this form. Other programs' files that begin with ".tmp-" do not count.
