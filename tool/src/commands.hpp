@@ -69,7 +69,8 @@ struct PruneOptions {
 };
 [[nodiscard]] Result<int> prune(const Context& context, const PruneOptions& options);
 
-/// Signs entries, compiled programs and PyTorch artifacts. If signatures are required: only those with an accepted one.
+/// Signs entries, compiled programs and PyTorch artifacts. If signatures are required, signs only objects that already
+/// have an accepted signature.
 [[nodiscard]] Result<int> sign(const Context& context, const SigningFiles& files);
 
 struct NewKey {
@@ -93,7 +94,7 @@ struct BundleOptions {
 
 struct PrecompileOptions {
     std::string manifest;
-    std::vector<std::string> architectures{}; ///< replaces the manifest's
+    std::vector<std::string> architectures{}; ///< replaces the architectures of the manifest
     SigningFiles keys{};
 };
 /// Compiles a manifest's programs into the folder. Returns k_found_wrong when some do not compile.

@@ -73,7 +73,7 @@ void print(const std::string& text);
 /// Reports on standard error (with --json also as a document) and returns the exit status.
 [[nodiscard]] int report_failure(Output output, const Error& error);
 
-/// "no cache folder at /x: nothing was recorded yet, or give --cache-dir", or a text that the folder is empty.
+/// Returns "no cache folder at /x: nothing was recorded yet, or give --cache-dir", or a text that the folder is empty.
 [[nodiscard]] std::string no_folder_text(const Context& context);
 
 } // namespace warmgraph::tool

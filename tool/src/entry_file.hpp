@@ -6,7 +6,7 @@
 
 namespace warmgraph::tool {
 
-/// `<root>/<model_info>/<rank>/<function>/<digest>.wg`
+/// Returns `<root>/<model_info>/<rank>/<function>/<digest>.wg`.
 [[nodiscard]] std::filesystem::path path_of(const std::filesystem::path& root, const cachefmt::EntryKey& key);
 
 /// Returns the whole entry, verified. not_found: the file does not exist. Errors name the path.

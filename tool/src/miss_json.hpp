@@ -7,7 +7,7 @@
 
 namespace warmgraph::tool {
 
-/// Fact: guards::Mismatch or store::MissedFact.
+/// `Fact` is guards::Mismatch or store::MissedFact.
 template <class Fact>
 [[nodiscard]] Json differences_json(const std::vector<Fact>& differences)
 {
@@ -22,7 +22,8 @@ template <class Fact>
 
 /// The last miss if the function ran uncached because it cannot be recorded or replayed; else null.
 [[nodiscard]] const store::Miss* refused_last(const store::Misses& misses) noexcept;
-/// "9 412 calls: host_random", with the most frequent reason; empty when no call ran uncached because of a refusal.
+/// Returns "9 412 calls: host_random", with the most frequent reason; empty when no call ran uncached because of a
+/// refusal.
 [[nodiscard]] std::string refused_text(const store::FunctionUsage& usage);
 
 } // namespace warmgraph::tool

@@ -79,7 +79,7 @@ std::string ago_text(std::chrono::system_clock::time_point then, std::chrono::sy
     };
     static constexpr std::array units{Unit{86'400, "d"}, Unit{3'600, "h"}, Unit{60, "min"}, Unit{1, "s"}};
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - then).count();
-    if (seconds < -60) return "in the future"; // less is two clocks that disagree a little
+    if (seconds < -60) return "in the future"; // a smaller difference only means that two clocks disagree a little
     for (const Unit& unit : units)
         if (seconds >= unit.seconds) return fmt::format("{} {} ago", seconds / unit.seconds, unit.name);
     return "now";

@@ -24,7 +24,7 @@ struct Style {
 /// `wish`: "always", "never" or "auto" (if standard output takes escapes and NO_COLOR is empty, no-color.org).
 [[nodiscard]] Style style_of(std::string_view wish);
 
-/// Whether it is a terminal that knows escape sequences (from TERM).
+/// Whether the descriptor is a terminal that knows escape sequences (from TERM).
 [[nodiscard]] bool takes_escapes(int descriptor);
 
 /// The width of the terminal at standard output; nullopt when it is not a terminal or has no width.
@@ -52,7 +52,7 @@ private:
     std::size_t m_indent, m_most;
 };
 
-/// "2 min ago"; "in the future" when the clock was set back.
+/// Returns e.g. "2 min ago"; "in the future" when the clock was set back.
 [[nodiscard]] std::string ago_text(std::chrono::system_clock::time_point then,
                                    std::chrono::system_clock::time_point now);
 

@@ -62,7 +62,7 @@ std::vector<std::string> shown_names(const CLI::App& app)
     return names;
 }
 
-/// did_you_mean(), or the replacement of a removed word.
+/// Returns the replacement if the word was removed from the command, else did_you_mean().
 std::string meant_text(const std::string& word, const std::vector<std::string>& words)
 {
     if (word == "verify") return "; `warmgraph check` verifies the cache folder and, by their files, bundles";

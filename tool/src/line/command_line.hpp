@@ -22,7 +22,7 @@ struct Arguments {
     bool all = false, prometheus = false;
     std::string to;
     std::optional<std::uint32_t> older_days;
-    std::string pruned; ///< the kind
+    std::string pruned; ///< the kind of object that `prune` removes
     std::string action, architectures, kinds;
     std::vector<std::string> files;
 };
@@ -51,7 +51,7 @@ inline constexpr const char* k_name = "NAME";
 /// Limits the value to these words. The error message suggests the nearest word.
 CLI::Option* among(CLI::Option* option, const std::vector<std::string>& words);
 
-/// The parser. `arguments` must outlive it.
+/// Makes the parser. `arguments` must outlive it.
 [[nodiscard]] std::unique_ptr<CLI::App> make_app(Arguments& arguments);
 
 /// Subcommands that are not hidden.

@@ -11,7 +11,7 @@ namespace warmgraph::tool {
 /// begins with `word`; "" when none is near. Takes linear time in the candidates; reads only their first 256 bytes.
 [[nodiscard]] std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates);
 
-/// "; did you mean 'ls'?", or an empty text.
+/// Returns "; did you mean 'ls'?", or an empty text.
 [[nodiscard]] std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 } // namespace warmgraph::tool

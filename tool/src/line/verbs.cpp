@@ -397,7 +397,7 @@ Verb doctor_verb()
             [](const Context& c, const Arguments&) { return doctor(c); }};
 }
 
-// Hidden: for builds and completions.
+// Hidden subcommands, for builds and completions.
 
 Verb completion_verb()
 {

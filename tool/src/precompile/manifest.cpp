@@ -28,7 +28,7 @@ public:
     {
         if (!json.is_object()) wrong(fmt::format("it is {}, expected an object", json.type_name()));
     }
-    /// Refuses other members.
+    /// Refuses members that are not in `known`.
     void allow(const std::vector<std::string>& known)
     {
         if (!m_wrong.empty()) return;

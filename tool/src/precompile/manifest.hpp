@@ -18,11 +18,11 @@ inline constexpr std::size_t k_source_cap = 64UL << 20; ///< bytes of a source f
 struct ManifestProgram {
     std::string name;    ///< unique
     std::string backend; ///< "cuda", "opencl"
-    std::string file{};  ///< path of the source; or
-    std::string text{};  ///< the source itself
+    std::string file{};  ///< path of the source; empty: `text` is given
+    std::string text{};  ///< the source
     std::string options{};
     std::vector<std::string> include{};       ///< folders of headers
-    std::vector<std::string> architectures{}; ///< replaces the manifest's
+    std::vector<std::string> architectures{}; ///< replaces the architectures of the manifest
 };
 
 struct Manifest {

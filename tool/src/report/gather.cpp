@@ -31,7 +31,7 @@ Json to_json(const store::FunctionUsage& usage)
             {"saved_ms", usage.saved_ms}};
 }
 
-/// `variant`: its JSON in the document, with its payload read.
+/// Adds a variant to the totals. `variant` is its JSON in the document; REQUIRES: its payload was read.
 void add(Totals& totals, const Json& variant)
 {
     ++totals.variants;

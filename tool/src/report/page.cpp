@@ -8,7 +8,8 @@ namespace warmgraph::tool {
 
 namespace {
 
-/// The document as JSON without HTML's tag, comment or script end; these occur only in strings, where they are escaped.
+/// The document as JSON inside a script of an HTML page. Characters that begin a tag or comment, or end the script,
+/// occur only in strings, where they are escaped.
 std::string for_a_script(const Json& document)
 {
     std::string out;

@@ -30,7 +30,8 @@ struct Checked {
                    error.message});
         ++left;
     }
-    /// "cache.wgb: no damage found (3 members)". `before`: earlier places' damage count; `among`: "" when not known.
+    /// Adds e.g. "cache.wgb: no damage found (3 members)". `before`: earlier places' damage count; `among`: "" when not
+    /// known.
     void conclude(const std::string& place, std::size_t before, const char* noun, const std::string& among)
     {
         const std::size_t count = damage.size() - before;
@@ -42,7 +43,7 @@ struct Checked {
 
 // --- The folder
 
-/// `<kind>/<first two digits>/<file>`; the tier's name is `<kind>/<file>`.
+/// Returns `<kind>/<first two digits>/<file>`; the tier's name is `<kind>/<file>`.
 std::filesystem::path path_of(const store::ArtifactName& name)
 {
     const std::filesystem::path text = store::to_text(name);
@@ -62,7 +63,7 @@ void add_signature(store::LocalStore& store, const store::ArtifactName& name, co
         const auto sealed = cachefmt::open_sealed(*kind, *(*found)->bytes);
         if (!sealed) return;
         const auto trusted = cachefmt::check_signature(*kind, *sealed, trust);
-        // It names an accepted key, but is not from this key.
+        // The signature names an accepted key, but this key did not make it.
         const bool is_claimed = trust.find(sealed->key_id) != nullptr;
         if (!trusted && (trust.require || is_claimed)) {
             contents.unusable.push_back({signature.path, trusted.error()});
@@ -73,7 +74,7 @@ void add_signature(store::LocalStore& store, const store::ArtifactName& name, co
     contents.signatures.push_back(std::move(signature));
 }
 
-/// "; 2 signed with 'release', 1 without an accepted signature"
+/// Returns e.g. "; 2 signed with 'release', 1 without an accepted signature".
 std::string signatures_text(const std::vector<Signature>& signatures)
 {
     std::map<std::string, std::uint64_t> counts;
@@ -103,7 +104,7 @@ std::string contents_text(const FolderContents& contents, const std::vector<stor
     return text;
 }
 
-/// `name`: check only the folders of these functions.
+/// `name`: if given, only the folders of `functions` are checked.
 Result<void> check_store(store::LocalStore& store, const std::vector<cachefmt::FunctionKey>& functions,
                          const std::optional<std::string>& name, Mending mending, const cachefmt::Trust& trust,
                          Checked& checked)

@@ -26,7 +26,7 @@ bool is_device_fact(const std::string& name)
     return std::ranges::any_of(prefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
-/// "opencl:0": the device of a tensor, else the backend's first device (older entries).
+/// Returns e.g. "opencl:0": the device of a tensor, else the backend's first device (for older entries).
 std::string device_id(const std::vector<EntryHeader>& recorded)
 {
     for (const EntryHeader& header : recorded)

@@ -19,12 +19,12 @@ struct Comparison {
     std::optional<cachefmt::EntryInfo> tombstone; ///< set when the variant is a tombstone
 };
 
-/// The device and environment facts that this command can find without a call: those of the entries' device (all
-/// unknown when it cannot be opened; `problem` says why), and each recorded "env." fact.
+/// The device and environment facts that this command can find without a call: the facts of the entries' device (all
+/// unknown when the device cannot be opened; `problem` says why), and each recorded "env." fact.
 struct LocalFacts {
     std::vector<cachefmt::Fact> facts;
     std::string problem;
-    std::map<std::string, std::string> build_ids{}; ///< of the entries' binaries, by path
+    std::map<std::string, std::string> build_ids{}; ///< build ids of the entries' binaries, by path
     std::vector<std::string> missing_binaries{};    ///< binaries that do not exist here or have no build id
 };
 [[nodiscard]] LocalFacts gather_local_facts(const std::vector<cachefmt::EntryHeader>& recorded);

@@ -16,8 +16,8 @@ struct Report {
         sections;                                              ///< title, lines of name and text
     std::vector<std::pair<std::string, std::string>> problems; ///< problem, cure
     ThisMachine machine;
-    std::vector<std::pair<std::string, std::string>> environment_keys; ///< of the opened devices: id, key
-    Environments environments;                                         ///< of the folder's entries
+    std::vector<std::pair<std::string, std::string>> environment_keys; ///< id and key of each opened device
+    Environments environments;                                         ///< environments of the folder's entries
 
     std::vector<std::pair<std::string, std::string>>& section(std::string title)
     {

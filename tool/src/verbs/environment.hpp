@@ -16,7 +16,7 @@ namespace warmgraph::tool {
 struct JudgedEnvironment {
     std::string key;     ///< the recorded key
     std::string here;    ///< the key of this machine's device with the same name; "" when it cannot be opened
-    std::string problem; ///< the reason why it cannot be opened
+    std::string problem; ///< the reason why this device cannot be opened
     std::uint64_t entries = 0;
     guards::EnvironmentComparison compared{};
 };
@@ -30,16 +30,17 @@ public:
 
 private:
     struct Recorded {
-        cachefmt::Guards guards; ///< of one of the entries
+        cachefmt::Guards guards; ///< guards of one of the entries
         std::uint64_t entries = 0;
     };
     std::map<std::pair<std::string, std::string>, Recorded> m_recorded; ///< by device and key
 };
 
-/// "environment key 3f9a1c07b2d4 fits: 5 entries were recorded in it"; "" without entries.
+/// Returns e.g. "environment key 3f9a1c07b2d4 fits: 5 entries were recorded in it"; "" without entries.
 [[nodiscard]] std::string environment_line(const std::vector<JudgedEnvironment>& environments,
                                            const guards::Relaxation& relaxation = {});
-/// If no entry fits: the fields in which all differ from this machine, "device.units 2 recorded, 4 here". Else "".
+/// If no entry fits: returns the fields in which all differ from this machine, e.g. "device.units 2 recorded, 4 here".
+/// Else "".
 [[nodiscard]] std::string dead_because(const std::vector<JudgedEnvironment>& environments);
 [[nodiscard]] Json to_json(const std::vector<JudgedEnvironment>& environments);
 

@@ -17,7 +17,7 @@ enum class Verdict : std::uint8_t { hit, miss, refuse };
 struct Elsewhere {
     cachefmt::FunctionKey key;
     std::uint64_t variants = 0;
-    std::vector<guards::Mismatch> differences{}; ///< facts in its name: "recorded" is there, "now" is here
+    std::vector<guards::Mismatch> differences{}; ///< facts in the folders' names: "recorded" in that folder, "now" here
 };
 
 struct Explanation {
@@ -28,7 +28,7 @@ struct Explanation {
     std::vector<std::pair<const char*, Comparison>> comparisons{};
     std::vector<std::string> binary_problems{}; ///< programs that entries name and that do not exist here
     std::string device_problem{}, last_miss_problem{};
-    store::Misses misses{}; ///< as stored
+    store::Misses misses{}; ///< the misses as stored
     std::vector<Elsewhere> elsewhere{};
     Verdict verdict = Verdict::hit;
 };

@@ -19,8 +19,8 @@ struct Signature {
 
 struct FolderContents {
     std::uint64_t functions = 0, entries = 0, images = 0, image_bytes = 0;
-    Result<std::uint64_t> quarantined = 0; ///< files; an Error when the folder lost its mark
-    std::vector<Signature> signatures{};   ///< of the usable entries
+    Result<std::uint64_t> quarantined = 0; ///< number of files; an Error when the folder lost its mark
+    std::vector<Signature> signatures{};   ///< signatures of the usable entries
     std::vector<store::Damage> unusable{}; ///< entries with a damaged or untrusted header
     Environments environments{};           ///< the entries' environments
 };

@@ -15,7 +15,7 @@ namespace {
 struct Row {
     cachefmt::FunctionKey key;
     std::uint64_t variants = 0, damaged = 0, untrusted = 0, tombstones = 0, size = 0;
-    std::uint32_t nodes = 0, images = 0; ///< of the variant that was used last
+    std::uint32_t nodes = 0, images = 0; ///< numbers of the variant that was used last
     std::chrono::system_clock::time_point last_used{};
     store::FunctionUsage usage{};
 };
@@ -57,7 +57,8 @@ std::string variants_text(const Row& row)
 
 struct Totals {
     std::uint64_t variants = 0, entry_bytes = 0, images = 0, image_bytes = 0, compiled = 0, compiled_bytes = 0;
-    bool is_all = true; ///< images and compiled programs belong to the whole folder: not counted when a name was given
+    bool is_all =
+        true; ///< false: a name was given; images and compiled programs, which belong to the whole folder, are not counted
     Environments environments{};
 };
 

@@ -13,7 +13,7 @@ namespace warmgraph::tool {
 namespace {
 
 struct StoredProfile {
-    std::string file; ///< below the cache folder
+    std::string file; ///< path below the cache folder
     Result<profile::Profile> profile;
 };
 

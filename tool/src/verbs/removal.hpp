@@ -7,7 +7,8 @@
 
 namespace warmgraph::tool {
 
-/// "2 entries, 1 image, 0 quarantined files (41 KiB)"; other kinds only if not zero: ", 1 compiled program"
+/// Returns e.g. "2 entries, 1 image, 0 quarantined files (41 KiB)"; other kinds only if not zero: ", 1 compiled
+/// program".
 [[nodiscard]] std::string text_of(const store::Removal& removal);
 
 } // namespace warmgraph::tool

@@ -13,13 +13,13 @@ struct FunctionStatistics {
     cachefmt::FunctionKey key;
     store::FunctionUsage usage;
     std::uint64_t variants = 0, entry_bytes = 0;
-    std::string refusal{}; ///< why its last call ran uncached, if it is refused
+    std::string refusal{}; ///< why the function's last call ran uncached, if it is refused
 };
 
 struct KindStatistics {
     store::ArtifactKind kind = store::ArtifactKind::entries;
     store::Removal::Amount held;
-    store::FunctionUsage usage; ///< of entries: the sum of all functions
+    store::FunctionUsage usage; ///< usage of entries: the sum of all functions
 };
 
 struct FolderStatistics {

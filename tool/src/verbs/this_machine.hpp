@@ -11,8 +11,8 @@
 
 namespace warmgraph::tool {
 
-/// This machine's facts for an entry: its device's, and the environment variables that it names. Opens each device
-/// once. Not thread-safe.
+/// This machine's facts for an entry: facts of the entry's device, and the environment variables that the entry names.
+/// Opens each device once. Not thread-safe.
 class ThisMachine {
 public:
     [[nodiscard]] std::vector<cachefmt::Fact> facts_for(const cachefmt::Guards& recorded);

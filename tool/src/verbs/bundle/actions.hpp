@@ -30,7 +30,7 @@ using BundleAction = Result<int> (*)(const Context&, const BundleOptions&);
 [[nodiscard]] Result<std::unique_ptr<bundle::Bundle>> open_to_look(const std::string& file,
                                                                    const BundleOptions& options);
 
-/// "signed with 'release', which is not accepted here"
+/// Returns e.g. "signed with 'release', which is not accepted here".
 [[nodiscard]] std::string signed_text(const bundle::Bundle& opened);
 [[nodiscard]] Json bundle_json(const std::string& file, const bundle::Bundle& opened);
 
@@ -41,7 +41,7 @@ public:
     [[nodiscard]] bool chooses(const cachefmt::FunctionKey& key) const;
     /// Compiled programs and tuned configurations have no model: --func leaves them out unless --kind names them.
     [[nodiscard]] bool chooses(store::ArtifactKind kind) const;
-    /// Whether --kind names it.
+    /// Whether --kind names this kind.
     [[nodiscard]] bool names(store::ArtifactKind kind) const noexcept { return m_kinds.contains(kind); }
     /// Compares model and function; a profile has no rank.
     [[nodiscard]] bool chooses(const profile::Profile& profile) const;
@@ -56,7 +56,7 @@ private:
     store::KindSet m_kinds; ///< empty: all
 };
 
-/// "model/function 3f9a1c07" for an entry, the member's name for other kinds.
+/// Returns "model/function 3f9a1c07" for an entry, the member's name for other kinds.
 [[nodiscard]] std::string member_text(const bundle::Member& member);
 
 /// The device of this machine for which a backend's objects are judged. `machine` must outlive the result.
@@ -65,10 +65,10 @@ private:
     return [&machine](const std::string& backend) { return machine.first_device(backend); };
 }
 
-/// "2 entries"; "1 PyTorch artifact".
+/// Returns e.g. "2 entries" or "1 PyTorch artifact".
 [[nodiscard]] std::string counted_kind(store::ArtifactKind kind, std::uint64_t count);
 
-/// Shows progress on a line of standard error that is overwritten; nothing when it is not a terminal.
+/// Shows progress on a line of standard error that is overwritten; shows nothing when standard error is not a terminal.
 [[nodiscard]] bundle::Progress progress_line(const Context& context, std::string doing);
 
 /// Reports the moved, existing and skipped objects.

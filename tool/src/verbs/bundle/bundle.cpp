@@ -16,7 +16,7 @@ namespace {
 struct ActionRow {
     std::string_view name;
     std::size_t least_files, most_files;
-    std::string_view files; ///< for the message
+    std::string_view files; ///< the files that the action takes, for the message
     BundleAction run;
 };
 

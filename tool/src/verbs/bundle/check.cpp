@@ -14,7 +14,7 @@ using bundle::Verdict;
 struct CheckedEntry {
     const bundle::Member* member = nullptr;
     Fit fit{};
-    std::string error{}; ///< why it cannot be read or is not trusted
+    std::string error{}; ///< why the entry cannot be read or is not trusted
 };
 
 struct Checked {
