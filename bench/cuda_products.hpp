@@ -14,7 +14,7 @@ public:
     ProductsDevice();
 
     static constexpr std::uint32_t k_rows = 4;
-    /// The last width leads to the first again.
+    /// The width after each product; after the last product, the width is the first one again.
     static constexpr std::array<std::uint32_t, 6> k_widths{256, 1024, 256, 768, 256, 512};
 
     Device device{"cuda"};

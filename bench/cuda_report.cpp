@@ -1,4 +1,4 @@
-// The lines of `--backend cuda`. Targets: issue 3.
+// The report's lines for `--backend cuda`. The targets are from issue 3.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -66,7 +66,7 @@ void add_products(Lines& lines, const Collector& collector)
     lines.add("  stored / bytes of the kernels in use", stored / collector.counter(name, "kernel_bytes"), "x");
 }
 
-/// Targets: issue 9, 14.
+/// The targets are from issues 9 and 14.
 void add_miss(Lines& lines, const Collector& collector)
 {
     const std::string name = "cuda_miss/182";

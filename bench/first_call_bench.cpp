@@ -19,7 +19,7 @@ constexpr int k_repetitions = 3;
 
 using Figures = std::map<std::string, std::vector<double>>;
 
-/// One start: the first calls of prompt and decode, and the whole process's times.
+/// Measures one start: the first calls of prompt and decode, and the whole process's times.
 void start(const std::string& backend, const std::filesystem::path& cache, const std::string& name, Figures& figures)
 {
     const auto run =

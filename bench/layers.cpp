@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 namespace bench = warmgraph::bench;
 using warmgraph::test::TempDir;
 
-// 16 bytes and 60: buckets of 16 and 64 tokens. The cache is made with the first prompt.
+// Prompts of 16 and 60 bytes, for the buckets of 16 and 64 tokens. The cache is made with the first prompt.
 constexpr const char* k_known = "Once upon a time";
 constexpr const char* k_new = "Once upon a time there was a little fox who lived near water";
 
@@ -71,19 +71,20 @@ struct Options {
 struct Start {
     double first_token_ms = 0, tuning_ms = 0;
     double searched_ms = 0;    ///< part of tuning_ms: the search, without storing its results
-    double first_calls_ms = 0; ///< of both functions
+    double first_calls_ms = 0; ///< the first calls of both functions
     double told_ms = 0;        ///< the saving in the cache's statistics, all kinds together
-    /// The time without a cache, which would store nothing.
+    /// The time that a start without a cache takes, because such a start stores nothing.
     [[nodiscard]] double whole_ms() const { return (searched_ms > 0 ? searched_ms : tuning_ms) + first_calls_ms; }
     std::uint64_t compiled = 0;
-    std::string outcome; ///< of `prompt`
+    std::string outcome; ///< the outcome of `prompt`
 };
 
 struct Cache {
     fs::path folder, bundle;
 };
 
-/// Caches from starts without a cache, so that the stored times are those without one: with tuning and without.
+/// The caches of two starts, with and without tuning. Both start without a cache, so the stored times are those of a
+/// cold start.
 struct Caches {
     explicit Caches(const fs::path& home)
         : plain{home / "cache", home / "cache.wgb"}, tuned{home / "tuned", home / "tuned.wgb"}
@@ -189,7 +190,7 @@ Start one_start(const Options& options, const Row& row, const Cache& cache, cons
 
 std::vector<Start> starts_of(const Options& options, const Row& row, const Caches& caches, const char* prompt)
 {
-    const bool is_long = row.tunes && !row.has_tuned; // it tunes
+    const bool is_long = row.tunes && !row.has_tuned; // this start tunes
     std::vector<Start> starts;
     for (int i = 0; i < (is_long ? 1 : options.repetitions); ++i)
         starts.push_back(one_start(options, row, caches.of(row.tunes), prompt));
@@ -225,7 +226,7 @@ nlohmann::json json_of(const Start& start)
 /// start's time. Two starts that compile differ by a tenth.
 void add_savings(llm::Table& table, const Row& row, const Start& without, const Start& with)
 {
-    // That start already loads programs that its own tuning stored.
+    // The start that made the cache already loaded programs that its own tuning had stored.
     const double truth = without.whole_ms() + without.told_ms - with.whole_ms();
     table.row({fmt::format("{}{}", row.name, row.tunes ? ", with tuning" : ""), llm::milliseconds(with.told_ms),
                llm::milliseconds(truth), fmt::format("{:.2f}", with.told_ms / truth)});

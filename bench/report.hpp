@@ -17,7 +17,7 @@ public:
     /// Median time of a benchmark in nanoseconds; 0 when it did not run.
     [[nodiscard]] double nanoseconds(const std::string& name) const noexcept;
     [[nodiscard]] bool has(const std::string& name) const noexcept { return find(name) != nullptr; }
-    /// 0 when it does not exist.
+    /// Returns a benchmark's counter; 0 when the counter does not exist.
     [[nodiscard]] double counter(const std::string& name, const std::string& counter) const noexcept;
     [[nodiscard]] const benchmark::UserCounters& counters(const std::string& name) const noexcept;
 

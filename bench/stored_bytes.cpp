@@ -22,7 +22,8 @@ T read_at(ByteView bytes, std::uint64_t offset)
     return value;
 }
 
-/// ".text.K", ".nv.info.K", ".nv.constant0.K", ".rela.text.K": the part behind the last prefix is the kernel.
+/// Sections are named ".text.K", ".nv.info.K", ".nv.constant0.K", ".rela.text.K": the part behind the last prefix is
+/// the kernel K.
 bool belongs_to(std::string_view section, const std::set<std::string>& kernels)
 {
     for (const std::string& kernel : kernels) {

@@ -3,10 +3,10 @@
 usage: torch_calls.py LIBWARMGRAPH [--json FILE] [--recording] [--only NAME]...
 
 For functions of 8 tensors (eight), of many small layers (layers), and for a decode step of a Hugging Face Llama with a static cache (llama): PyTorch
-eager, a replay of PyTorch's own graph, a call through the cache, and one with frozen weights. `added` is the call's time minus that of PyTorch's
-graph. The device is idle before each batch of calls, and the batch is small, so that no call waits for it.
+eager, a replay of PyTorch's own graph, a call through the cache, and a call with frozen weights. `added` is the call's time minus that of PyTorch's
+graph. The device is idle before each batch of calls, and the batch is small, so that no call waits for the device.
 
-All are measured in turns, each round on the fastest core at that time, together with a fixed loop. Cores with other load work
+All calls are measured in turns, each round on the fastest core at that time, together with a fixed loop. Cores with other load work
 at half their speed, for seconds at a time. So the table has the medians of the rounds on a fast core (with the share of these rounds, and the loop's
 time on the fastest core), and below them the medians of all rounds.
 

@@ -211,7 +211,7 @@ def driver() -> str:
 
 @contextlib.contextmanager
 def working_folder(given: str | None) -> Iterator[pathlib.Path]:
-    """--folder, kept; else a temporary one, in memory if that has room."""
+    """The folder of --folder, which is kept; else a temporary folder, in memory if there is room."""
     if given:
         folder = pathlib.Path(given).absolute()
         folder.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ _STEPS = 2000
 _LOOKS = 3  # loops on each core
 
 _least_s = math.inf
-_has_looked = False  # at all cores
+_has_looked = False  # whether all cores were measured
 
 
 def loop_seconds(times: int = 1) -> float:
@@ -28,8 +28,8 @@ def least_seconds() -> float:
 
 
 def settle() -> None:
-    """Moves this thread to the fastest core that the process may use, unless its core is as fast as any before. So the measurement does not include
-    other processes' work. The system may move the thread later, and threads that it starts later use any core."""
+    """Moves this thread to the fastest core that the process may use, unless the thread's core is as fast as any core before. So the measurement
+    does not include other processes' work. The system may move the thread later, and threads that it starts later use any core."""
     is_quick = loop_seconds(_LOOKS) <= SLOWER * _least_s
     if hasattr(os, "sched_setaffinity") and not (_has_looked and is_quick):
         _look_at_all()

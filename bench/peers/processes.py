@@ -70,7 +70,7 @@ def run(command: Sequence[str], environment: Mapping[str, str], limit_s: float, 
         except subprocess.TimeoutExpired:
             _end(process)
             return {"reason": f"took longer than {limit_s:.0f} s{_said(log)}"}
-        except BaseException:  # interrupted: end everything that it started
+        except BaseException:  # interrupted: end everything that the process started
             _end(process)
             raise
     if status != 0:
@@ -101,8 +101,8 @@ def _read(answer: pathlib.Path | None, log: pathlib.Path) -> dict[str, Any]:
 
 
 def _said(log: pathlib.Path) -> str:
-    """The end of its output, without lines that only mark a place in the line above. For a process that ended itself at its limit:
-    where its main thread was. faulthandler prints this thread last, its innermost call first."""
+    """The end of the process's output, without lines that only mark a place in the line above. If the process ended itself at its
+    limit: the place where its main thread was. faulthandler prints this thread last, its innermost call first."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip(" ^~\t")]
     timeout = next((i for i, line in enumerate(lines) if line.startswith("Timeout (")), None)
     if timeout is not None:

@@ -40,7 +40,7 @@ class Table:
 
     @property
     def sizes(self) -> list[int]:
-        """In the capture order of engines: the largest first, because its memory serves the other sizes."""
+        """The sizes in the capture order of engines: the largest first, because its memory serves the other sizes."""
         return list(range(self.model.shape.batch, 0, -1))
 
     def forward(self, size: int) -> Callable[[], Any]:

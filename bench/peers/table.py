@@ -127,7 +127,7 @@ def lines_of(subject: Subject, title: str, rows: Sequence[Row]) -> list[str]:
     lines = [title, f"{'':<{name_width}}" + "".join(f"{head:>{width}}" for (head, _), width in zip(columns, widths))]
     notes: list[str] = []
     for row in rows:
-        if row.answers and not row.way.family and not row.wrong:  # it only prepared another way
+        if row.answers and not row.way.family and not row.wrong:  # the process only prepared another way
             continue
         mark = ""
         if row.reason or row.wrong:

@@ -9,7 +9,7 @@ namespace llm {
 
 enum class Onto : std::uint8_t { nothing, result }; ///< y = x w^T, or y += x w^T
 
-/// y[rows][out] of x[rows][in] and a weight w[out][in]: f32, row-major, device pointers.
+/// The product y[rows][out] = x[rows][in] w[out][in]^T: f32, row-major, device pointers.
 struct Product {
     const float* w = nullptr;
     const float* x = nullptr;

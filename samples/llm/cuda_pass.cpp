@@ -1,5 +1,6 @@
-// The CUDA pass: cuBLASLt computes the products of matrices, NVRTC compiles everything else (kernels.cu). Decode's
-// products are also kernels.cu's if tuning found that faster. A process that replays everything loads neither library.
+// The CUDA pass: cuBLASLt computes the products of matrices, NVRTC compiles everything else (kernels.cu). For decode,
+// kernels.cu also computes the products if tuning found that faster. A process that replays everything loads neither
+// library.
 #include <memory>
 #include <vector>
 
@@ -82,7 +83,8 @@ private:
 
     void enqueue(std::uint32_t rows, Address w, Address x, Address y, std::uint32_t in, std::uint32_t out, Onto onto)
     {
-        // Only decode's products: a prompt's last product has one row too, but uses cuBLASLt like the other ones.
+        // Only decode's products: a prompt's last product has one row too, but uses cuBLASLt like the prompt's other
+        // products.
         if (m_rows.count == 1 && m_compiled.geometry.lanes != 0) {
             launch(matvec_kernel(onto), cuda_matvec_launch(m_compiled.geometry, out), w, x, y,
                    static_cast<std::int32_t>(in));
@@ -107,7 +109,8 @@ Geometry geometry_of(const wg::TunedConfig& rows, const wg::TunedConfig& product
     return geometry;
 }
 
-/// The default first. ITEMS divide the hidden dimension only: here swiglu alone works element by element.
+/// The candidates, the default first. ITEMS must divide only the hidden dimension, because only swiglu works element by
+/// element here.
 std::vector<wg::TunedConfig> row_candidates(const Config& config)
 {
     const Geometry standard;
@@ -121,7 +124,7 @@ std::vector<wg::TunedConfig> row_candidates(const Config& config)
     return found;
 }
 
-/// True for whole warps and sizes that divide evenly.
+/// True if the blocks are whole warps and the sizes divide evenly.
 bool admits_products(const Config& config, const wg::TunedConfig& candidate)
 {
     const std::int64_t lanes = candidate.at("LANES"), rows = candidate.at("ROWS");
@@ -131,7 +134,7 @@ bool admits_products(const Config& config, const wg::TunedConfig& candidate)
     return lanes * rows % 32 == 0 && lanes * rows <= k_most_threads;
 }
 
-/// The default first: cuBLASLt.
+/// The candidates, the default (cuBLASLt) first.
 std::vector<wg::TunedConfig> product_candidates(const Config& config)
 {
     std::vector<wg::TunedConfig> found{{{"LANES", 0}, {"ROWS", 0}}};
@@ -238,7 +241,7 @@ private:
     [[nodiscard]] wg::TunableKernel products_kernel() const
     {
         wg::TunableKernel kernel = named("llm-decode", 1);
-        // Other kernels in the program need them.
+        // Other kernels in the program need these definitions.
         kernel.options += " " + wg::definitions_of(row_candidates(m_config).front());
         kernel.candidates = product_candidates(m_config);
         kernel.ranges = {wg::powers_of_two("LANES", 4, 32), wg::powers_of_two("ROWS", 1, 32)};

@@ -1,5 +1,5 @@
-// warmgraph_llm_demo: starts the same service three times, in three processes: without a cache, with an empty one, and
-// with the cache from the second start.
+// warmgraph_llm_demo: starts the same service three times, in three processes: without a cache, with an empty cache,
+// and with the cache from the second start.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -127,9 +127,9 @@ Json compare(Json without, Json cold, Json warm)
             {"same_text", is_same},          {"fully_replayed", is_warm}, {"first_token_ratio", ratio}};
 }
 
-// --- for people ----------------------------------------------------------------------------------------------------
+// --- Tables for people ---------------------------------------------------------------------------------------------
 
-/// A number of all runs, e.g. /functions/decode/first_call_ms.
+/// Makes rows of a table. A row compares one number of all runs, e.g. /functions/decode/first_call_ms.
 class Rows {
 public:
     Rows(llm::Table& table, const Json& all)
@@ -157,7 +157,7 @@ public:
         return {title, cell(m_without, path, llm::microseconds), cell(m_cold, path, llm::microseconds),
                 cell(m_warm, path, llm::microseconds)};
     }
-    /// What the tuned geometries gain over the default: measured by the tuning, read by a later start.
+    /// The gain of the tuned geometries over the default: the tuning measured it, and a later start reads it.
     void gains() const
     {
         if (m_warm.at("tuning").empty()) return;
@@ -214,7 +214,7 @@ private:
     const Json& m_warm;
 };
 
-/// The one thing to remember of the table.
+/// The table's main result in one sentence.
 std::string conclusion(const Json& both)
 {
     const auto first_token = [&](const char* run) {

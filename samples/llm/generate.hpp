@@ -54,11 +54,11 @@ private:
     std::uint32_t m_max_tokens;
 };
 
-/// The most likely token; of equal ones the first.
+/// Returns the most likely token; of equally likely tokens, the first.
 [[nodiscard]] std::int32_t argmax(const std::vector<float>& logits);
 
-/// Generates tokens after `length` tokens whose last logits are `logits`: at most `count`, fewer at `stop` (not
-/// included) and at the model's longest sequence.
+/// Generates tokens after a sequence of `length` tokens, whose last logits are `logits`. Generates at most `count`
+/// tokens, and ends before the token `stop` or at the model's longest sequence.
 [[nodiscard]] std::vector<std::int32_t> generate(Session& session, std::vector<float> logits, std::size_t length,
                                                  std::uint32_t count, std::optional<std::int32_t> stop);
 

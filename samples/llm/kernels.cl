@@ -4,9 +4,9 @@
 // geometry that config.hpp describes: LANES and ROWS, which are tuned, and NORM_ITEMS. All matrices are row-major, a weight is [out][in] as
 // PyTorch stores it.
 //
-// Two programs are made of this file: with -D PROMPT what the prompt needs, with -D DECODE what decode needs. So each
-// function loads a binary of its own kernels only, all of which have run when the binary is taken (PoCL compiles a kernel
-// for its work-group size when it first runs, and packs what it has compiled).
+// Two programs are made of this file: with -D PROMPT the prompt's kernels, with -D DECODE the kernels for decode. So
+// each function loads a binary with its own kernels only. All of them have run when the binary is taken: PoCL compiles
+// a kernel for its work-group size when it first runs, and packs only compiled kernels.
 //
 // No grid depends on the position or on the length of the prompt: a recorded graph keeps its grids, and gets both as
 // plain arguments. Kernels mask what lies outside.
@@ -140,8 +140,8 @@ void matvec_swiglu(__global const float *restrict gate, __global const float *re
 
 #ifdef PROMPT
 
-// y[rows][out] = x[rows][in] w[out][in]^T. A group makes a tile of LANES rows by ROWS columns of y, so every float4 of w
-// that it reads serves LANES rows: in registers, since its lanes split the dot products as matvec's do, and not the tile.
+// y[rows][out] = x[rows][in] w[out][in]^T. A group makes a tile of LANES rows by ROWS columns of y. The lanes split the
+// dot products as matvec's lanes do, and each float4 of w that a lane reads serves LANES rows, from a register.
 // Groups: (out / ROWS, rows / LANES) of (LANES, ROWS) items; rows is a multiple of LANES, out of ROWS.
 __kernel __attribute__((reqd_work_group_size(LANES, ROWS, 1)))
 void matmul(__global const float *restrict w, __global const float *restrict x, __global float *restrict y, int in, int out)

@@ -1,8 +1,9 @@
-// Kernels of a small Llama-style transformer, f32, CUDA C++ for NVRTC (no includes). The same as kernels.cl but for the
-// products of matrices, which cuBLASLt does; those of decode may be made here, where that is faster.
+// Kernels of a small Llama-style transformer, f32, CUDA C++ for NVRTC (no includes). Like kernels.cl, except for the
+// products of matrices: cuBLASLt computes them, but decode's products may be computed here if that is faster.
 //
-// Sizes come as build options: DIM, HEADS, KV_HEADS, HEAD_DIM, HIDDEN, VOCAB, MAX_SEQ, NORM_EPS, ROPE_THETA, and of
-// the geometry that config.hpp describes NORM_ITEMS, LANES and ROWS, which are tuned (LANES 0: cuBLASLt makes the products). All matrices are row-major.
+// Sizes come as build options: DIM, HEADS, KV_HEADS, HEAD_DIM, HIDDEN, VOCAB, MAX_SEQ, NORM_EPS, ROPE_THETA, and the
+// geometry that config.hpp describes: NORM_ITEMS, and LANES and ROWS, which are tuned (LANES 0: cuBLASLt computes the
+// products). All matrices are row-major.
 //
 // No grid depends on the position or on the length of the prompt: a recorded graph keeps its grids, and gets both as
 // plain arguments. Kernels mask what lies outside.

@@ -38,7 +38,7 @@ struct Options : llm::ProgramOptions {
     std::string backend = "opencl";
     std::string device;
 
-    /// "opencl", "cuda:0": the argument of wg::Device. A device that names its backend needs no --backend.
+    /// The argument of wg::Device, e.g. "opencl" or "cuda:0". A device that names its backend needs no --backend.
     [[nodiscard]] std::string device_id() const
     {
         if (device.empty()) return backend;

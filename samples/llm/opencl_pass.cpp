@@ -101,7 +101,7 @@ Geometry geometry_of(const wg::TunedConfig& config)
     return geometry;
 }
 
-/// The default first.
+/// The candidates, the default first.
 std::vector<wg::TunedConfig> candidates(const Config& config)
 {
     const Geometry standard;

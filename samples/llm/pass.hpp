@@ -84,7 +84,8 @@ public:
     [[nodiscard]] virtual std::unique_ptr<Pass> prompt_pass(warmgraph::Recorder& recorder, const Rows& rows) = 0;
     [[nodiscard]] virtual std::unique_ptr<Pass> decode_pass(warmgraph::Recorder& recorder, const Rows& rows) = 0;
 
-    /// Gets the best geometries from the tuner, and makes the programs again. REQUIRES: no pass or function uses it.
+    /// Gets the best geometries from the tuner, and makes the programs again. REQUIRES: no pass or function uses this
+    /// object.
     virtual std::vector<warmgraph::TuningReport> tune(warmgraph::Tuner& tuner) = 0;
 };
 

@@ -30,7 +30,7 @@ std::string config_text(const warmgraph::TunedConfig& config)
     return text;
 }
 
-/// The speed compared with the default's.
+/// The best geometry's speed divided by the default's speed.
 double gain(const warmgraph::TuningReport& report)
 {
     return report.best_ms > 0 ? report.default_ms / report.best_ms : 1;

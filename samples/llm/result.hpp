@@ -21,7 +21,7 @@ struct Result {
     std::string text; ///< prompt and continuation
     std::vector<std::int32_t> tokens;
     double context_ms = 0;                  ///< opening the device
-    double weights_ms = 0;                  ///< reading and uploading them
+    double weights_ms = 0;                  ///< reading and uploading the weights
     double first_token_ms = 0;              ///< from the open device with its weights to the first logits on the host
     double first_token_with_context_ms = 0; ///< from the start of main()
     double recording_ms = 0;                ///< recording missed calls for later starts, after the story
@@ -32,14 +32,15 @@ struct Result {
     std::string summary;
 };
 
-/// "llm-decode: LANES=1 ROWS=16 (enumeration, stored), 1.83x the default's speed"
+/// Returns e.g. "llm-decode: LANES=1 ROWS=16 (enumeration, stored), 1.83x the default's speed".
 [[nodiscard]] std::string to_text(const warmgraph::TuningReport& report);
 
 [[nodiscard]] nlohmann::ordered_json to_json(const Result& result);
 /// A table with the phases of both functions side by side, and the process's other times.
 [[nodiscard]] Table to_table(const Result& result);
 
-/// Merges two lists of names: `first` in its order, and each name that only `second` has, behind its predecessor there.
+/// Merges two lists of names: `first` in its order, and each name that only `second` has, behind the name that precedes
+/// it in `second`.
 [[nodiscard]] std::vector<std::string> merged(std::vector<std::string> first, const std::vector<std::string>& second);
 
 } // namespace llm

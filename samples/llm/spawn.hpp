@@ -16,7 +16,8 @@ struct Command {
     std::filesystem::path errors;                   ///< standard error goes to this file; empty: shared
 };
 
-/// Returns the exit code; 128 + n for a program that signal n ended. Throws std::system_error if it cannot start it.
+/// Returns the exit code; 128 + n for a program that signal n ended. Throws std::system_error if the program cannot be
+/// started.
 [[nodiscard]] int run(const Command& command);
 
 } // namespace llm

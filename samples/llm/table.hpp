@@ -14,9 +14,9 @@ enum class Colour : std::uint8_t { plain, ansi };
 [[nodiscard]] Colour colour_of_stdout();
 [[nodiscard]] std::string strong(std::string_view text, Colour colour);
 
-/// "0.04 ms", "14.1 ms", "1 912.0 ms".
+/// Returns e.g. "0.04 ms", "14.1 ms", "1 912.0 ms".
 [[nodiscard]] std::string milliseconds(double value);
-/// "471 us", "14 801 us".
+/// Returns e.g. "471 us", "14 801 us".
 [[nodiscard]] std::string microseconds(double value);
 
 /// The first column is aligned left, the others right.

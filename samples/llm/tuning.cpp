@@ -8,7 +8,7 @@ namespace {
 
 namespace wg = warmgraph;
 
-/// The same numbers at every call.
+/// Returns memory with the same numbers at every call.
 wg::Buffer numbers(const wg::Device& device, std::size_t count)
 {
     std::minstd_rand random(1);

@@ -1,4 +1,4 @@
-// Greedy generation with two recorded functions, `prompt` and `decode`. This program has no code of them.
+// Greedy generation with two recorded functions, `prompt` and `decode`. This program does not have their code.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ struct Golden {
 /// A recorded function on this device, with memory for its inputs and its output, which are i64.
 class NextToken {
 public:
-    /// Finds the last used entry of the function with inputs of these sizes. Throws std::runtime_error if it has none.
+    /// Finds the last used entry of the function with inputs of these sizes. Throws std::runtime_error if there is no
+    /// such entry.
     NextToken(warmgraph::Cache& cache, const warmgraph::Device& device, const std::string& name,
               const std::map<std::string, std::vector<std::int64_t>>& sizes, States& states);
 

@@ -2,8 +2,8 @@
 
 usage: record.py FOLDER [--layers 2 --width 64 --heads 4 --vocabulary 256 --dtype float32] [--prompt 5 --tokens 16] [--compile] [--seed 0]
 
-It leaves in FOLDER config.json and model.safetensors as transformers has them, cache with the entries, and golden.json: the tokens that
-PyTorch generates by itself in a process of its own, and how long that took from its start to the first one. serve.py and serve.cpp need no more.
+It writes into FOLDER: config.json and model.safetensors as transformers has them; cache with the entries; and golden.json with the tokens that
+PyTorch alone generates in a new process, and the time from that process's start to the first token. serve.py and serve.cpp need only these files.
 """
 import argparse
 import json
@@ -20,7 +20,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM, StaticCache
 
 MODEL = "serve-sample"
-KEPT = ("recorded", "replayed")  # the latter when the folder has the entries already
+KEPT = ("recorded", "replayed")  # "replayed": the folder has the entries already
 
 
 class Generator(LlamaForCausalLM):
@@ -47,7 +47,7 @@ class Generator(LlamaForCausalLM):
         return self.following(token, position)
 
     def following(self, tokens, positions):
-        # An own mask: transformers would read the cache's length on the host to decide about a mask, and a graph cannot do that.
+        # The model makes its own mask: transformers would read the cache's length on the host to decide about a mask, and a graph cannot do that.
         seen = torch.arange(self.config.max_position_embeddings, device=tokens.device) <= positions[:, None]
         given = self(input_ids=tokens, attention_mask=seen[None, None], position_ids=positions[None], past_key_values=self.kv,
                      use_cache=True, logits_to_keep=1)
@@ -72,7 +72,7 @@ def config_of(options):
                        num_hidden_layers=options.layers, num_attention_heads=options.heads,
                        num_key_value_heads=max(1, options.heads // 2), max_position_embeddings=positions,
                        tie_word_embeddings=True, dtype=options.dtype,
-                       # So that the layers matter more than the embedding, which would repeat its token.
+                       # Large weights, so that the layers matter more than the embedding, which would repeat its token.
                        initializer_range=0.5)
 
 

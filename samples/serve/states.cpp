@@ -45,7 +45,7 @@ std::vector<std::byte> from_base64(std::string_view text)
     return bytes;
 }
 
-/// [name, offset, type, sizes, strides]
+/// Parses a row [name, offset, type, sizes, strides].
 Part part_of(const Json& row)
 {
     const auto type = row.at(2).get<std::string>();
@@ -73,7 +73,7 @@ std::optional<wg::DType> dtype_of(std::string name)
     return wg::parse_dtype(name);
 }
 
-/// The library gives a state without dimensions one dimension of one element.
+/// True if the tensor has the part's shape. The library gives a state without dimensions one dimension of one element.
 bool has_shape(const Part& part, const samples::TensorView& tensor)
 {
     const bool is_one = tensor.shape.empty() && part.sizes == std::vector<std::int64_t>{1};
@@ -87,7 +87,7 @@ void check_like(const Part& part, const samples::TensorView& tensor)
            wg::to_string(part.dtype), fmt::join(part.sizes, ", "));
 }
 
-/// Whether the given tensors cover all bytes of this one.
+/// Whether the given tensors cover all bytes of this part.
 bool covers(const std::vector<Part>& given, const Part& part)
 {
     std::uint64_t at = part.offset;

@@ -26,8 +26,8 @@ struct Part {
 /// An entry's metadata of a PyTorch function's states ("Without PyTorch" in docs/python.md).
 struct EntryMetadata {
     std::set<std::string> written;                  ///< states that the function writes
-    std::map<std::string, std::vector<Part>> parts; ///< of states that hold other tensors than one with their own name
-    std::map<std::string, std::vector<std::byte>> contents; ///< of states that a weights file does not have
+    std::map<std::string, std::vector<Part>> parts; ///< tensors of a state, unless its only tensor has its own name
+    std::map<std::string, std::vector<std::byte>> contents; ///< contents of states that a weights file does not have
 
     /// Throws std::invalid_argument for any other text.
     [[nodiscard]] static EntryMetadata parse(const std::string& text);
@@ -36,12 +36,12 @@ struct EntryMetadata {
 /// Owns the memory. Functions share a state by its name, so `decode` reads what `prompt` wrote.
 class States {
 public:
-    /// `file` must outlive it.
+    /// `file` must outlive this object.
     States(warmgraph::Device device, const samples::Safetensors& file);
 
     /// The state's memory: made at its first use, then the same for every function. Its contents come from the file,
-    /// else from the entry; else they are zeros if the function writes it. Throws std::invalid_argument with the
-    /// tensor's name when it is missing, or differs in the file.
+    /// else from the entry; else they are zeros if the function writes the state. Throws std::invalid_argument with the
+    /// tensor's name when the tensor is missing, or differs in the file.
     [[nodiscard]] warmgraph::MemoryRef of(const warmgraph::StateDecl& state, const EntryMetadata& metadata);
 
 private:

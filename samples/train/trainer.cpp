@@ -27,7 +27,7 @@ std::string options()
            " -DCLASSES=" + std::to_string(k_classes);
 }
 
-/// One item for each of `count`, rounded up to whole groups; the other items do nothing.
+/// A launch with one item for each of `count` elements, rounded up to whole groups; the other items do nothing.
 wg::Launch items(std::int32_t count)
 {
     return {{(static_cast<std::uint32_t>(count) + k_block - 1) / k_block, 1, 1}, {k_block, 1, 1}};
