@@ -22,7 +22,7 @@ if(WARMGRAPH_RELOCATABLE)
   set(WARMGRAPH_ZSTD ${WARMGRAPH_ZSTD_ARCHIVE})
 endif()
 
-# Needed because the same objects go into the archive and into the shared library.
+# This is needed, because the same objects go into the archive and into the shared library.
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
@@ -32,7 +32,8 @@ endif()
 add_library(warmgraph_options INTERFACE)
 target_compile_options(warmgraph_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
 if(WARMGRAPH_WERROR)
-  # Except warnings that follow values through inlined library code: false ones in gcc 12 and 13 (gcc bugs 105329, 105651).
+  # Warnings are errors, except those that follow values through inlined library code: gcc 12 and 13 give false ones (gcc bugs
+  # 105329, 105651).
   target_compile_options(warmgraph_options INTERFACE -Werror -Wno-error=restrict -Wno-error=stringop-overflow
                          -Wno-error=stringop-overread -Wno-error=array-bounds -Wno-error=maybe-uninitialized)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)

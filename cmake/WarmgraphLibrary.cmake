@@ -37,7 +37,7 @@ set(WARMGRAPH_PUBLIC_HEADERS
 get_property(components GLOBAL PROPERTY WARMGRAPH_COMPONENTS)
 get_property(libraries GLOBAL PROPERTY WARMGRAPH_LIBRARIES)
 list(REMOVE_DUPLICATES libraries)
-# It is header-only and compiled into the objects: users do not need it.
+# nlohmann_json is header-only and compiled into the objects: users do not need it.
 list(REMOVE_ITEM libraries nlohmann_json::nlohmann_json)
 set(objects "")
 foreach(component IN LISTS components)
