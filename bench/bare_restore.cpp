@@ -215,7 +215,7 @@ private:
 
     CUcontext m_context = nullptr;
     std::vector<Image> m_images;
-    std::map<std::pair<std::size_t, std::string>, Function> m_functions; ///< by image and name
+    std::map<std::pair<std::size_t, std::string>, Function> m_functions; ///< functions by image and name
     backends::RawGraph m_raw;                                            ///< has no modules
     std::vector<Kernel> m_kernels;
     std::map<cachefmt::EdgeData, std::vector<cachefmt::Edge>> m_edges;

@@ -222,8 +222,8 @@ nlohmann::json json_of(const Start& start)
             {"outcome", start.outcome}};
 }
 
-/// Compares the saving in a start's statistics with the real one: the time of the start that made the cache minus this
-/// start's time. Two starts that compile differ by a tenth.
+/// Compares the saving in a start's statistics with the real saving: the time of the start that made the cache minus
+/// this start's time. Two starts that compile differ by a tenth.
 void add_savings(llm::Table& table, const Row& row, const Start& without, const Start& with)
 {
     // The start that made the cache already loaded programs that its own tuning had stored.

@@ -35,7 +35,7 @@ struct Line {
     std::string what;
     double value = 0;
     std::string unit;
-    std::string target; ///< from the issue; empty without a target
+    std::string target; ///< the target in the issue; empty without a target
     bool met = true;
 };
 

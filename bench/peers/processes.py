@@ -32,7 +32,7 @@ class Place:
         return self.folder / "entries" / (way.entries or "none")
 
     def prepared(self, way: Way) -> None:
-        """Prepares the folders before a process of this way."""
+        """Prepares the folders for a new process that starts in this way."""
         if way.is_empty:
             shutil.rmtree(self.caches(way), ignore_errors=True)
         if way.leaves and way.entries:

@@ -230,7 +230,7 @@ def _of(rows: Mapping[str, Row], way: str, name: str) -> float | None:
 
 
 def ratios(subject: Subject, rows: Sequence[Row]) -> list[str]:
-    """The ratio of each peer's time to warmgraph's, from context ready (and from the process's start) to the result."""
+    """For each peer: its time divided by warmgraph's time, from context ready (and from the process's start) to the result."""
     ours = [row for row in rows if row.answers and row.way.start in ("restored", "without torch") or row.answers and row is _restored_table(rows)]
     peers = [row for row in rows if row.answers and row.way.family and not row.way.entries and row.way.start != "without torch"]
     if not ours or not peers:

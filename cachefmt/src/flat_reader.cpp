@@ -73,7 +73,7 @@ std::vector<std::string> to_texts(const flatbuffers::Vector<flatbuffers::Offset<
 std::vector<CompiledWithin> to_compiled(const flatbuffers::Vector<const flat::CompiledWithin*>* programs)
 {
     if (programs == nullptr) return {};
-    // Copied, as the numbers above: the elements may not be aligned for doubles.
+    // The elements are copied, as the numbers above: they may not be aligned for doubles.
     std::vector<CompiledWithin> out;
     out.reserve(programs->size());
     for (flatbuffers::uoffset_t i = 0; i < programs->size(); ++i) {

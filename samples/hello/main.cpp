@@ -17,7 +17,7 @@ __kernel void scale(__global const float* x, __global float* y, float factor)
 int main()
 try {
     const wg::Device device{"opencl"};
-    wg::Cache cache{{.model = "hello"}}; // in $WARMGRAPH_CACHE_DIR, else .warmgraph_cache
+    wg::Cache cache{{.model = "hello"}}; // the cache folder is $WARMGRAPH_CACHE_DIR, else .warmgraph_cache
     const wg::Program program = device.program("hello", k_source);
 
     wg::Function scale = cache.wrap("scale", device,

@@ -92,7 +92,7 @@ std::map<std::string, std::string> Config::identity() const
 
 std::string Config::definitions() const
 {
-    // Always with an exponent: "1e-05f" is a float literal of OpenCL C and of CUDA C++, "10000f" is not.
+    // The number always has an exponent: "1e-05f" is a float literal of OpenCL C and of CUDA C++, "10000f" is not.
     return fmt::format("-D DIM={} -D HEADS={} -D KV_HEADS={} -D HEAD_DIM={} -D HIDDEN={} -D VOCAB={} "
                        "-D MAX_SEQ={} -D ROPE_THETA={:.9e}f -D NORM_EPS={:.9e}f",
                        dim, n_heads, n_kv_heads, head_dim(), hidden_dim, vocab_size, max_seq_len, rope_theta, norm_eps);

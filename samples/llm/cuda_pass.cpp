@@ -14,7 +14,7 @@ namespace {
 
 namespace wg = warmgraph;
 
-constexpr std::uint32_t k_most_threads = 1024; ///< in one block
+constexpr std::uint32_t k_most_threads = 1024; ///< the most threads in one block
 
 /// Loads cuBLASLt at the first product and keeps it.
 class LazyCublasLt {

@@ -76,7 +76,7 @@ llm::Result tell(const Options& options, const wg::Device& device, const llm::Mo
     const auto told = Clock::now();
     cache.record_pending();
     result.recording_ms = milliseconds_between(told, Clock::now());
-    for (int i = 0; i < k_steady_prompts; ++i) static_cast<void>(session.prompt(prompt)); // only for their times
+    for (int i = 0; i < k_steady_prompts; ++i) static_cast<void>(session.prompt(prompt)); // these calls are only timed
     result.first_token_ms = milliseconds_between(ready, first);
     result.functions.push_back({session.prompt_report(), session.prompt_times()});
     if (session.decode_times().calls() > 0)

@@ -46,7 +46,7 @@ private:
 
     Config m_config;
     std::unique_ptr<Kernels> m_kernels;                 ///< refers to m_config
-    std::map<std::string, warmgraph::Buffer> m_weights; ///< by tensor name
+    std::map<std::string, warmgraph::Buffer> m_weights; ///< the weights by tensor name
     warmgraph::Buffer m_kv;                             ///< [n_layers][keys, values][n_kv_heads][max_seq_len][head_dim]
 };
 

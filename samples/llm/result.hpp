@@ -20,13 +20,13 @@ struct FunctionResult {
 struct Result {
     std::string text; ///< prompt and continuation
     std::vector<std::int32_t> tokens;
-    double context_ms = 0;                  ///< opening the device
-    double weights_ms = 0;                  ///< reading and uploading the weights
-    double first_token_ms = 0;              ///< from the open device with its weights to the first logits on the host
-    double first_token_with_context_ms = 0; ///< from the start of main()
+    double context_ms = 0;     ///< opening the device
+    double weights_ms = 0;     ///< reading and uploading the weights
+    double first_token_ms = 0; ///< the time from the open device with its weights to the first logits on the host
+    double first_token_with_context_ms = 0; ///< the time from the start of main() to the first logits on the host
     double recording_ms = 0;                ///< recording missed calls for later starts, after the story
     double tuning_ms = 0;                   ///< part of first_token_ms: timing geometries, or reading the best ones
-    std::vector<warmgraph::TuningReport> tuning; ///< by program; empty without tuning
+    std::vector<warmgraph::TuningReport> tuning; ///< reports by program; empty without tuning
     std::vector<FunctionResult> functions;       ///< prompt, and decode if it was called
     warmgraph::Statistics statistics;
     std::string summary;

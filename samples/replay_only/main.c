@@ -24,14 +24,14 @@ static wgr_tensor memory_for(wgr_device* device, const wgr_region* region)
     check(wgr_memory_create(device, region->bytes, &tensor.memory), "allocate");
     check(wgr_upload(device, tensor.memory, contents, region->bytes), "upload");
     free(contents);
-    return tensor; /* without sizes: the recorded layout */
+    return tensor; /* without sizes, the library uses the recorded layout */
 }
 
 int main(int argc, char** argv)
 {
     const char* device_name = argc > 1 ? argv[1] : "opencl";
     const char* function_name = argc > 3 ? argv[3] : "scale";
-    wgr_cache_options options = WGR_CACHE_OPTIONS; /* in $WARMGRAPH_CACHE_DIR, else .warmgraph_cache */
+    wgr_cache_options options = WGR_CACHE_OPTIONS; /* the folder is $WARMGRAPH_CACHE_DIR, else .warmgraph_cache */
     options.model = argc > 3 ? argv[2] : "hello";
 
     wgr_device* device = NULL;

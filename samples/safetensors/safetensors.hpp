@@ -43,7 +43,7 @@ struct TensorView {
 
 class Safetensors {
 public:
-    /// Both throw SafetensorsError.
+    /// Both functions throw SafetensorsError.
     [[nodiscard]] static Safetensors read(const std::filesystem::path& path);
     [[nodiscard]] static Safetensors parse(std::vector<std::byte> content);
 

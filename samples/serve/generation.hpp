@@ -18,7 +18,7 @@ using Tokens = std::vector<std::int64_t>;
 struct Golden {
     std::string model; ///< the cache's model name
     Tokens prompt, tokens;
-    double first_token_ms = 0; ///< from PyTorch's process start
+    double first_token_ms = 0; ///< the time from the start of PyTorch's process to its first token
 
     /// Throws std::runtime_error when the file cannot be read.
     [[nodiscard]] static Golden read(const std::filesystem::path& file);
@@ -44,7 +44,7 @@ private:
 
 struct Generated {
     Tokens tokens;
-    double first_token_ms = 0; ///< from this process's start
+    double first_token_ms = 0; ///< the time from this process's start to its first token
 };
 
 /// Generates as many tokens as PyTorch did.

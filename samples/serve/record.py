@@ -13,7 +13,7 @@ import sys
 
 import start
 
-import warmgraph  # before the first kernel of the process
+import warmgraph  # imported before the first kernel of the process
 
 import safetensors.torch
 import torch

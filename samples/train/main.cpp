@@ -13,7 +13,7 @@ namespace {
 namespace wg = warmgraph;
 
 constexpr std::int32_t k_rows = 96;
-constexpr float k_most_gradient_error = 1e-2F; ///< for finite differences in single precision
+constexpr float k_most_gradient_error = 1e-2F; ///< limit for finite differences in single precision
 
 std::string text(wg::Outcome outcome) { return std::string(wg::to_string(outcome)); }
 

@@ -12,7 +12,7 @@ namespace warmgraph::store {
 /// Thread-safe.
 class HeaderMemo {
 public:
-    /// Returns the header that was read with this stamp (the tier's current one). Null: it must be read.
+    /// Returns the header that was read with this stamp (the object's current stamp). Null: the header must be read.
     [[nodiscard]] Header find(const EntryKey& key, const Stamp& stamp) const;
     /// Whether any entry of the function is in the memo; if not, the caller reads at once.
     [[nodiscard]] bool knows(const FunctionKey& function) const;

@@ -80,7 +80,7 @@ Result<void> check_writable(FileSystem& folder, const Path& root, Modes modes)
     return {};
 }
 
-/// Writes nothing, not even a probe, before it is clear that the folder is empty or the library's, and that it belongs
+/// Writes nothing, not even a probe, before it is clear that the folder is empty or a cache folder, and that it belongs
 /// to the user.
 Result<void> prepare_writing(FileSystem& folder, const Path& root, const StoreOptions& options,
                              const FolderTrust& trust)

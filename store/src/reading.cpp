@@ -5,7 +5,7 @@
 namespace warmgraph::store {
 namespace {
 
-/// Large enough for most headers, so that one read suffices. Measured headers are 2-8 KiB.
+/// The bytes of the first read: enough for most headers, which have 2-8 KiB (measured), so that one read suffices.
 constexpr std::uint64_t k_first_read = 32 * 1024;
 constexpr Extent k_stamp_alone{0, false};
 
@@ -132,7 +132,7 @@ Result<std::vector<FoundHeader>> read_headers(Tier& tier, const FunctionKey& fun
                                    : judge_and_keep(tier, key, caps, Asked::by_name, std::move(*found), memo);
         if (!header)
             headers.push_back({key, std::unexpected(header.error())});
-        else if (*header) // else it was evicted meanwhile
+        else if (*header) // no header: the entry was evicted meanwhile
             headers.push_back({key, std::move(**header)});
     }
     return headers;

@@ -245,7 +245,7 @@ Result<bool> Store::publish_image(ByteView blob, ArtifactKind kind)
     if (auto present = read_image(tier(), name.digest, caps.image_bytes); present && *present) {
         if (!(*present)->content) {
             refuse(tier(), name, **present);
-        } else if (tier().note_use(name)) { // else it was just removed as unused
+        } else if (tier().note_use(name)) { // if this fails, the image was just removed as unused
             return false;
         }
     }

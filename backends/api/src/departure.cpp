@@ -13,7 +13,7 @@ constexpr double k_infinity = std::numeric_limits<double>::infinity();
 
 /// The format of a floating-point type.
 struct Format {
-    int fraction_bits;     ///< without the implicit bit
+    int fraction_bits;     ///< bits of the fraction, without the implicit bit
     int smallest_exponent; ///< smallest exponent e of normal numbers 2^e
 };
 

@@ -26,7 +26,8 @@ void add_words(Fingerprint& sum, ByteView piece, std::uint64_t offset) noexcept
         std::uint64_t word = 0;
         std::memcpy(&word, piece.data() + at, std::min<std::size_t>(8, piece.size() - at));
         ++place;
-        // Two ways to combine a word with its place: a swap of words that one sum misses shows in the other.
+        // Two sums combine a word with its place in different ways: a swap of words that one sum misses shows in the
+        // other sum.
         sum.low += mix(word ^ place * k_low_key);
         sum.high += mix(word + place * k_high_key);
     }

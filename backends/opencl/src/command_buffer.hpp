@@ -60,7 +60,7 @@ private:
 
     const CommandBufferApi* m_api;
     CommandBufferApi::Buffer m_buffer;
-    DriverEvent m_last; ///< only where !is_simultaneous
+    DriverEvent m_last; ///< event of the last launch; used only if !is_simultaneous
 };
 
 } // namespace warmgraph::backends::opencl

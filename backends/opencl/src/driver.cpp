@@ -88,7 +88,7 @@ Result<Driver> find_driver()
                     why != nullptr ? why : library.c_str());
     }
     Driver found;
-    const char* missing = nullptr; // the first
+    const char* missing = nullptr; // the first missing function
     const auto resolve = [&]<class Function>(const char* name, Function& target) {
         target = reinterpret_cast<Function>(::dlsym(handle, name));
         if (target == nullptr && missing == nullptr) missing = name;

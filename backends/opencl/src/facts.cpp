@@ -59,7 +59,7 @@ std::string partition(cl_device_id device)
     return text;
 }
 
-/// Sorted first, because drivers list extensions in any order.
+/// The digest of the sorted list, because drivers list extensions in any order.
 std::string extensions_digest(cl_device_id device)
 {
     const auto all =

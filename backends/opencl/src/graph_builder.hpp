@@ -18,7 +18,7 @@ public:
 private:
     Core& m_core;
     std::vector<ReplayNode> m_nodes;
-    std::vector<std::vector<std::uint32_t>> m_dependencies; ///< for each node
+    std::vector<std::vector<std::uint32_t>> m_dependencies; ///< the dependencies of each node
 };
 
 } // namespace warmgraph::backends::opencl

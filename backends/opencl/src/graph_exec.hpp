@@ -34,8 +34,8 @@ private:
     Core& m_core;
     std::vector<ReplayNode> m_nodes;
     LanePlan m_plan;
-    std::vector<Queue> m_queues;       ///< for lanes 1, 2, ...
-    std::vector<DriverEvent> m_events; ///< by node, while lanes are being enqueued
+    std::vector<Queue> m_queues;       ///< the queues of lanes 1, 2, ...
+    std::vector<DriverEvent> m_events; ///< the events of nodes while lanes are being enqueued, by node
     std::vector<cl_event> m_waits;     ///< reused storage
     DriverEvent m_start;
     std::size_t m_enqueued = 0; ///< nodes that a failed launch had enqueued

@@ -16,7 +16,7 @@ public:
     /// See GraphExec::update. Sets only changed arguments; after a failure the next update sets all.
     [[nodiscard]] Result<void> update(const RawWork& work, Memory& memory);
 
-    /// For recording a command buffer.
+    /// The node's work, for recording a command buffer.
     [[nodiscard]] const RawWork& work() const noexcept { return m_work; }
     [[nodiscard]] cl_kernel kernel() const noexcept { return m_kernel.get(); }
     [[nodiscard]] const Geometry& geometry() const noexcept { return m_geometry; }

@@ -97,7 +97,7 @@ Result<std::vector<FoundEntry>> Tier::get_entries(const FunctionKey& function, E
         auto found = get(name, extent);
         if (!found)
             entries.push_back({*key, std::unexpected(found.error())});
-        else if (*found) // else it was removed meanwhile
+        else if (*found) // no object: it was removed meanwhile
             entries.push_back({*key, std::move(**found)});
     }
     return entries;

@@ -144,7 +144,7 @@ Result<bool> BudgetKeeper::keep_within(const TimeLimit& limit, const OnEvicted& 
 void BudgetKeeper::keep(const OnEvicted& on_evicted) noexcept
 try {
     const std::unique_lock guard(m_mutex, std::try_to_lock);
-    if (!guard || !is_time()) return; // without the lock: another thread is making room
+    if (!guard || !is_time()) return; // another thread has the lock and is making room
     const auto done = keep_within({m_tier.disk().clock.steady() + k_time_of_a_writer}, on_evicted);
     if (!done) log().debug("budget: {}", done.error().message);
     if (done && !*done) go_on_in_thread(on_evicted);

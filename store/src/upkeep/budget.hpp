@@ -49,7 +49,7 @@ private:
     LocalTier& m_tier;
     std::mutex m_mutex;
     Removal::Amount m_next_look{}; ///< guarded by m_mutex: look again when this process has written this much
-    KindBytes m_next_looks{};      ///< the same by kind
+    KindBytes m_next_looks{};      ///< like m_next_look, for each kind
     bool m_has_warned = false;     ///< guarded by m_mutex
     std::once_flag m_is_resolved;
     Budget m_most{}; ///< set once

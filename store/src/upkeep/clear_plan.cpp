@@ -78,7 +78,7 @@ Result<Removal::Amount> count_artifacts(const Disk& disk, ArtifactKind kind)
     for (const Name& name : *names) {
         const auto info = disk.files.info(disk.layout.path(name));
         if (!info) return std::unexpected(info.error());
-        if (*info) amount += {.files = 1, .bytes = (*info)->size}; // else it was removed meanwhile
+        if (*info) amount += {.files = 1, .bytes = (*info)->size}; // no info: the file was removed meanwhile
     }
     return amount;
 }

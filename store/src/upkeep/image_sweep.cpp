@@ -75,7 +75,7 @@ Result<Removal::Amount> sweep_images(LocalTier& tier, std::chrono::seconds grace
     const Disk& disk = tier.disk();
     Removal::Amount removed;
     for (const auto& [digest, listed_size] : *unused) {
-        // Checked again right before removal: a publisher that finds the image present touches it.
+        // The image is checked again right before its removal: a publisher that finds the image present touches it.
         const auto size = size_when_old(disk, digest, grace);
         if (!size) return std::unexpected(size.error());
         if (!*size) continue;

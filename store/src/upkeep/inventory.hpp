@@ -16,7 +16,7 @@ struct StoredEntry {
     EntryKey key;
     Stamp stamp;
     std::vector<Digest> images{};                       ///< named by the entry; empty before read_images()
-    std::optional<cachefmt::RecordingPart> recording{}; ///< for an entry of a pair; empty before read_images()
+    std::optional<cachefmt::RecordingPart> recording{}; ///< set for an entry of a pair; empty before read_images()
     bool is_joined = false;                             ///< check_not_joined() failed; false before read_images()
 };
 
@@ -66,7 +66,7 @@ struct Inventory {
     bool is_readable = true;                       ///< false: some functions' folders may not be listed
 
     [[nodiscard]] Removal::Amount total() const;
-    [[nodiscard]] Removal::Amount total(ArtifactKind kind) const noexcept; ///< with the kind's parts
+    [[nodiscard]] Removal::Amount total(ArtifactKind kind) const noexcept; ///< includes the kind's parts
 };
 
 /// Collects names, sizes and times; reads no file. When the limit ends it, the next call sees another part.

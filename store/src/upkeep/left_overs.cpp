@@ -35,7 +35,7 @@ public:
             std::ranges::any_of(*items, [](const DirectoryItem& item) { return is_temporary(item.name); });
         if (has_temporaries) count += remove_abandoned(m_disk.files, m_disk.clock, folder);
         for (const std::string& mark : spent_load_marks(m_disk, folder, *items))
-            if (m_disk.files.remove(folder / mark)) ++count; // else it stays for the next time
+            if (m_disk.files.remove(folder / mark)) ++count; // a mark that cannot be removed stays for the next time
         for (DirectoryItem& item : *items)
             if (item.type == FileType::directory) folders.push_back(std::move(item.name));
         if (!folders.empty()) std::ranges::rotate(folders, folders.begin() + start(folders.size()));

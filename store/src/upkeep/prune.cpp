@@ -68,7 +68,7 @@ private:
         if (is_asked(ArtifactKind::entries))
             for (const StoredEntry& entry : m_inventory.entries) {
                 auto beside = m_pairs.beside(entry);
-                if (beside.front() != &entry) continue; // a pair's entries are added with the first one
+                if (beside.front() != &entry) continue; // a pair's entries are added with its first entry
                 const auto used = [](const StoredEntry* one) { return one->stamp.used; };
                 candidates.push_back(
                     {ArtifactKind::entries, used(*std::ranges::max_element(beside, {}, used)), beside});

@@ -8,7 +8,7 @@
 
 namespace warmgraph::store {
 
-/// A writer publishes images, or touches existing ones, before the entry that names them. An unused image that was
+/// A writer publishes images, or touches existing images, before the entry that names them. An unused image that was
 /// touched this long before the inventory may be removed.
 inline constexpr std::chrono::minutes k_prune_grace{10};
 

@@ -27,10 +27,11 @@ public:
 
 private:
     [[nodiscard]] Result<void> scan_root();
-    /// `names` are the folders' names from the root down to this one; three of them make a function's folder.
+    /// `names` are the names of the folders from the root to the scanned folder; three names lead to a function's
+    /// folder.
     [[nodiscard]] Result<void> scan_keys(const std::vector<std::string>& names);
     [[nodiscard]] Result<void> scan_function(const FunctionKey& function);
-    /// Scans a folder of 256 shards. `scan_file` returns whether the name in a shard is the library's.
+    /// Scans a folder of 256 shards. `scan_file` returns whether the name in a shard belongs to the library.
     template <class ScanFile>
     [[nodiscard]] Result<void> scan_shards(const Path& top, const ScanFile& scan_file);
     [[nodiscard]] Result<void> scan_images();

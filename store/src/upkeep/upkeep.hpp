@@ -29,7 +29,7 @@ public:
     /// left-overs. Best effort: the next writer does the rest. Returns the function's entries that were evicted for the
     /// new one. `for_the_budget` gets the entries evicted for the folder's budget, maybe in a thread of Upkeep.
     Removal::Amount after_publish(const EntryKey& key, const BudgetKeeper::OnEvicted& for_the_budget) noexcept;
-    /// Only keeps the budget.
+    /// Keeps the budget, and does nothing else.
     void make_room() noexcept;
     /// The last work before closing: removes dead writers' left-overs and newly unused images. Best effort.
     void before_close() noexcept;

@@ -6,7 +6,7 @@ namespace warmgraph::store {
 namespace {
 
 constexpr std::size_t k_longest_reason = 48;
-constexpr std::ptrdiff_t k_most_reasons = 32; ///< for each kind
+constexpr std::ptrdiff_t k_most_reasons = 32; ///< the most reasons of each kind
 constexpr std::string_view k_other = "other";
 
 bool is_word(std::string_view reason) noexcept

@@ -38,7 +38,7 @@ Result<Misses> read_misses(const Disk& disk, const Path& folder)
 Result<void> write_miss(const Disk& disk, const Path& folder, const Miss& miss, std::string_view call)
 {
     if (!has_mark(disk.files)) return fail(ErrorCode::not_found, "the cache folder has no mark");
-    // Also checked for a folder that was opened for reading: root must not write into another user's folder.
+    // The root is also checked if it was opened for reading: the user root must not write into another user's folder.
     const auto root = disk.files.info("");
     if (!root) return std::unexpected(root.error());
     if (!*root) return fail(ErrorCode::not_found, "the cache folder was removed");

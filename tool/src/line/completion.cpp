@@ -48,7 +48,7 @@ std::string bash_verb(const CLI::App& sub)
     for (const CLI::Option* option : options)
         if (takes_value(*option)) text += bash_case(option->get_name(), bash_candidates(*option));
     text += "        esac\n        case $word in\n" + bash_case("-*", words) + "        esac\n";
-    if (places.size() > 1) // the words after the first positional
+    if (places.size() > 1) // for the words after the first positional word
         text += fmt::format("        if [[ $previous != {} ]]; then mapfile -t COMPREPLY < <({}); return; fi\n",
                             sub.get_name(), bash_candidates(*places.back()));
     if (!places.empty())

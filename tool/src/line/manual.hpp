@@ -5,6 +5,6 @@
 
 namespace warmgraph::tool {
 
-[[nodiscard]] std::string manual_page(); ///< in man(7) macros
+[[nodiscard]] std::string manual_page(); ///< written in man(7) macros
 
 } // namespace warmgraph::tool

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t k_none = std::numeric_limits<std::uint32_t>::max();
 
-/// For each node: its successor, if this is its only successor and has no other predecessor.
+/// For each node: its only successor, if that has no other predecessor.
 std::vector<std::uint32_t> only_successors(const cachefmt::Graph& graph)
 {
     const std::size_t count = graph.nodes.size();
@@ -69,7 +69,7 @@ void put_into_layers(Drawing& drawing)
         drawing.boxes[to].layer = std::max(drawing.boxes[to].layer, drawing.boxes[from].layer + 1);
 }
 
-/// For each box the mean place of its predecessors; ordering by it makes fewer edges cross.
+/// The mean place of each box's predecessors. Boxes in this order have fewer crossing edges.
 std::vector<double> places_before(const Drawing& drawing)
 {
     std::vector<double> sum(drawing.boxes.size()), count(drawing.boxes.size());

@@ -117,7 +117,7 @@ Result<void> check_store(store::LocalStore& store, const std::vector<cachefmt::F
     if (!after) return std::unexpected(after.error());
     auto contents = contents_of(store, functions);
     auto others = bundle::artifacts_of(store.tier(), [&](store::ArtifactKind) { return !name; });
-    const bool are_listed = contents && others; // else the error is part of the damage
+    const bool are_listed = contents && others; // if not, the error is part of the damage
     if (!are_listed && found->empty()) return std::unexpected(contents ? others.error() : contents.error());
     if (!contents) contents = FolderContents{};
     if (!others) others = std::vector<store::ArtifactName>{};

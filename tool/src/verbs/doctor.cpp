@@ -11,7 +11,8 @@ namespace warmgraph::tool {
 
 namespace {
 
-/// Compares the folder's environments with this machine's. For a folder without entries: only this machine's.
+/// Compares the environments of the folder's entries with this machine's environment. Without entries, only shows the
+/// latter.
 std::string first_line(const Report& report, const std::vector<JudgedEnvironment>& environments)
 {
     if (!environments.empty()) return environment_line(environments);

@@ -1,4 +1,4 @@
-// Compares the environments of entries with this machine's: as one line, and as JSON.
+// Compares the environments of entries with this machine's environment: as one line, and as JSON.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ private:
         cachefmt::Guards guards; ///< guards of one of the entries
         std::uint64_t entries = 0;
     };
-    std::map<std::pair<std::string, std::string>, Recorded> m_recorded; ///< by device and key
+    std::map<std::pair<std::string, std::string>, Recorded> m_recorded; ///< environments by device and key
 };
 
 /// Returns e.g. "environment key 3f9a1c07b2d4 fits: 5 entries were recorded in it"; "" without entries.

@@ -1,4 +1,4 @@
-// `warmgraph stats --prometheus`. The format: https://prometheus.io/docs/instrumenting/exposition_formats/
+// `warmgraph stats --prometheus`, in this format: https://prometheus.io/docs/instrumenting/exposition_formats/
 #include <fmt/format.h>
 
 #include "verbs/statistics.hpp"

@@ -24,8 +24,8 @@ struct KindStatistics {
 
 struct FolderStatistics {
     std::vector<FunctionStatistics> functions;
-    std::uint64_t images = 0, image_bytes = 0; ///< in the whole folder
-    std::vector<KindStatistics> kinds;         ///< in the whole folder
+    std::uint64_t images = 0, image_bytes = 0; ///< numbers for the whole folder
+    std::vector<KindStatistics> kinds;         ///< statistics for the whole folder
 };
 
 /// Prometheus' text format, version 0.0.4: HELP and TYPE before each family, labels escaped.

@@ -8,7 +8,7 @@
 namespace warmgraph::backends::cuda::bulk {
 namespace {
 
-constexpr std::uint64_t k_threads = 256;         // in a group
+constexpr std::uint64_t k_threads = 256;         // threads in a group
 constexpr std::uint64_t k_groups = 8;            // at most, on each multiprocessor; 8 groups fill it
 constexpr std::uint64_t k_bytes_per_thread = 16; // the size of a `Block` in kernels.cu
 

@@ -32,7 +32,7 @@ public:
         if (status == CUPTI_SUCCESS) return {};
         return std::unexpected(error(name, status));
     }
-    /// Always not_recordable. The message says if the reason is another subscriber.
+    /// Makes an error, always with the code not_recordable. The message says if the reason is another subscriber.
     [[nodiscard]] Error error(const char* function, CUptiResult status) const;
 
     // NOLINTBEGIN(bugprone-macro-parentheses,readability-identifier-naming): CUPTI's names

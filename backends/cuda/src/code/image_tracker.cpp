@@ -131,7 +131,7 @@ public:
     }
 
 private:
-    // Null if the kernel belongs to no library, or the driver is too old to say.
+    // Returns null if the kernel belongs to no library, or the driver is too old to say.
     [[nodiscard]] CUlibrary library_of(CUkernel kernel) const
     {
         CUlibrary library = nullptr;
@@ -402,7 +402,7 @@ Result<void> attach_again(State& tracker)
 constinit thread_local bool t_detaches = false;
 constexpr CUpti_CallbackId k_detaching_call = CUPTI_DRIVER_TRACE_CBID_cuDriverGetVersion;
 
-/// CUPTI must be detached at the end of a driver call (cuptiFinalize in cupti_activity.h), here of a harmless one.
+/// CUPTI must be detached at the end of a driver call (cuptiFinalize in cupti_activity.h); this call is harmless.
 void detach_if_asked(CUpti_CallbackId which, const CUpti_CallbackData& data)
 {
     if (!t_detaches || which != k_detaching_call || data.callbackSite != CUPTI_API_EXIT) return;
@@ -440,7 +440,7 @@ Result<void> ImageTracker::start(const std::shared_ptr<const Driver>& driver, co
     if (tracker.was_paused) return attach_again(tracker);
     auto cupti = Cupti::load(options.cupti);
     if (!cupti) return std::unexpected(std::move(cupti.error()));
-    // Set before the first callback can come, and never changed.
+    // `driver` is set before the first callback can come, and never changes.
     if (!tracker.driver) tracker.driver = driver;
     tracker.cupti = *cupti;
     return attach(tracker);

@@ -10,7 +10,7 @@
 
 namespace warmgraph::backends::cuda {
 
-/// Checks the number and sizes of the parameters; a packed buffer must reach to the end of the last one.
+/// Checks the number and sizes of the parameters; a packed buffer must reach to the end of the last parameter.
 /// invalid_argument names the wrong parameter. Does not check addresses.
 [[nodiscard]] Result<void> check_params(const RawKernel& kernel, const KernelInfo& info);
 
@@ -28,7 +28,7 @@ public:
 private:
     CUDA_KERNEL_NODE_PARAMS m_native{};
     std::vector<void*> m_pointers;
-    std::vector<std::uint64_t> m_addresses; ///< for memory parameters
+    std::vector<std::uint64_t> m_addresses; ///< the values of memory parameters
     std::size_t m_packed_size = 0;
     std::array<void*, 5> m_extra{};
 };

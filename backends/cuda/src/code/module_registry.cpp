@@ -97,7 +97,7 @@ std::vector<std::string> ModuleRegistry::exposed_variables(const Core& core, Byt
             const std::lock_guard lock(m_mutex);
             if (m_registered.contains(module)) continue;
         }
-        // A module with unknown code may be this one.
+        // A module whose code is unknown may have been made from this image.
         const auto its_code = side->image_of(module);
         const auto its_kernels = its_code ? kernels_of(*its_code) : Result<std::vector<std::string>>{};
         const bool may_be_it =

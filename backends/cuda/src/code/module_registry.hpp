@@ -28,7 +28,7 @@ public:
     ModuleRegistry& operator=(const ModuleRegistry&) = delete;
     ~ModuleRegistry();
 
-    /// Called by each module that is made here.
+    /// Each module that is made here calls this.
     void add(CUmodule handle, CudaModule* module);
     void remove(CUmodule handle) noexcept;
 

@@ -30,7 +30,7 @@ struct CallRow {
 struct InfoRow {
     std::uint8_t format = 0, attribute = 0;
     ByteView whole;   ///< all bytes of the row
-    ByteView payload; ///< for format 4, else empty
+    ByteView payload; ///< the bytes behind the size, for format 4; else empty
 };
 [[nodiscard]] Result<std::vector<InfoRow>> read_info(ByteView section);
 /// True for rows whose first word is the symbol that they describe: registers, frame and stack sizes.

@@ -51,7 +51,7 @@ struct CodeTraits {
 
 class Cubin {
 public:
-    /// unsupported: not a cubin (PTX, a fat binary, another machine). corrupt: its parts contradict each other.
+    /// unsupported: not a cubin (PTX, a fat binary, another machine). corrupt: parts of the file contradict each other.
     [[nodiscard]] static Result<Cubin> parse(ByteView image);
 
     /// Names of the kernels, spelled and ordered as in the symbol table.

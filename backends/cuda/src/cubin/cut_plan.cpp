@@ -206,7 +206,7 @@ private:
 
     const File& m_file;
     CutPlan m_plan;
-    std::vector<std::vector<std::uint32_t>> m_uses; // for each code section: the code sections that it names
+    std::vector<std::vector<std::uint32_t>> m_uses; // the code sections that each code section names
     std::vector<std::uint32_t> m_roots;             // code sections that data sections name
     std::vector<bool> m_reached;
 };

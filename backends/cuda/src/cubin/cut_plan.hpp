@@ -26,11 +26,11 @@ enum class SectionRole : std::uint8_t {
 };
 
 struct CutPlan {
-    std::vector<SectionRole> roles; ///< for each section
+    std::vector<SectionRole> roles; ///< the role of each section
     std::vector<std::uint32_t>
         owner; ///< for each section: the code section that it belongs to (for code: itself); 0: none
-    std::vector<bool> removed_sections; ///< for each section
-    std::vector<bool> removed_symbols;  ///< for each symbol
+    std::vector<bool> removed_sections; ///< for each section: true if it is removed
+    std::vector<bool> removed_symbols;  ///< for each symbol: true if it is removed
 
     [[nodiscard]] bool removes_symbol(std::uint32_t symbol) const noexcept
     {

@@ -177,8 +177,8 @@ private:
     const ElfChange& m_change;
     std::vector<Section> m_sections;
     std::vector<Segment> m_segments;
-    std::vector<std::vector<std::uint32_t>> m_members; // for each segment
-    std::vector<std::uint64_t> m_alignment;            // for each section
+    std::vector<std::vector<std::uint32_t>> m_members; // for each segment: its sections
+    std::vector<std::uint64_t> m_alignment;            // the alignment of each section
     std::uint64_t m_removed_memory = 0;                // bytes of removed sections that only take memory
     Bytes m_out;
 };

@@ -10,7 +10,7 @@
 namespace warmgraph::backends::cuda {
 
 struct ElfChange {
-    std::vector<bool> removed;                ///< for each section: replaced by a null section
+    std::vector<bool> removed;                ///< for each section: true if a null section replaces it
     std::map<std::uint32_t, Bytes> contents;  ///< new contents, by section
     std::vector<std::uint32_t> section_names; ///< for each section: the new sh_name
 };

@@ -63,7 +63,7 @@ public:
 
     [[nodiscard]] std::string_view name(const Section& section) const noexcept;
     [[nodiscard]] std::string_view name(const Symbol& symbol) const noexcept;
-    /// Empty for sections without bytes in the file.
+    /// Returns the section's bytes; empty for sections without bytes in the file.
     [[nodiscard]] ByteView contents(const Section& section) const noexcept;
     /// The section that contains a symbol; 0 if there is none.
     [[nodiscard]] std::uint32_t section_of(const Symbol& symbol) const noexcept;
@@ -95,7 +95,7 @@ struct Relocation {
 {
     return section.type == k_rela ? 24 : 16;
 }
-/// Empty if `section` has no relocations; an incomplete last row is ignored.
+/// Returns the rows; empty if `section` has no relocations. An incomplete last row is ignored.
 [[nodiscard]] std::vector<Relocation> relocations(const File& file, const Section& section);
 
 } // namespace warmgraph::backends::cuda::elf

@@ -47,7 +47,7 @@ public:
     /// Forgets all modules for which `stays` returns false.
     void forget_all_but(const std::function<bool(const void* handle)>& stays);
 
-    /// Null if the image is unknown or ambiguous.
+    /// Returns null if the image is unknown or ambiguous.
     [[nodiscard]] std::shared_ptr<const Bytes> find(const void* handle) const;
     /// True if images were tied to the module, even if they are ambiguous.
     [[nodiscard]] bool is_known(const void* handle) const;

@@ -57,7 +57,7 @@ public:
 
 private:
     static constexpr std::array<std::string_view, 3> k_names{"assertMessage_", "assertFile_", "assertFunc_"};
-    std::map<std::string_view, unsigned> m_texts; ///< by the assertion's number
+    std::map<std::string_view, unsigned> m_texts; ///< the texts that were found, by the assertion's number
 };
 
 /// True if the bytes are text that ends with a zero. A number nearly always contains other bytes.

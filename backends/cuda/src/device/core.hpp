@@ -14,7 +14,8 @@
 
 namespace warmgraph::backends::cuda {
 
-/// Outlives all objects that are made from it. The context is the device's primary one, which CUDA's runtime uses too.
+/// Outlives all objects that are made from it. The context is the device's primary context, which CUDA's runtime uses
+/// too.
 struct Core {
     std::shared_ptr<const Driver> driver;
     CudaOptions options;
@@ -65,15 +66,15 @@ private:
     int m_builders = 0;
 };
 
-/// Makes the core's context current in its scope, then restores the caller's. Cheap: two driver calls (0.1 us in all),
-/// or one fast one if it is already current. If it fails, the next driver call reports the error.
+/// Makes the core's context current in its scope, then restores the caller's context. Cheap: two driver calls (0.1 us
+/// in all), or one fast call if the context is already current. If it fails, the next driver call reports the error.
 class CurrentContext {
 public:
     explicit CurrentContext(const Core& core) noexcept : m_core(core)
     {
         CUcontext now = nullptr;
         if (core.driver->cuCtxGetCurrent(&now) == CUDA_SUCCESS && now == core.context && now != nullptr) return;
-        // Two attempts, because resources that cannot be released here would leak for good.
+        // Try twice, because resources that cannot be released here would leak for good.
         for (int i = 0; i < 2 && !m_pushed; ++i) m_pushed = core.driver->cuCtxPushCurrent(core.context) == CUDA_SUCCESS;
     }
     CurrentContext(const CurrentContext&) = delete;

@@ -62,7 +62,7 @@ Result<std::shared_ptr<const Driver>> Driver::load(const std::string& library)
     if (find == nullptr)
         return fail(ErrorCode::unsupported,
                     "the CUDA driver in {} is older than 12.0, expected 12.0 or newer: update it", library);
-    const char* missing = nullptr; // the first missing one
+    const char* missing = nullptr; // the first missing function
     const auto resolve = [&]<class Function>(const char* name, const char* symbol, Function& target) {
         void* const address = find_function(driver->m_library, find, name, symbol);
         if (address == nullptr && missing == nullptr) missing = name;

@@ -166,7 +166,7 @@ public:
         return function(args...);
     }
 
-    int version = 0;    ///< the driver's, e.g. 13000
+    int version = 0;    ///< the driver's version, e.g. 13000
     std::string path{}; ///< path of the loaded library; empty if unknown
     // NOLINTBEGIN(bugprone-macro-parentheses,readability-identifier-naming): the driver's names
 #define WARMGRAPH_CUDA_MEMBER(name) decltype(&::name) name = nullptr;

@@ -14,7 +14,7 @@
 
 namespace warmgraph::backends::cuda {
 
-/// Thread-safe. The ranges must be mapped: the driver refuses copies and fills into unmapped ones, even in a capture.
+/// Thread-safe. The ranges must be mapped: the driver refuses copies and fills into unmapped ranges, even in a capture.
 class Shadows {
 public:
     explicit Shadows(Core& core) noexcept : m_core(core) {}
@@ -60,8 +60,8 @@ private:
     std::uint64_t m_count = 0;
     std::optional<Field> m_field;            ///< reserved after the driver ignored a request
     std::shared_ptr<const Chunk> m_smallest; ///< kept; larger chunks are freed with the last shadow that uses them
-    std::map<std::uint64_t, std::weak_ptr<const Chunk>> m_chunks; ///< by size
-    std::map<std::uint64_t, Shadow> m_shadows;                    ///< by start address
+    std::map<std::uint64_t, std::weak_ptr<const Chunk>> m_chunks; ///< chunks by size
+    std::map<std::uint64_t, Shadow> m_shadows;                    ///< shadows by start address
 };
 
 } // namespace warmgraph::backends::cuda

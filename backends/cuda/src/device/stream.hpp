@@ -15,7 +15,7 @@ class CudaEvent final : public Event {
 public:
     enum class Kind : std::uint8_t {
         point,    ///< recorded once, by Stream::record_event
-        external, ///< for graphs, which record it and wait for it by its handle
+        external, ///< made for graphs, which record it and wait for it by its handle
     };
     [[nodiscard]] static Result<std::shared_ptr<CudaEvent>> make(const Core& core, Kind kind);
     CudaEvent(const CudaEvent&) = delete;
@@ -84,7 +84,7 @@ private:
     CUstream m_stream;
     Owned m_owned;
     StreamCapture m_capture;
-    KernelParams m_params; ///< for the kernel that is being enqueued
+    KernelParams m_params; ///< parameters of the kernel that is being enqueued
     bool m_began = false;  ///< this stream began the capture of m_capture
 };
 

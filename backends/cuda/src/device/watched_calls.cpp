@@ -158,7 +158,7 @@ constexpr auto by_id(auto rows)
 }
 
 constexpr auto k_calls = by_id(std::to_array<WatchedCall>({
-    WARMGRAPH_ENQUEUES(WARMGRAPH_ENQUEUE_ROWS)        // each row ends with its comma
+    WARMGRAPH_ENQUEUES(WARMGRAPH_ENQUEUE_ROWS)        // each row ends with its own comma
     WARMGRAPH_WAITS(WARMGRAPH_WAIT_ROWS)              //
     WARMGRAPH_BATCHES(WARMGRAPH_RECENT_ROWS)          //
     WARMGRAPH_NEWER_BATCHES(WARMGRAPH_RECENT_ROWS)    //

@@ -25,13 +25,13 @@ struct WatchedCall {
     bool is_per_thread = false;                       ///< its null stream is the per-thread default stream
     bool is_recent = false;                           ///< unknown to CUPTI before 12.8
     CUstream (*stream)(const void* params) = nullptr; ///< null: no parameter, it uses the null stream
-    CUevent (*event)(const void* params) = nullptr;   ///< for record_event and wait_event
-    bool (*is_waiting)(const void* params) = nullptr; ///< for batch
+    CUevent (*event)(const void* params) = nullptr;   ///< the call's event, for record_event and wait_event
+    bool (*is_waiting)(const void* params) = nullptr; ///< whether a call of kind `batch` waits
 };
 
-/// Sorted by id.
+/// Returns the calls, sorted by id.
 [[nodiscard]] std::span<const WatchedCall> watched_calls() noexcept;
-/// nullptr: the call is not watched.
+/// Returns nullptr if the call is not watched.
 [[nodiscard]] const WatchedCall* find_watched_call(CUpti_CallbackId id) noexcept;
 
 } // namespace warmgraph::backends::cuda

@@ -15,9 +15,9 @@ namespace warmgraph::backends::cuda {
 
 struct BuiltGraph {
     NativeGraph graph;
-    std::vector<CUgraphNode> nodes{};         ///< in the order of adding
+    std::vector<CUgraphNode> nodes{};         ///< in the order in which they were added
     std::deque<KernelFunction> functions{};   ///< the functions that the nodes launch
-    std::vector<KeptWork> kept{};             ///< for each node
+    std::vector<KeptWork> kept{};             ///< the last work of each node, as far as updates need it
     NodeBuffers buffers{};                    ///< reused storage for the parameters of a node
     unsigned long long instantiate_flags = 0; ///< CUgraphInstantiate_flags
 };

@@ -8,7 +8,7 @@
 
 namespace warmgraph::backends::cuda {
 
-/// An owned CUgraphExec. The driver delays the destruction of a running one.
+/// An owned CUgraphExec. While an exec runs, the driver delays its destruction.
 class NativeExec {
 public:
     explicit NativeExec(const Core& core) noexcept : m_core(core) {}

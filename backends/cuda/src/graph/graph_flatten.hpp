@@ -11,7 +11,7 @@ namespace warmgraph::backends::cuda {
 struct FlatNode {
     CUgraphNode handle = nullptr; ///< null: an empty node at the start or end of a child graph
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
-    std::vector<std::uint32_t> dependencies; ///< this and the next as in RawNode
+    std::vector<std::uint32_t> dependencies; ///< like RawNode::dependencies; the next member is like RawNode::edges
     std::vector<EdgeData> edges;
 };
 

@@ -41,7 +41,8 @@ void touch(const void* memory, std::size_t size) noexcept
     if (memory == nullptr || at % page <= 16) return;
     // Round outwards, so that a heap's first and last huge pages lie in the advised memory too.
     advise(at, size, k_huge_page, MADV_HUGEPAGE);
-    // In small pieces: each blocks changes of the process's memory map, also for threads in the driver's lock.
+    // In small pieces, because each call blocks changes of the process's memory map, also for threads in the driver's
+    // lock.
     for (std::size_t done = 0; done < size; done += k_huge_page)
         advise(at + done, std::min<std::size_t>(k_huge_page, size - done), page, MADV_POPULATE_WRITE);
 }

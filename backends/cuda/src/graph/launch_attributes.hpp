@@ -37,7 +37,7 @@ inline constexpr std::array<std::uint32_t, 5> k_launch_only{
     CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,
     CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT};
 
-/// Null for ids that kernel nodes do not have.
+/// Returns null for ids that kernel nodes do not have.
 [[nodiscard]] const AttributeInfo* attribute_info(std::uint32_t id) noexcept;
 
 /// A limit above all ids of known drivers; our header may know fewer ids.
@@ -60,7 +60,8 @@ private:
     std::vector<std::uint32_t> m_newer;
     bool m_has_asked = false;
 };
-/// Returns the attributes in `now` that differ from `fresh`, an untouched node's. not_recordable: an unknown attribute.
+/// Returns the attributes in `now` that differ from `fresh`, the attributes of an untouched node. not_recordable: an
+/// unknown attribute.
 [[nodiscard]] Result<std::vector<RawAttribute>> changed_attributes(const AttributeValues& now,
                                                                    const AttributeValues& fresh);
 /// Sets attributes and reads them back. driver_failed: the driver holds another value; unsupported: an unknown id.

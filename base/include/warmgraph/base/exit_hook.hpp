@@ -1,5 +1,5 @@
 // Stops threads when a process exits while their owners still exist, e.g. after std::exit, or when C code never closes
-// its handles. Otherwise these threads would run on while static objects (OpenSSL's, the drivers') are destroyed.
+// its handles. Otherwise these threads would run on while static objects (of OpenSSL, of drivers) are destroyed.
 #pragma once
 
 #include <functional>

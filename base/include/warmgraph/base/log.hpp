@@ -10,7 +10,7 @@
 
 namespace warmgraph {
 
-/// Made on first use, thread-safe, valid until the process ends.
+/// The logger is made on first use, thread-safe, and valid until the process ends.
 [[nodiscard]] spdlog::logger& log() noexcept;
 
 /// Takes one line without prefix and line end. It runs in the thread that logs; several threads may call it at once.

@@ -68,7 +68,7 @@ struct Slot {
     std::uint32_t target = 0;
     std::uint32_t offset = 0; ///< byte offset in the parameter's value; 0 for a memory parameter
     std::uint8_t width = 8;   ///< bytes: 4 or 8
-    std::int64_t addend = 0;  ///< for a region: bytes; for a scalar: is added to its value
+    std::int64_t addend = 0;  ///< bytes, for a region; for a scalar, a number that is added to its value
     bool operator==(const Slot&) const = default;
 };
 
@@ -112,8 +112,8 @@ struct KernelNode {
     std::vector<Param> params;           ///< one for each kernel argument, in order; with `packed` a single value
     std::uint32_t shared_bytes = 0;      ///< dynamic shared memory
     bool packed = false;                 ///< params[0] is the whole parameter buffer (CUDA's `extra` form)
-    std::vector<Attribute> attributes{}; ///< by id, unique
-    std::vector<FunctionAttribute> function_attributes{}; ///< by id, unique
+    std::vector<Attribute> attributes{}; ///< sorted by id, unique
+    std::vector<FunctionAttribute> function_attributes{}; ///< sorted by id, unique
     bool operator==(const KernelNode&) const = default;
 };
 

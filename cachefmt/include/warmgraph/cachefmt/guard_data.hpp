@@ -40,8 +40,8 @@ struct TensorSpec {
     std::string device;                ///< "opencl:0"
     std::uint32_t alignment = 1;       ///< power of two, 1..256, that divided the recorded address
     std::uint32_t alias_group = 0;     ///< index of the first tensor whose bytes overlap this one's (own index if none)
-    /// Bytes from the start of that first tensor to this one's. Set if the recorded work depends on how tensors
-    /// overlap; if empty, tensors may overlap at any distance.
+    /// Bytes from the start of that first tensor to the start of this tensor. Set if the recorded work depends on how
+    /// tensors overlap; if empty, tensors may overlap at any distance.
     std::optional<std::int64_t> distance{};
     bool operator==(const TensorSpec&) const = default;
 };

@@ -45,7 +45,7 @@ inline constexpr std::array<std::string_view, 6> k_reserved_folders{"images",  "
 [[nodiscard]] Result<void> check_name(std::string_view what, std::string_view name);
 
 /// Checks that the three names have the library's form: a model_info, a rank's folder, a function's name.
-/// invalid_argument names the wrong one.
+/// invalid_argument names the wrong name.
 [[nodiscard]] Result<void> check_key(const FunctionKey& function);
 
 /// Returns `<Model>_<dynamic|static>_<cudagraphcache|clgraphcache>_<hash>`; the hash has 12 hex digits and covers model

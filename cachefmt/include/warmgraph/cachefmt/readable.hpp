@@ -29,7 +29,7 @@ inline constexpr std::size_t k_text_columns = 100; ///< used when there is no te
 [[nodiscard]] std::string to_json(const Entry& entry, const Sections& only = {});
 [[nodiscard]] std::string to_dot(const Entry& entry); ///< Graphviz: one box a node, with kernel, grid and slots
 
-/// A node's texts for drawings. Names are the stored ones, without quoting.
+/// A node's texts for drawings. Names are as stored, without quoting.
 struct NodeText {
     std::string_view kind;          ///< "kernel", "copy", "event record"
     std::vector<std::string> lines; ///< the kernel's readable name or the kind, then grid and slots

@@ -15,7 +15,7 @@
 
 namespace warmgraph::store {
 
-/// Bundles store these values: never change one, only append.
+/// Bundles store these values: never change a value, only append new ones.
 enum class ArtifactKind : std::uint32_t {
     entries = 1,   ///< recorded graphs with their guards
     images = 2,    ///< device code, named by its digest; a part of the entries that name it
@@ -28,7 +28,7 @@ enum class ArtifactKind : std::uint32_t {
 
 /// The settings and commands that choose kinds by their words.
 enum class KindUse : std::uint8_t {
-    switched,  ///< on or off: CacheOptions::kinds, $WARMGRAPH_KINDS
+    switched,  ///< can be switched on and off: CacheOptions::kinds, $WARMGRAPH_KINDS
     budgeted,  ///< has counters and a part of the folder's budget: `prune`, `stats`
     cleared,   ///< `clear`
     bundled,   ///< `bundle`
@@ -43,7 +43,7 @@ enum class KindUse : std::uint8_t {
 
 struct KindRow {
     ArtifactKind kind;
-    std::string_view word; ///< in every option, JSON key and label: "entries"
+    std::string_view word; ///< the kind's word in options, JSON keys and labels: "entries"
     std::string_view one;  ///< the word for one object: "entry"
     std::string_view noun; ///< the name of one object in a sentence: "compiled program"
     /// Words of earlier versions; the error message gives the current word
@@ -55,7 +55,7 @@ struct KindRow {
     ArtifactKind part_of = kind; ///< the kind with which this kind is counted, budgeted and bundled
     std::uint8_t uses = 0;       ///< the uses as bits, from uses({...})
     bool goes_last = false;      ///< pruned last: a few kilobytes that took seconds to compute
-    /// Written only into a signed bundle, and read only from a bundle with an accepted signature
+    /// The artifacts are written only into a signed bundle, and read only from a bundle with an accepted signature
     bool needs_signed_bundle = false;
 
     [[nodiscard]] constexpr bool is_for(KindUse use) const noexcept { return (uses & store::uses({use})) != 0; }

@@ -53,10 +53,12 @@ struct StoreOptions {
     /// With read_write: the store opens a marked folder as read_only when it cannot be written (a read-only file
     /// system, no right, no room), or belongs to root or to a trusted owner. LocalStore::why_read_only has the reason.
     bool falls_back = false;
-    /// User ids whose files are also read, besides this user's and root's, e.g. the builder of the container image.
+    /// User ids whose files are also read, e.g. the builder of the container image. Files of this user and of root are
+    /// always read.
     std::vector<std::uint32_t> trusted_owners{};
-    std::uint32_t max_variants = 64; ///< for one function; the least recently used are evicted first. Tombstones count
-    Budget budget{}; ///< for the folder; a process that publishes keeps the folder within it, as part of its call
+    std::uint32_t max_variants =
+        64; ///< the most variants of one function, tombstones included; the least recently used are evicted first
+    Budget budget{}; ///< the folder's budget; a process that publishes keeps the folder within it, as part of its call
     cachefmt::Limits limits{};
     /// The largest image that is read or written, in bytes (at most limits.image_bytes). The cap is needed because an
     /// image is verified only after it was read.

@@ -33,7 +33,7 @@ struct Miss {
     std::string host;
     std::uint64_t process = 0;
     std::string policy; ///< "read_write"
-    std::string reason; ///< the same text as in the log
+    std::string reason; ///< the reason, in the same text as in the log
     MissEnd end = MissEnd::ran;
     Digest call{};                         ///< digest of the call's guards
     std::uint64_t variants = 0;            ///< variants on disk that could be read at that time
@@ -43,7 +43,7 @@ struct Miss {
     std::uint64_t agree = 0;               ///< number of facts that agree
     /// For a refused function: the number of calls of this process that ran uncached; 0: one call, not counted
     std::uint64_t calls = 0;
-    std::string program{}; ///< for a program that had to be compiled: its name; empty for a call
+    std::string program{}; ///< the name of a program that had to be compiled; empty for a call
 };
 
 struct Misses {

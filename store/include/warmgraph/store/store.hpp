@@ -44,7 +44,7 @@ private:
 
 /// A variant in a function's folder.
 struct Variant {
-    Digest guards_digest;                            ///< from its file name
+    Digest guards_digest;                            ///< the digest in its file name
     std::uint64_t size = 0;                          ///< bytes on disk
     std::chrono::system_clock::time_point last_used; ///< the time of the last use, or when it was put
     VariantHeader header;                            ///< the payload was not read

@@ -67,7 +67,7 @@ struct Scope {
 
 /// How much of an object to read.
 struct Extent {
-    std::uint64_t bytes = 0; ///< at most this many bytes
+    std::uint64_t bytes = 0; ///< the most bytes to read
     /// true: the object must fit into `bytes`; a larger one is `corrupt` and need not be read
     bool whole = true;
 };

@@ -90,8 +90,8 @@ struct Pruned {
     Removal::Amount before{}, after{}; ///< all kinds and quarantine together, or only the requested kind
     KindBytes left{};                  ///< bytes that are left, of every kind
     std::uint64_t in_use = 0;          ///< entries that stayed because a living process uses them
-    /// Set when prune() could not do everything: all images stay because some entries cannot be read here (entries of a
-    /// newer warmgraph or of another user); there are too many entries; or another process is pruning.
+    /// The reason why prune() could not do everything: all images stay because some entries cannot be read here
+    /// (entries of a newer warmgraph or of another user); there are too many entries; or another process is pruning.
     std::string why_not{};
 };
 

@@ -30,7 +30,7 @@ private:
         if (!m_found.left_out) m_found.left_out = items.error();
         return std::nullopt;
     }
-    /// `names` are the folders' names from the root down to this one.
+    /// `names` are the names of the folders from the root to the folder to walk.
     Result<void> walk(const std::vector<std::string>& names)
     {
         Path folder;
@@ -135,7 +135,7 @@ Result<std::vector<FoundEntry>> Disk::read_entries(const FunctionKey& function, 
         auto found = read_in(**folder, file, path / file, extent, &name);
         if (!found)
             entries.push_back({{function, digest}, std::unexpected(found.error())});
-        else if (*found) // else it was evicted meanwhile
+        else if (*found) // no object: the entry was evicted meanwhile
             entries.push_back({{function, digest}, std::move(**found)});
     }
     return entries;

@@ -38,8 +38,8 @@ struct Disk {
 
     [[nodiscard]] bool writable() const noexcept { return options.access == StoreMode::read_write; }
     [[nodiscard]] Result<void> require_writable(std::string_view doing) const;
-    /// For calls that make files: permission_denied in a read-only store, and in a folder that is no longer the
-    /// library's. Makes and marks a folder that was removed or emptied since it was opened.
+    /// For calls that make files: permission_denied in a read-only store, and in a folder that no longer belongs to the
+    /// library. Makes and marks a folder that was removed or emptied since it was opened.
     [[nodiscard]] Result<void> may_make(std::string_view doing) const;
     /// For calls that remove or move files: has the same errors, but makes nothing.
     [[nodiscard]] Result<void> may_remove(std::string_view doing) const;

@@ -15,8 +15,8 @@ namespace warmgraph::store {
 class FolderTrust {
 public:
     /// `folder` describes `root`, the cache folder; shared files must have its group. If the folder has no mark of the
-    /// library (`has_mark`), or every user could put one there, a refusal proposes another folder, and no change of
-    /// this one.
+    /// library (`has_mark`), or every user could put a mark there, a refusal proposes another folder, and no change of
+    /// this folder.
     FolderTrust(const StoreOptions& options, Path root, const FileInfo& folder, bool has_mark);
 
     /// Checks a folder on the path, the root included. Owner-only: it belongs to this user, to root or to a trusted
@@ -28,7 +28,7 @@ public:
     /// name is their digest and comes from an entry.
     [[nodiscard]] Result<void> admits_file(const FileInfo& file, const Path& path, const Name* name,
                                            ByteView bytes) const;
-    /// Whether the root may be written: only this user's own folder, or a shared one.
+    /// Whether the root may be written: only this user's own folder, or a shared folder.
     [[nodiscard]] Result<void> admits_writing(const FileInfo& root, const Path& path) const;
 
 private:
@@ -46,7 +46,7 @@ private:
     std::uint32_t m_user;
     std::vector<std::uint32_t> m_groups; ///< the process's groups
     std::uint32_t m_group;               ///< the folder's group
-    bool m_may_be_changed;               ///< the folder is known to be the library's
+    bool m_may_be_changed;               ///< the folder is known to belong to the library
 };
 
 } // namespace warmgraph::store

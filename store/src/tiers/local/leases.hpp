@@ -28,13 +28,13 @@ public:
 
     /// The lease lasts until this object is destroyed.
     void take(const EntryKey& key) noexcept;
-    /// Runs `work` while no process can take the lease. False: a process (maybe this one) has it, and `work` was not
-    /// run.
+    /// Runs `work` while no process can take the lease. False: a process (maybe this one) has the lease, and `work` was
+    /// not run.
     bool unless_taken(const EntryKey& key, const std::function<void()>& work);
 
 private:
     /// Null when the file cannot be opened. The file is made in a marked folder only. It is opened again when it was
-    /// removed, and in a forked child, where the open file is the parent's; then the leases are taken again.
+    /// removed, and in a forked child, where the open file belongs to the parent; then the leases are taken again.
     ByteLocks* locks();
     [[nodiscard]] bool is_current() const;
     /// Takes one byte of the range that begins at `first`.
@@ -48,7 +48,7 @@ private:
     std::uint64_t m_inode = 0;          ///< inode of the open file
     pid_t m_process = 0;                ///< the process that opened it
     std::minstd_rand m_random{std::random_device{}()};
-    /// By an entry's first byte: whether a byte is locked. This process removes no entry in this map, locked or not.
+    /// For each entry's first byte: whether a byte is locked. This process removes no entry in this map, locked or not.
     std::map<std::uint64_t, bool> m_taken;
 };
 

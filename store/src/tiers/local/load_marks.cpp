@@ -17,7 +17,7 @@
 namespace warmgraph::store {
 namespace {
 
-constexpr std::size_t k_mark_digits = 16; ///< digits of the guards' digest, and of the target's
+constexpr std::size_t k_mark_digits = 16; ///< digits of the guards' digest, and of the target's digest
 
 /// The parts of a mark's name.
 struct MarkName {
@@ -259,7 +259,7 @@ try {
     if (!m_disk.writable()) return nullptr;
     const Path folder = m_disk.layout.function(key.function);
     const auto items = m_disk.files.list(folder);
-    if (!items) return nullptr; // then nothing can be written there either
+    if (!items) return nullptr; // a folder that cannot be listed cannot be written either
     const std::string entry = first_digits(key.guards_digest), on = digits_of(target);
     unsigned deaths = 0; // deaths in a row
     for (const DeadMark& mark : dead_marks(

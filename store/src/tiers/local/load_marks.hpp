@@ -28,8 +28,8 @@ inline constexpr std::string_view k_load_mark_prefix = ".loading-";
 inline constexpr unsigned k_deaths_that_condemn = 2;
 /// A mark whose writer cannot be checked (another machine, another container) counts as a death from this age on.
 inline constexpr std::chrono::minutes k_load_takes_at_most{10};
-/// After this time a first launch's work (e.g. a kernel that runs as long as the service) no longer counts: ending the
-/// process then is not a death. Less than the time above.
+/// After this time, the work of a first launch (e.g. a kernel that runs as long as the service) no longer counts:
+/// ending the process is then not a death. This time is shorter than the time above.
 inline constexpr std::chrono::minutes k_first_launch_counts_for{5};
 inline constexpr std::chrono::hours k_deaths_count_for{30 * 24};
 

@@ -18,7 +18,8 @@ public:
 
     // REQUIRES for all calls: check_key holds for an entry's key.
     [[nodiscard]] Result<std::optional<Found>> get(const Name& name, Extent extent) override;
-    /// Makes and marks a folder that was removed or emptied. permission_denied: read-only, or no longer the library's.
+    /// Makes and marks a folder that was removed or emptied. permission_denied: read-only, or no longer a folder of the
+    /// library.
     [[nodiscard]] Result<void> put(const Name& name, ByteView bytes) override;
     [[nodiscard]] Result<void> remove(const Name& name) override;
     [[nodiscard]] Result<std::vector<Name>> list(const Scope& scope) override;
@@ -45,7 +46,7 @@ public:
     {
         return m_bytes_of_kinds[static_cast<std::size_t>(kind)];
     }
-    /// How many entries replaced another one. The old entries' images may be unused now.
+    /// The number of entries that replaced an older entry. The older entries' images may be unused now.
     [[nodiscard]] std::uint64_t replaced() const noexcept { return m_replaced; }
 
 private:

@@ -23,7 +23,7 @@ Result<bool> read_mark(FileSystem& files, const Path& root)
 
 struct Look {
     Ownership ownership;
-    std::string other{}; ///< for a foreign folder: the first file that is not the library's
+    std::string other{}; ///< for a foreign folder: the first foreign file
 };
 
 /// Every new ext file system has this folder (mke2fs(8)); no user made it.

@@ -21,7 +21,7 @@ inline constexpr std::uint64_t k_mark_cap = 4096; ///< bytes of the file that ar
 enum class Ownership : std::uint8_t {
     marked,
     empty,    ///< or missing, or with temporaries only: a process is making it now, or died while making it
-    unmarked, ///< all files are the library's, but the mark is missing
+    unmarked, ///< all files belong to the library, but the mark is missing
     foreign,
 };
 /// The cure when the library may not change a folder: "give a folder of its own, for example <folder>/warmgraph (...)".

@@ -45,7 +45,8 @@ public:
     [[nodiscard]] bool names(store::ArtifactKind kind) const noexcept { return m_kinds.contains(kind); }
     /// Compares model and function; a profile has no rank.
     [[nodiscard]] bool chooses(const profile::Profile& profile) const;
-    /// Like chooses(), for an artifact: "not chosen", why its profile cannot be read, or empty.
+    /// The reason why an artifact is not chosen: "not chosen", or why its profile cannot be read; empty if it is
+    /// chosen.
     [[nodiscard]] std::string why_not(const bundle::Bundle& opened, const bundle::Member& member) const;
     [[nodiscard]] bool is_all() const noexcept { return !m_request.chooses_functions(); }
     /// not_found: no function fits the names.

@@ -18,7 +18,7 @@ struct CheckedEntry {
 };
 
 struct Checked {
-    std::vector<const bundle::Member*> of_torch{}; ///< only PyTorch can judge these
+    std::vector<const bundle::Member*> of_torch{}; ///< members that only PyTorch can judge
     std::vector<CheckedEntry> entries{};
     std::vector<cachefmt::EntryHeader> headers{};
     std::uint64_t fitting = 0;
@@ -69,7 +69,8 @@ Checked check_entries(const bundle::Bundle& opened, const BundleSelection& selec
     return checked;
 }
 
-/// The environment that all entries share, compared with this machine's. If it differs, no entry of the bundle fits.
+/// Compares the environment that all entries share with this machine's environment. If it differs, no entry of the
+/// bundle fits.
 struct EnvironmentLine {
     std::string recorded, text;
     Fit fit{};

@@ -44,7 +44,7 @@ bundle::Getter getter_of(store::LocalStore& store)
     return [&store](const store::Name& name) { return store.object(name); };
 }
 
-/// Whether the artifact is known to belong to another model or function than the chosen ones.
+/// Whether the artifact is known to belong to a model or function that was not chosen.
 bool is_of_others(store::LocalStore& store, const store::ArtifactName& name, const BundleOptions& options,
                   const BundleSelection& selection)
 {

@@ -51,8 +51,8 @@ public:
     /// True if the code may keep state in its own variables, even if only while it runs (a counter of finished groups).
     /// If true, two loaded modules of equal code stay separate; else one module serves for all.
     [[nodiscard]] virtual bool keeps_state() const { return false; }
-    /// True if a number in a kernel's parameters or in a variable may be the address of a function that this code calls
-    /// through it. Functions move in another process. Only a guess: any 8 bytes may look like one.
+    /// True if `word`, from a kernel's parameters or a variable, may be the address of a function that this code calls
+    /// by address. Functions move in another process. Only a guess: any 8 bytes may look like an address.
     [[nodiscard]] virtual bool may_be_function(std::uint64_t word) const
     {
         static_cast<void>(word);

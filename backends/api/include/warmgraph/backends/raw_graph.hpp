@@ -26,7 +26,7 @@ using cachefmt::SemaphoreAction;
 
 class Module;
 
-/// Properties of a kind of node. Each kind has one, k_kind.
+/// Properties of a kind of node. Each kind has a member k_kind with its properties.
 struct WorkKind {
     std::string_view name;   ///< "event record"
     std::string_view family; ///< "event": a backend supports all kinds of a family or none
@@ -169,8 +169,8 @@ struct RawAllocation {
 
 struct RawGraph {
     std::vector<RawNode> nodes; ///< topological order
-    /// In the order in which the graph makes them, without overlaps (merged). Entries store them as arenas. The nodes
-    /// that allocated and freed them became empty nodes.
+    /// The graph's own allocations, in the order in which the graph makes them, without overlaps (merged). Entries
+    /// store them as arenas. The nodes that allocated and freed them became empty nodes.
     std::vector<RawAllocation> allocations{};
     /// Owns the addresses in `allocations`: while it lives, no other capture gets them. Not compared.
     std::shared_ptr<const void> owner{};

@@ -25,7 +25,7 @@ struct KernelFunction {
 /// The functions of one built graph; each is looked up once. Addresses of KernelFunctions stay valid.
 class KernelFunctions {
 public:
-    /// Also runs check_params().
+    /// Finds the kernel's function, and runs check_params().
     [[nodiscard]] Result<KernelFunction*> find(const RawKernel& kernel);
     [[nodiscard]] std::deque<KernelFunction> take() noexcept { return std::move(m_functions); }
 

@@ -34,8 +34,8 @@ void limit_to_launch(std::vector<FunctionAttribute>& attributes, int free_shared
         attributes.erase(limit);
 }
 
-/// Returns attributes that differ from a fresh function's. `free_shared`: bytes of dynamic shared memory that a launch
-/// may use without a raised limit.
+/// Returns attributes that differ from those of a fresh function. `free_shared`: bytes of dynamic shared memory that a
+/// launch may use without a raised limit.
 Result<std::vector<FunctionAttribute>> read_function_attributes(const Driver& driver, CUfunction function,
                                                                 int& free_shared)
 {

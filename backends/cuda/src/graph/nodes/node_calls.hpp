@@ -18,7 +18,7 @@ struct AddCall {
     KernelFunctions& functions;
     NodeBuffers& buffers;
     std::span<const CUgraphNode> dependencies; ///< dependencies whose edges have no data
-    CUgraphNode node = nullptr;                ///< the added one
+    CUgraphNode node = nullptr;                ///< the node that was added
     const KernelFunction* kernel = nullptr;    ///< set for kernel nodes
 
     template <class... Params, class... Args>

@@ -24,7 +24,7 @@ private:
     CUDA_EXT_SEM_WAIT_NODE_PARAMS m_wait{};
 };
 
-/// invalid_argument: no semaphore, or a null one.
+/// invalid_argument: there is no semaphore, or a semaphore is null.
 [[nodiscard]] Result<void> check_semaphores(const RawSemaphores& work);
 
 /// Return RawSemaphores. not_recordable: a fence of NvSciSync, a keyed mutex, unknown flags.
