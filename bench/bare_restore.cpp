@@ -201,7 +201,8 @@ private:
             throw std::runtime_error(fmt::format("the entry has a {} node, which is not measured", kind_of(work).name));
         }
     }
-    /// The driver may refuse an attribute that the kernel was compiled with (__cluster_dims__); it is in effect anyway.
+    /// The driver may refuse an attribute that the kernel was compiled with (__cluster_dims__); the attribute is in
+    /// effect without this call.
     static void set(CUgraphNode node, const backends::RawAttribute& attribute)
     {
         const auto id = static_cast<CUlaunchAttributeID>(attribute.id);

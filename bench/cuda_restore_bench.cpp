@@ -1,4 +1,4 @@
-// New processes: from the file to the first result, for several lengths, library kernels and many graphs at once.
+// New processes: the time from the file to the first result, for several lengths, library kernels and many graphs.
 #include <filesystem>
 #include <map>
 #include <stdexcept>
@@ -73,7 +73,7 @@ Json miss(std::int64_t nodes, const std::string& what)
     return child("miss", {"--cache-dir", dir.path() / "cache", "--nodes", std::to_string(nodes), "--do", what});
 }
 
-/// Runs the two ways in turns, so that other load affects both; each is first every second time.
+/// Runs the two ways alternately, so that other load affects both; the first way changes each time.
 void cuda_miss(benchmark::State& state)
 {
     once(state, "cuda_miss", [&] {

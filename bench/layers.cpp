@@ -130,7 +130,7 @@ void run_tool(std::vector<std::string> arguments)
 /// The starts without and with tuning.
 std::array<Start, 2> make(const Options& options, const Caches& caches)
 {
-    // Takes the median of the short starts: their waiting time besides compiling varies by more than some rows save.
+    // Takes the median of the short starts: apart from compiling, their waiting times vary by more than some rows save.
     const TempDir own; // reads files into memory before the first measured process
     static_cast<void>(start(options, false, k_known, own.path() / "cache"));
     std::array<Start, 2> made;

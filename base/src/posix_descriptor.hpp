@@ -57,8 +57,8 @@ auto retry(Call call)
 /// Makes new names in a folder survive a power cut. EINVAL is ignored: some file systems cannot sync a folder.
 [[nodiscard]] Result<void> sync_folder(int folder, const Path& path);
 
-/// Beyond the process's limit on file size (RLIMIT_FSIZE) it returns an error: it blocks the signal SIGXFSZ, which
-/// would end the process.
+/// Writes all bytes. Returns an error beyond the process's limit on file size (RLIMIT_FSIZE): the signal SIGXFSZ, which
+/// would end the process, is blocked.
 [[nodiscard]] Result<void> write_all(int file, const Path& path, ByteView bytes);
 
 /// Makes one folder with exactly this mode, whatever the umask, and syncs its parent. Changes the folder only through

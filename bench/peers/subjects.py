@@ -83,7 +83,7 @@ def huggingface(settings: dict[str, Any]) -> Made:
         with torch.device(llama_model.DEVICE):
             model = Decoder(LlamaForCausalLM(config)).to(llama_model.DEVICE, llama_model.DTYPE).eval()
         cache = StaticCache(config=config, max_cache_len=context)
-        # No prompt: it would already start the libraries of a first step.
+        # No prompt is run: it would already start the libraries that a first step starts.
         cache.early_initialization(batch, heads, dim // heads, llama_model.DTYPE, torch.device(llama_model.DEVICE))
         for layer in cache.layers:
             layer.keys.normal_()

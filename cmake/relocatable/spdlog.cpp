@@ -1,5 +1,5 @@
 // spdlog as an archive: only the logger, its pattern and the standard streams, which base/src/log.cpp uses.
-#define SPDLOG_DISABLE_DEFAULT_LOGGER // it would need further sinks
+#define SPDLOG_DISABLE_DEFAULT_LOGGER // a default logger would need further sinks
 #include <spdlog/common-inl.h>
 #include <spdlog/details/backtracer-inl.h>
 #include <spdlog/details/log_msg-inl.h>

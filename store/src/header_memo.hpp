@@ -14,7 +14,7 @@ class HeaderMemo {
 public:
     /// Returns the header that was read with this stamp (the object's current stamp). Null: the header must be read.
     [[nodiscard]] Header find(const EntryKey& key, const Stamp& stamp) const;
-    /// Whether any entry of the function is in the memo; if not, the caller reads at once.
+    /// Whether any entry of the function is in the memo; if not, the caller need not search for each header.
     [[nodiscard]] bool knows(const FunctionKey& function) const;
     /// Keeps a verified header that was read with this stamp. Keeps nothing for a tier without versions. Drops all
     /// older headers when the limit would be exceeded.

@@ -12,7 +12,7 @@ namespace warmgraph::store {
 /// The fate of an object that must not be used. refuse: Tier::refuse() is called for it; leave: it stays as it is.
 enum class Fate : std::uint8_t { refuse, leave };
 
-/// An object and the verdict on it. A failure of the tier is not a verdict: it is the outer Error.
+/// An object and the verdict on it. A failure of the tier is not a verdict: such a failure is the outer Error.
 template <class T>
 struct Judged {
     Stamp stamp;       ///< refuse() applies only to this state

@@ -61,7 +61,7 @@ std::optional<std::uint64_t> amount_of(std::string_view text, std::uint64_t unit
     if (!part || digits.size() > k_most_digits || unit == 1) return std::nullopt;
     std::uint64_t scale = 1;
     for (std::size_t i = 0; i < digits.size(); ++i) scale *= 10;
-    const std::uint64_t more = (unit >> 10) * *part / scale << 10; // rounded down to a KiB; it cannot overflow
+    const std::uint64_t more = (unit >> 10) * *part / scale << 10; // rounded down to a KiB; the product cannot overflow
     return *whole * unit > std::numeric_limits<std::uint64_t>::max() - more ? std::nullopt
                                                                             : std::optional(*whole * unit + more);
 }

@@ -61,8 +61,8 @@ Result<void> parse_into(Keys& keys, std::string_view text, char separator)
     return {};
 }
 
-/// A key file that others may write is an error: its keys decide which code is run. The owner may always write it. A
-/// secret key that others may read gives a warning.
+/// A key file that others may write gives an error: the file's keys decide which code is run. The owner may always
+/// write the file. A secret key that others may read gives a warning.
 Result<void> check_mode(const std::string& path, const struct stat& status)
 {
     constexpr mode_t k_others_write = 022;

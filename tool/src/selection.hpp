@@ -23,7 +23,7 @@ namespace warmgraph::tool {
 [[nodiscard]] Result<cachefmt::FunctionKey> select(const std::vector<cachefmt::FunctionKey>& functions,
                                                    std::string_view name);
 
-/// The same for an open store. If `store` is null, not_found names the missing folder.
+/// Does the same for an open store. If `store` is null, not_found names the missing folder.
 [[nodiscard]] Result<cachefmt::FunctionKey> select(const Context& context, const store::LocalStore* store,
                                                    std::string_view name);
 
@@ -32,7 +32,7 @@ namespace warmgraph::tool {
 [[nodiscard]] Result<std::vector<cachefmt::FunctionKey>> choose(const std::vector<cachefmt::FunctionKey>& functions,
                                                                 const std::optional<std::string>& name);
 
-/// The same for an open store. `store` is null when there is no folder.
+/// Does the same for an open store. `store` is null when there is no folder.
 [[nodiscard]] Result<std::vector<cachefmt::FunctionKey>> choose(const Context& context, const store::LocalStore* store,
                                                                 const std::optional<std::string>& name);
 

@@ -49,7 +49,8 @@ public:
     CommandBuffer& operator=(CommandBuffer&& other) noexcept;
     ~CommandBuffer();
 
-    /// Returns false, and enqueues nothing, if the buffer still runs and the device cannot run it twice at once.
+    /// Returns false, and enqueues nothing, if the buffer still runs and the device cannot run a buffer twice at the
+    /// same time.
     [[nodiscard]] Result<bool> enqueue(cl_command_queue queue);
 
 private:

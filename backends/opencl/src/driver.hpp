@@ -60,9 +60,9 @@ struct Driver {
     // NOLINTEND(bugprone-macro-parentheses,readability-identifier-naming)
 };
 
-/// Opens $WARMGRAPH_OPENCL, else libOpenCL.so.1, once in a process. It is never closed, because its drivers have
-/// threads and exit handlers. Thread-safe. not_found: no loader; unsupported: it lacks a function; both with the cure.
-/// After an error the next call tries again.
+/// Opens $WARMGRAPH_OPENCL, else libOpenCL.so.1, once in a process. The library is never closed, because its drivers
+/// have threads and exit handlers. Thread-safe. not_found: no loader; unsupported: the loader lacks a function; both
+/// with the cure. After an error the next call tries again.
 [[nodiscard]] Result<void> load_driver();
 
 namespace detail {

@@ -14,8 +14,8 @@ namespace warmgraph::backends::opencl {
 
 /// The facts that decide how a source is compiled, as one text.
 [[nodiscard]] std::string compiler_identity(cl_platform_id platform, cl_device_id device);
-/// The same as a CompilerIdentity, with PoCL's variables. unsupported: a variable has a value whose effect only PoCL
-/// knows, or the driver does not report its version.
+/// Returns these facts as a CompilerIdentity, with PoCL's variables. unsupported: a variable has a value whose effect
+/// only PoCL knows, or the driver does not report its version.
 [[nodiscard]] Result<CompilerIdentity> compiled_by(cl_platform_id platform, cl_device_id device);
 
 } // namespace warmgraph::backends::opencl

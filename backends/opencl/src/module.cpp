@@ -117,7 +117,8 @@ Result<std::unique_ptr<Module>> OpenclModule::load(const Target& target, ByteVie
                           nullptr, nullptr);
         !built) {
         const Error& error = built.error();
-        // A lack of memory, or of a compiler or linker, is not a fault of the image: it may load later, or elsewhere.
+        // A lack of memory, or of a compiler or linker, is not a fault of the image: the image may load later, or
+        // elsewhere.
         const bool is_of_image = error.code == ErrorCode::compile_failed || error.code == ErrorCode::stale;
         return fail(is_of_image ? ErrorCode::stale : error.code,
                     "the driver refuses an image of {} bytes: {}; its log:\n{}", size, error.message,

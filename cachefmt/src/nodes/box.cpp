@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint64_t k_pitch_max = 1ULL << 48; // as for regions: no device can address more
 
-/// Rows must not overlap, nor slices. A pitch that is not needed must be 0 or valid.
+/// Rows must not overlap, and slices must not overlap. A pitch that is not needed must be 0 or valid.
 Result<void> check_shape(std::string_view what, const Box& box)
 {
     if (box.size == 0) return fail(ErrorCode::corrupt, "{} has 0 bytes", what);

@@ -10,7 +10,7 @@ namespace warmgraph::store {
 namespace {
 
 constexpr std::chrono::milliseconds k_time_of_a_writer{100};
-/// After this time the rest is left to the next process or to `warmgraph prune`.
+/// After this time the remaining work is left to the next process or to `warmgraph prune`.
 constexpr std::chrono::minutes k_time_of_the_thread{1};
 constexpr std::chrono::milliseconds k_time_at_the_end{250};
 

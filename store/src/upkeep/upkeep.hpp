@@ -25,9 +25,10 @@ public:
     [[nodiscard]] Result<Pruned> prune(const PruneRequest& request);
     [[nodiscard]] Budget budget();
 
-    /// Keeps the limits after a publish, within the writer's time; the first call also removes dead writers'
-    /// left-overs. Best effort: the next writer does the rest. Returns the function's entries that were evicted for the
-    /// new one. `for_the_budget` gets the entries evicted for the folder's budget, maybe in a thread of Upkeep.
+    /// Keeps the limits after a publish, within the writer's time; the first call also removes left-overs of dead
+    /// writers. Best effort: the next writer continues the work. Returns the function's entries that were evicted for
+    /// the new entry. `for_the_budget` gets the entries that were evicted for the folder's budget, maybe in a thread of
+    /// Upkeep.
     Removal::Amount after_publish(const EntryKey& key, const BudgetKeeper::OnEvicted& for_the_budget) noexcept;
     /// Keeps the budget, and does nothing else.
     void make_room() noexcept;

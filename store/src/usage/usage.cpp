@@ -177,7 +177,7 @@ void Usage::run_writer(const std::stop_token& stop) noexcept
             const bool noted =
                 looks_again ? m_noted.wait_for(guard, stop, pause, is_noted) : m_noted.wait(guard, stop, is_noted);
             pause = looks_again && !noted ? std::min(2 * pause, k_longest_pause) : k_first_look;
-            if (!noted) continue; // stopped (the destructor writes the rest), or time to look
+            if (!noted) continue; // the thread shall stop (the destructor writes the counts), or it is time to look
             m_write_soon = false;
         }
         try {

@@ -39,11 +39,12 @@ public:
 private:
     /// Merges into `m_pending`. REQUIRES: m_mutex is held.
     void note(const Path& folder, const FunctionUsage& more);
-    /// Writes the pending counts. Returns how many folders another writer blocked. REQUIRES: neither mutex is held.
+    /// Writes the pending counts. Returns how many folders another writer blocked. REQUIRES: this thread holds neither
+    /// mutex.
     std::size_t write_pending();
     /// Starts the thread once. REQUIRES: m_mutex is held.
     void start_writer();
-    /// Ends the writer thread and writes the rest. Waits for other writers up to m_patience.
+    /// Ends the writer thread and writes the remaining counts. Waits for other writers up to m_patience.
     void end() noexcept;
     void run_writer(const std::stop_token& stop) noexcept;
 
@@ -57,8 +58,8 @@ private:
     std::condition_variable_any m_noted;     ///< used with m_mutex
     bool m_write_soon = false;               ///< guarded by m_mutex: the thread has to write or to look
     bool m_is_exiting = false;               ///< guarded by m_mutex: the process exits, so no thread may start
-    /// How long end() may still wait for other writers, at the exit and in the destructor together. They hold the lock
-    /// for well under a millisecond, unless they sleep or have a slow disk.
+    /// How long end() may still wait for other writers, at the exit and in the destructor together. Other writers hold
+    /// the lock for well under a millisecond, unless they sleep or have a slow disk.
     std::chrono::milliseconds m_patience{100};
     std::jthread m_writer; ///< started by expect() or the first add_soon; ends before the members that it uses
     std::optional<ExitHook> m_end_writer; ///< made with m_writer

@@ -11,8 +11,8 @@ namespace warmgraph::tool {
 
 namespace {
 
-/// Compares the environments of the folder's entries with this machine's environment. Without entries, only shows the
-/// latter.
+/// Compares the environments of the folder's entries with this machine's environment. If there are no entries,
+/// describes only this machine's environment.
 std::string first_line(const Report& report, const std::vector<JudgedEnvironment>& environments)
 {
     if (!environments.empty()) return environment_line(environments);

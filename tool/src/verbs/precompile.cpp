@@ -52,7 +52,8 @@ private:
     std::map<std::pair<std::string, std::string>, std::unique_ptr<backends::AheadCompiler>> m_compilers;
 };
 
-/// CUDA targets from the command line, else the program, else the manifest. Other backends: their device.
+/// The CUDA targets are those of the command line, else of the program, else of the manifest. Other backends: their
+/// device.
 Result<std::vector<std::string>> targets_of(const ManifestProgram& program, const Manifest& manifest,
                                             const std::vector<std::string>& asked)
 {

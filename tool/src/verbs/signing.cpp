@@ -47,7 +47,7 @@ Line sign_entry(store::LocalStore& store, const cachefmt::EntryKey& key, const S
     return {key, "signed", with.id()};
 }
 
-/// Verifies the artifact like its user does. nullopt: its kind is not signed.
+/// Verifies the artifact like its user does, and signs it. nullopt: artifacts of this kind are not signed.
 std::optional<Line> sign_artifact(store::LocalStore& store, const store::ArtifactName& name,
                                   const cachefmt::Trust& trust)
 {

@@ -257,7 +257,7 @@ void tie(CUpti_CallbackId which, const CUpti_CallbackData& data, const OpenCalls
     const auto subject = subject_of(which, data.functionParams);
     if (!subject) return;
     if (open.images == 0) {
-        // Its code is loaded later (lazily). An older module with the same handle no longer exists.
+        // The module's code is loaded later (lazily). An older module with the same handle no longer exists.
         if (subject->made != nullptr) state().images.forget_module(subject->made);
         return;
     }

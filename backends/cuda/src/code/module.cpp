@@ -27,7 +27,7 @@ enum class ImageKind : std::uint8_t { cubin, fatbin, ptx, none };
 ImageKind kind_of(ByteView image)
 {
     if (image.size() > sizeof(Elf64_Ehdr) && as_text(image.first(SELFMAG)) == ELFMAG) {
-        // This checks every offset against the size. Variables are not decoded, to save time in a restore.
+        // parse() checks every offset against the size. Variables are not decoded, to save time in a restore.
         return elf::File::parse(image) ? ImageKind::cubin : ImageKind::none;
     }
     if (image.size() > sizeof(FatbinHeader)) {

@@ -89,7 +89,7 @@ std::vector<std::string> ModuleRegistry::exposed_variables(const Core& core, Byt
     const RecordingSide* const side = core.recording_side;
     if (side == nullptr) return {}; // without a tracker, requests are unknown
     const auto code = Cubin::parse(image);
-    if (!code) return {}; // its variables are unknown too (CudaModule::changed_variables)
+    if (!code) return {}; // without its code, its variables are unknown too (CudaModule::changed_variables)
     std::vector<std::string> exposed;
     for (const auto& asked : side->variables().asked()) {
         const auto module = static_cast<CUmodule>(const_cast<void*>(asked.module));

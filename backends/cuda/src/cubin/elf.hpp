@@ -49,7 +49,8 @@ static_assert(sizeof(FileHeader) == 64 && sizeof(Section) == 64 && sizeof(Symbol
 /// A view: the bytes must outlive it.
 class File {
 public:
-    /// unsupported: not this kind of file. corrupt: its parts contradict each other (names the place).
+    /// unsupported: not this kind of file. corrupt: parts of the file contradict each other (the message names the
+    /// place).
     [[nodiscard]] static Result<File> parse(ByteView bytes);
 
     [[nodiscard]] ByteView bytes() const noexcept { return m_bytes; }

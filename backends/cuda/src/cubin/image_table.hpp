@@ -37,8 +37,8 @@ struct ModuleCall {
 /// Thread-safe. In doubt it returns nothing, because a wrong image would cause a wrong replay.
 class ImageTable {
 public:
-    /// Ties the images that arrived during a call to its module. Ignores images that cannot belong to it (the kernel is
-    /// missing). If several different ones fit, the module stays ambiguous for good.
+    /// Ties the images that arrived during a call to the call's module. Ignores images that cannot belong to the module
+    /// (the kernel is missing). If several different images fit, the module stays ambiguous for ever.
     void tie(const ModuleCall& call, const std::vector<LoadedImage>& loaded);
 
     void forget_module(const void* handle) noexcept;

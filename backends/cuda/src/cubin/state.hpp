@@ -14,7 +14,7 @@ namespace warmgraph::backends::cuda {
 [[nodiscard]] bool is_empty_object(std::string_view symbol, std::uint64_t size);
 
 /// True if the variable is a table from CUDA's headers and libraries (for sine and cosine, for cuRAND's generators)
-/// with exactly the known contents. Their code only reads them.
+/// with exactly the known contents. The code of CUDA only reads these tables.
 [[nodiscard]] bool is_known_table(std::string_view symbol, ByteView initial);
 
 /// True if some variable in global memory may be state, even if no code writes it. Empty objects, known tables, and the

@@ -33,7 +33,8 @@ struct Core {
     /// "sm_90"
     [[nodiscard]] std::string architecture() const { return fmt::format("sm_{}{}", compute_major, compute_minor); }
 
-    /// The most threads that build graphs at once: more only slow each other down in the driver's lock (NOTES.md).
+    /// The most threads that build graphs at once. More threads would only slow each other down in the driver's lock
+    /// (NOTES.md).
     static constexpr int k_builders = 4;
     /// Occupies one of the k_builders places while it lives. (libstdc++ 12's std::counting_semaphore can sleep through
     /// a release.)

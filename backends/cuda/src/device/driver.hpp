@@ -121,7 +121,7 @@ namespace warmgraph::backends::cuda {
     X(cuGraphExecEventWaitNodeSetEvent)                                                                                \
     X(cuGraphExecHostNodeSetParams)
 
-// Optional functions, null if the driver lacks them. Their callers work without them.
+// Optional functions, null if the driver lacks them. The code that calls them also works without them.
 #define WARMGRAPH_CUDA_OPTIONAL(X)                                                                                     \
     X(cuGraphInstantiateWithParams)                                                                                    \
     X(cuLibraryGetModule)                                                                                              \
@@ -139,7 +139,8 @@ namespace warmgraph::backends::cuda {
 /// The driver's functions. Immutable after load; all objects of the backend share it.
 class Driver {
 public:
-    /// not_found: the library is missing. unsupported: it is too old (with the versions). Both messages have the cure.
+    /// not_found: the library is missing. unsupported: the library is too old (with the versions). Both messages have
+    /// the cure.
     [[nodiscard]] static Result<std::shared_ptr<const Driver>> load(const std::string& library);
     Driver() = default;
     Driver(const Driver&) = delete;

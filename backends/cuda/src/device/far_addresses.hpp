@@ -6,8 +6,8 @@
 
 namespace warmgraph::backends::cuda {
 
-/// Reserves a range of addresses between 2^44 and 2^46 while the object lives. Neither the driver nor the process puts
-/// memory there (x86-64 and AArch64 use addresses below 2^40 or above 2^46). The upper 32 bits of its addresses differ
+/// Reserves a range of addresses between 2^44 and 2^46 while the object lives. The driver and the process put no memory
+/// there (x86-64 and AArch64 use addresses below 2^40 or above 2^46). The upper 32 bits of the range's addresses differ
 /// from those of all other ranges, so half a word of a parameter identifies the range. The ranges of all devices share
 /// one address space and do not overlap. Thread-safe.
 class FarPlace {

@@ -92,7 +92,7 @@ bool waits(const CUstreamBatchMemOpParams* operations, unsigned int count) noexc
 #define WARMGRAPH_NEWER_BATCHES(X)
 #endif
 
-// Synchronous calls without a stream parameter: they use the null stream. Their per-thread variant is "_ptds".
+// Synchronous calls without a stream parameter use the null stream. Their per-thread variant is "_ptds".
 #define WARMGRAPH_SYNCHRONOUS(X)                                                                                       \
     X(cuMemcpy)                                                                                                        \
     X(cuMemcpyPeer)                                                                                                    \

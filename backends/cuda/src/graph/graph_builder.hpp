@@ -45,8 +45,8 @@ private:
     [[nodiscard]] std::string describe(const NativeEdge& edge) const;
 
     GrownHeap m_heap; // made before the thread waits for its turn to build
-    // These three live as long as the builder. Few threads share the driver's lock, and the context need not be set at
-    // each call.
+    // The next three members live as long as the builder: few threads share the driver's lock, and the context is set
+    // only once.
     Core::Building m_building;
     CurrentContext m_current;
     OutsideCapture m_outside;

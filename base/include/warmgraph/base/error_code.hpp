@@ -19,7 +19,7 @@ enum class ErrorCode : std::uint8_t {
     io_failed = 8,            ///< the cache folder failed; caching is off for this call
     no_space = 9,             ///< the disk is full; nothing was published
     permission_denied = 10,   ///< the cache folder belongs to another user or is not writable
-    driver_failed = 11,       ///< the accelerator's driver refused a call; its text is in the message
+    driver_failed = 11,       ///< the accelerator's driver refused a call; the driver's text is in the message
     out_of_memory = 12,       ///< device or host memory ran out
     unsupported = 13,         ///< this backend or device cannot do it
     verification_failed = 14, ///< the restored graph did not reproduce the function; not published

@@ -12,8 +12,8 @@ namespace warmgraph::store {
 
 /// The driver and device that load the code. Deaths count only for the same driver and device.
 struct LoadTarget {
-    std::string driver; ///< its version
-    std::string device; ///< its name and architecture
+    std::string driver; ///< the driver's version
+    std::string device; ///< the device's name and architecture
 };
 /// The target for a device with this name and these facts.
 [[nodiscard]] LoadTarget load_target(const std::string& name, const std::vector<cachefmt::Fact>& facts);

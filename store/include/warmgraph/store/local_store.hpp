@@ -116,13 +116,13 @@ public:
     // make one for each load, miss or recording, not for each call. When another process is writing, the counts are
     // kept and written by the next add_usage or the destructor.
     void add_usage(const FunctionKey& function, const FunctionUsage& more) noexcept;
-    /// The same on the store's thread, so that a first call does not wait for the disk. Retries while the file is
-    /// locked.
+    /// Like add_usage(), but on the store's thread, so that a first call does not wait for the disk. Retries while the
+    /// file is locked.
     void add_usage_soon(const FunctionKey& function, const FunctionUsage& more) noexcept;
     /// Starts that thread now (0.1 ms). Otherwise the first add_usage_soon starts it.
     void expect_usage() noexcept;
     [[nodiscard]] FunctionUsage usage(const FunctionKey& function) const;
-    /// The same for a kind that has files, for all models together.
+    /// Like add_usage_soon() above, for a kind that has files, for all models together.
     void add_usage_soon(ArtifactKind kind, const FunctionUsage& more) noexcept;
     [[nodiscard]] FunctionUsage usage(ArtifactKind kind) const;
 
@@ -169,7 +169,7 @@ public:
     /// Locks a function for recording: one process at a time. nullptr: another process has the lock. The lock is freed
     /// when this process dies.
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_record_lock(const EntryKey& key);
-    /// The same for a process that reads an artifact, changes it and puts it again.
+    /// Locks an artifact for a process that reads it, changes it and puts it again.
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_artifact_lock(const ArtifactName& name);
 
     ~LocalStore();

@@ -32,8 +32,8 @@ struct BytesBudget {
 [[nodiscard]] Result<BytesBudget> parse_budget(std::string_view what, std::string_view text);
 
 /// Parses the set of kinds that are switched on. A kind that is off is not looked up, read, written or counted. "all"
-/// and "": all kinds; "entries,compiled": only these; "-tuned,-profiles": all but these. invalid_argument for an
-/// unknown kind, and for a mix of kinds with and without '-'; it names `what` (the option or variable).
+/// and "": all kinds; "entries,compiled": only these two; "-tuned,-profiles": all but these two. invalid_argument for
+/// an unknown kind, and for a mix of kinds with and without '-'; the message names `what` (the option or variable).
 [[nodiscard]] Result<KindSet> parse_kinds(std::string_view what, std::string_view text);
 /// The reason why a lookup finds nothing: "compiled programs are switched off (CacheOptions::kinds, WARMGRAPH_KINDS)"
 [[nodiscard]] std::string switched_off(std::string_view kind);

@@ -30,9 +30,10 @@ struct SigningSource {
 
 using EnvironmentReader = std::function<std::optional<std::string>(const char*)>;
 
-/// The environment's signing key is used when `given` has no signing key; likewise for the accepted keys. Errors name
-/// the key or file, never its secret: invalid_argument (a line that is not a key, a public key to sign with, two keys
-/// with one id, signatures required but no key), not_found, and permission_denied (a key file that others may write).
+/// The environment's signing key is used when `given` has no signing key, and the environment's accepted keys when
+/// `given` has no accepted keys. Errors name the key or file, never its secret: invalid_argument (a line that is not a
+/// key, a public key to sign with, two keys with one id, signatures required but no key), not_found, and
+/// permission_denied (a key file that others may write).
 [[nodiscard]] Result<cachefmt::Trust> resolve_signing(const SigningSource& given, const EnvironmentReader& environment);
 
 [[nodiscard]] Result<std::vector<SigningKey>> read_key_file(const std::string& path);

@@ -115,7 +115,8 @@ public:
     /// Returns an image that was verified against its digest; nullopt when it is missing or damaged. For a damaged
     /// image Tier::refuse() is called. `size` comes from the entry: no more bytes are read.
     [[nodiscard]] Result<std::optional<Bytes>> image(const Digest& digest, std::uint64_t size = ~0ULL);
-    /// The same for an image that an entry needs. not_found: it is missing or damaged; corrupt: it has another size.
+    /// Like image(), for an image that an entry needs. not_found: the image is missing or damaged; corrupt: it has
+    /// another size.
     [[nodiscard]] Result<Bytes> image_of_entry(const cachefmt::ImageRef& image);
     /// Puts the blob, or marks it as used now if it is there already. Returns true when it was put. unsupported: the
     /// blob is larger than the cap. REQUIRES: is_blob(kind).

@@ -30,8 +30,8 @@ struct ImageName {
     auto operator<=>(const ImageName&) const = default;
 };
 
-/// The name of an object that is neither an entry nor an image: the digest of its inputs. The bytes are defined by
-/// autotune/, precompile/ and profile/; those of ArtifactKind::torch by PyTorch (torch_artifacts.hpp).
+/// The name of an object that is neither an entry nor an image: the digest of its inputs. autotune/, precompile/ and
+/// profile/ define the bytes of these objects; PyTorch defines those of ArtifactKind::torch (torch_artifacts.hpp).
 struct ArtifactName {
     ArtifactKind kind = ArtifactKind::tuned; ///< a kind that has files
     Digest digest;

@@ -49,8 +49,8 @@ struct TorchLabel {
     bool operator==(const TorchLabel&) const = default;
 };
 
-/// The same input gives the same bytes. invalid_argument: no facts, too many facts, facts that cannot be stored as
-/// text, or no bytes; unsupported: larger than the cap.
+/// Deterministic. invalid_argument: no facts, too many facts, facts that cannot be stored as text, or no bytes;
+/// unsupported: larger than the cap.
 [[nodiscard]] Result<Bytes> encode_torch(const TorchFacts& facts, std::string_view written, ByteView bytes,
                                          const SigningKey& sign_with);
 /// Reads the label without checking the signature, for display or for copying. `corrupt`: not exactly encode_torch()'s

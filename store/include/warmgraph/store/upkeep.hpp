@@ -77,7 +77,7 @@ struct Budget {
     bool operator==(const Budget&) const = default;
 };
 
-/// The request to prune(). It always removes unused images older than ten minutes (a writer publishes images first).
+/// The request to prune(), which always removes unused images older than ten minutes (a writer publishes images first).
 struct PruneRequest {
     std::optional<std::uint64_t> bytes{};        ///< the most bytes that may stay; default: the store's budget
     std::optional<std::chrono::seconds> older{}; ///< objects that were not used for this long are removed in any case

@@ -61,7 +61,7 @@ bool FolderTrust::is_covered(const Name& name, ByteView bytes) const
     // A signed entry covers its images by their digests. Other kinds are not covered: their readers may not require a
     // signature.
     if (key == nullptr) return std::holds_alternative<ImageName>(name);
-    // An envelope without its header cannot be used; the read of more bytes checks again.
+    // Accepted for now: the header is not read yet, and the read of more bytes checks again.
     if (bytes.size() < cachefmt::k_envelope_bytes) return true;
     const auto extent = cachefmt::header_extent(bytes, m_limits);
     if (!extent) return false;

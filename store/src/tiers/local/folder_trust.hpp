@@ -19,13 +19,14 @@ public:
     /// this folder.
     FolderTrust(const StoreOptions& options, Path root, const FileInfo& folder, bool has_mark);
 
-    /// Checks a folder on the path, the root included. Owner-only: it belongs to this user, to root or to a trusted
-    /// owner, and no other user may write it. Shared: also accepted when it has the root's group, the process is in
-    /// this group, and others may not write it. permission_denied names the path and the command that cures it.
+    /// Checks a folder on the path, the root included. Owner-only: the folder belongs to this user, to root or to a
+    /// trusted owner, and no other user may write it. Shared: a folder is also accepted when it has the root's group,
+    /// the process is in this group, and others may not write it. permission_denied names the path and the command that
+    /// cures it.
     [[nodiscard]] Result<void> admits_folder(const FileInfo& folder, const Path& path) const;
-    /// Checks a file before its bytes are used: the same rules. A foreign owner's file is also accepted with an
-    /// accepted signature over `name` and `bytes`, if only its owner may write it. Images always pass this check: their
-    /// name is their digest and comes from an entry.
+    /// Checks a file before its bytes are used, by the same rules as a folder. A foreign owner's file is also accepted
+    /// with an accepted signature over `name` and `bytes`, if only its owner may write it. Images always pass this
+    /// check: their name is their digest and comes from an entry.
     [[nodiscard]] Result<void> admits_file(const FileInfo& file, const Path& path, const Name* name,
                                            ByteView bytes) const;
     /// Whether the root may be written: only this user's own folder, or a shared folder.

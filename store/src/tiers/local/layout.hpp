@@ -64,7 +64,7 @@ public:
     [[nodiscard]] static std::optional<Digest> entry_digest(std::string_view name);
     /// The digest in an image's file name inside the folder `shard`.
     [[nodiscard]] static std::optional<Digest> image_digest(std::string_view shard, std::string_view name);
-    /// The same for an artifact; nullopt for artifacts of kinds with another folder than `top`.
+    /// Like image_digest(), for an artifact; nullopt for artifacts of kinds with another folder than `top`.
     [[nodiscard]] static std::optional<ArtifactName> artifact_name(const Path& top, std::string_view shard,
                                                                    std::string_view name);
 

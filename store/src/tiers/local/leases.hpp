@@ -33,8 +33,9 @@ public:
     bool unless_taken(const EntryKey& key, const std::function<void()>& work);
 
 private:
-    /// Null when the file cannot be opened. The file is made in a marked folder only. It is opened again when it was
-    /// removed, and in a forked child, where the open file belongs to the parent; then the leases are taken again.
+    /// Returns null when the file cannot be opened. The file is made in a marked folder only. It is opened again when
+    /// it was removed, and in a forked child, where the open file belongs to the parent; then the leases are taken
+    /// again.
     ByteLocks* locks();
     [[nodiscard]] bool is_current() const;
     /// Takes one byte of the range that begins at `first`.

@@ -59,7 +59,7 @@ public:
     void end_behind(std::unique_ptr<LoadMark> mark, IsDone is_done) noexcept;
     /// Ends the loads that are done. Returns false when no load waits any more. Does nothing in a forked child.
     bool settle() noexcept;
-    /// The entry was replaced or removed: its deaths no longer count. Best effort.
+    /// Call this when the entry was replaced or removed: deaths while loading it no longer count. Best effort.
     void forget(const EntryKey& key) noexcept;
 
 private:

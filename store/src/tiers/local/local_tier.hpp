@@ -32,7 +32,7 @@ public:
 
     /// nullptr when another process has the lock. Releasing the lock removes its file.
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_record_lock(const EntryKey& key);
-    /// The same for a process that reads and rewrites an artifact. permission_denied also when the folder lost its
+    /// Locks an artifact for a process that reads and rewrites it. permission_denied also when the folder lost its
     /// mark.
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_artifact_lock(const ArtifactName& name);
 

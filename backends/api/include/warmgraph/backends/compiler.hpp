@@ -1,4 +1,4 @@
-// Compiling. It is separate from the device because a process that only replays never needs it.
+// Compiling sources. The compiler is separate from the device because a process that only replays never needs it.
 #pragma once
 
 #include <cstdint>

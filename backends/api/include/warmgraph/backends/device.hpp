@@ -26,9 +26,9 @@ namespace warmgraph::backends {
 class Module {
 public:
     virtual ~Module() = default;
-    /// Returns the portable binary that Device::load accepts in another process. Call it after the warm-up run has
-    /// finished (synchronize): it contains code for the launches so far, and PoCL compiles other launches when they
-    /// first run (opencl/NOTES.md). The bytes stay the same until something new is launched.
+    /// Returns the portable binary that Device::load accepts in another process. The binary contains code for the
+    /// launches so far, so call this after the warm-up run has finished (synchronize): PoCL compiles other launches
+    /// when they first run (opencl/NOTES.md). The bytes stay the same until something new is launched.
     [[nodiscard]] virtual Result<Bytes> image() = 0;
     /// Digest of source and options if the module was compiled here; zero if it was loaded.
     [[nodiscard]] virtual Digest origin() const noexcept = 0;
@@ -147,8 +147,8 @@ public:
 class GraphExec {
 public:
     virtual ~GraphExec() = default;
-    /// Enqueues the whole graph in `stream` (not capturing). partly_launched: it failed after some nodes were enqueued;
-    /// running the function instead would repeat their work.
+    /// Enqueues the whole graph in `stream` (not capturing). partly_launched: the launch failed after some nodes were
+    /// enqueued; running the function instead would repeat their work.
     [[nodiscard]] virtual Result<void> launch(Stream& stream) noexcept = 0;
     /// launch() for callers that just checked that `stream` is not capturing: the driver is not asked again.
     [[nodiscard]] virtual Result<void> launch_uncaptured(Stream& stream) noexcept { return launch(stream); }
@@ -240,8 +240,8 @@ public:
     }
     /// The modules from register_module().
     [[nodiscard]] virtual std::vector<std::shared_ptr<Module>> registered_modules() { return {}; }
-    /// Variables of this code whose addresses the program requested from the driver: it may access them between calls,
-    /// unseen. Excludes registered modules and libraries that ask for their own variables. Thread-safe.
+    /// Variables of this code whose addresses the program requested from the driver: the program may access them
+    /// between calls, unseen. Excludes registered modules and libraries that ask for their own variables. Thread-safe.
     [[nodiscard]] virtual std::vector<std::string> exposed_variables(ByteView image)
     {
         static_cast<void>(image);
@@ -259,7 +259,8 @@ public:
         static_cast<void>(native);
         return fail(ErrorCode::unsupported, "{} has no streams of others: make one with Device::stream", id());
     }
-    /// An empty graph for `nodes` nodes. Use it in one thread and soon: it may hold a lock that others wait for.
+    /// Makes an empty graph for `nodes` nodes. Use the builder in one thread and soon: it may hold a lock that others
+    /// wait for.
     [[nodiscard]] virtual Result<std::unique_ptr<GraphBuilder>> graph_builder(std::size_t nodes) = 0;
     /// Builds a whole graph through graph_builder().
     [[nodiscard]] Result<std::unique_ptr<GraphExec>> instantiate(const RawGraph& graph);
@@ -270,8 +271,8 @@ public:
     }
 
     /// Starts a thread that does the one-time work of the first restore in this process, and touches heap memory of the
-    /// calling thread, which will restore. load() and instantiate() wait for its end. It ends before the device is
-    /// closed and before the process exits. Later calls do nothing.
+    /// calling thread, which will restore. load() and instantiate() wait for the end of this thread. The thread ends
+    /// before the device is closed and before the process exits. Later calls do nothing.
     virtual void begin_warm_up() noexcept {}
     /// The device's part for recording; it lives as long as the device. Thread-safe. The default is made at the first
     /// use, finds nothing, and runs a captured graph like any other graph.

@@ -14,8 +14,8 @@ class GraphExec;
 class GraphBuilder {
 public:
     virtual ~GraphBuilder() = default;
-    /// Appends a node, which must not change until the builder is destroyed. invalid_argument: it depends on a node
-    /// that was not added before it, or the device does not support it.
+    /// Appends a node, which must not change until the builder is destroyed. invalid_argument: the node depends on a
+    /// node that was not added before it, or the device does not support the node.
     [[nodiscard]] virtual Result<void> add(const RawNode& node) = 0;
     /// Call it once, after the last node.
     [[nodiscard]] virtual Result<std::unique_ptr<GraphExec>> instantiate() = 0;

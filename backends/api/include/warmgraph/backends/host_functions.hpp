@@ -16,8 +16,8 @@ struct HostFunction {
     bool operator==(const HostFunction&) const = default;
 };
 
-/// These three are thread-safe. invalid_argument: an empty or unprintable name, a null function, or a name that another
-/// function has. `data` must stay valid while graphs that call it may run.
+/// The three functions below are thread-safe. invalid_argument: an empty or unprintable name, a null function, or a
+/// name that another function has. `data` must stay valid while graphs that call the function may run.
 [[nodiscard]] Result<void> register_host_function(std::string name, const HostFunction& function);
 [[nodiscard]] std::optional<HostFunction> find_host_function(std::string_view name);
 /// Returns the name of this function with this data; nullopt if it is not registered.

@@ -95,7 +95,7 @@ public:
         static_cast<void>(mappings);
         return std::nullopt;
     }
-    /// The same, with mappings that are read now.
+    /// Does the same with mappings that are read now.
     [[nodiscard]] std::optional<std::string> host_memory_at(std::uint64_t flat) const
     {
         return host_memory_at(flat, HostMappings::read());

@@ -20,8 +20,8 @@ namespace warmgraph::backends {
 [[nodiscard]] Result<void> check_update(const RawMemoryOperations& before, const RawMemoryOperations& after);
 /// Checks that both signal or both wait, and that the number of semaphores is the same.
 [[nodiscard]] Result<void> check_update(const RawSemaphores& before, const RawSemaphores& after);
-/// Checks that GraphExec::update may replace `before` with `after`: the same kind, kernel, dimensions, and number,
-/// kinds and sizes of parameters.
+/// Checks that GraphExec::update may replace `before` with `after`: both have the same kind, kernel and dimensions, and
+/// the same number, kinds and sizes of parameters.
 [[nodiscard]] Result<void> check_update(const RawWork& before, const RawWork& after);
 /// Checks that every dependency of the node with this index is an earlier node.
 [[nodiscard]] Result<void> check_order(const RawNode& node, std::size_t index);
