@@ -40,7 +40,7 @@ LLAMA_STEP = FOLDER.parent / "tests" / "gpu" / "torch" / "llama_step.py"
 SIZES = {"layers": 16, "dim": 2048, "heads": 16, "hidden": 5632, "vocabulary": 32000, "batch": 8, "context": 1024, "hf_layers": 8,
          "table_layers": 16, "sizes": 32}
 LEAST_S = 8  # do not start a process with fewer seconds left
-NEEDED_BYTES = 8e9  # in a memory folder: weights and caches of the step, and spare room
+NEEDED_BYTES = 8e9  # for a memory folder: weights and caches of the step, and spare room
 
 
 def say(text: str) -> None:

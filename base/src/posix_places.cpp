@@ -141,7 +141,7 @@ Result<bool> make_lock_file_ours(const Place& place, const Descriptor& file, con
     if (status.st_nlink > 1) {
         struct stat folder{};
         if (::fstat(place.at(), &folder) != 0) return failed("inspect", place.path, errno);
-        if (has_mode && (!is_for_group(mode) || status.st_gid == folder.st_gid)) return true; // e.g. a hard-linked copy
+        if (has_mode && (!is_for_group(mode) || status.st_gid == folder.st_gid)) return true; // e.g. a hard-linked file
         if (auto removed = remove_at(place); !removed) return std::unexpected(removed.error());
         return false;
     }

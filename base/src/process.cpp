@@ -197,7 +197,7 @@ bool is_running(pid_t process, std::uint64_t start) noexcept
 
 std::optional<std::string> build_id_of_file(const std::string& path)
 {
-    constexpr std::size_t k_most_headers = 128, k_most_notes = 4096; // bytes of a segment of notes
+    constexpr std::size_t k_most_headers = 128, k_most_notes = 4096; // k_most_notes: bytes of a segment of notes
     const ReadOnlyFile file(path);
     ElfW(Ehdr) head{};
     if (!file.read(std::as_writable_bytes(std::span(&head, 1)), 0)) return std::nullopt;

@@ -119,7 +119,7 @@ def left_artifacts(torch, settings):
     """Saves the Mega-Cache for another machine. Caching precompile then writes its own cache, too."""
     if not settings["leaves"]:
         return {}
-    leave(settings)  # first, because later ways need the caches even if the artifacts fail
+    leave(settings)  # before the artifacts, because later ways need the caches even if the artifacts fail
     saved = torch.compiler.save_cache_artifacts()
     data = saved[0] if saved is not None else b""
     (pathlib.Path(settings["folder"]) / settings["leaves"]).write_bytes(data)

@@ -63,7 +63,7 @@ Result<RawBytes> decompress(ByteView bytes, std::uint64_t raw_size)
 
 std::optional<std::uint64_t> frame_content_size(ByteView bytes) noexcept
 {
-    constexpr std::uint32_t k_magic = 0xFD2FB528; // a skippable frame has no contents
+    constexpr std::uint32_t k_magic = 0xFD2FB528; // begins a frame with contents; skippable frames begin differently
     if (bytes.size() < sizeof(k_magic) || load<std::uint32_t>(bytes) != k_magic) return std::nullopt;
     const unsigned long long stated = ZSTD_getFrameContentSize(bytes.data(), bytes.size());
     if (stated == ZSTD_CONTENTSIZE_ERROR || stated == ZSTD_CONTENTSIZE_UNKNOWN) return std::nullopt;

@@ -129,8 +129,7 @@ private:
     void variables(const std::string& where, const std::vector<ModuleVariable>& recorded,
                    const std::vector<ModuleVariable>& now)
     {
-        std::map<std::string, std::pair<const ModuleVariable*, const ModuleVariable*>>
-            pairs; // both variables of each name
+        std::map<std::string, std::pair<const ModuleVariable*, const ModuleVariable*>> pairs; // by name
         for (const ModuleVariable& variable : recorded) pairs[variable.name].first = &variable;
         for (const ModuleVariable& variable : now) pairs[variable.name].second = &variable;
         for (const auto& [name, both] : pairs) {

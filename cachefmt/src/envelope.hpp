@@ -26,8 +26,8 @@ struct Envelope {
     std::uint64_t payload_raw = 0;    ///< bytes once decompressed
     Compression compression = Compression::none;
     Digest payload_digest; ///< over the stored bytes
-    Digest header_digest;  ///< seal()
-    Digest key_digest;     ///< key_digest()
+    Digest header_digest;  ///< the result of seal()
+    Digest key_digest;     ///< the result of key_digest()
     Signature signature;   ///< made by signature.hpp
 
     [[nodiscard]] std::uint64_t header_end() const noexcept { return k_envelope_bytes + header_size; }

@@ -128,7 +128,7 @@ std::uint64_t memory_budget(std::uint64_t raw_bytes, std::uint64_t cap) noexcept
 
 std::uint32_t most_tables(std::uint64_t budget) noexcept
 {
-    constexpr std::uint64_t k_roots = 4; // header, info; payload
+    constexpr std::uint64_t k_roots = 4; // tables without a parent: header and info, or payload
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(budget / k_least_of_table + k_roots, 0xFFFF'FFFF));
 }
 

@@ -10,8 +10,8 @@ namespace warmgraph::cachefmt {
 
 /// The allowed distance of an address from its region.
 enum class Reach : std::uint8_t {
-    inside,   ///< 0 to the region's size, for memory objects, copies and fills
-    anywhere, ///< up to k_addend_max either way, for addresses that kernels compute with
+    inside,   ///< from 0 to the region's size, for memory objects, copies and fills
+    anywhere, ///< at most k_addend_max before or after the start, for addresses that kernels compute with
 };
 
 /// Compilers fold offsets into base pointers, so a value may point outside its region; two captures have proven that it

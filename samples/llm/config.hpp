@@ -13,7 +13,7 @@ struct Geometry {
     /// matvec: items that share a dot product; OpenCL's matmul: also rows of a tile. 0, on CUDA: use cuBLASLt
     std::uint32_t lanes = 8;
     std::uint32_t rows = 8;        ///< matrix rows in one group
-    std::uint32_t norm_items = 32; ///< rmsnorm; a power of two
+    std::uint32_t norm_items = 32; ///< items in one group of rmsnorm; a power of two
     std::uint32_t items = 32;      ///< items in one group of kernels that work element by element
 };
 

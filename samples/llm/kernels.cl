@@ -276,7 +276,7 @@ void attention(__global const float *restrict q, __global const float *restrict 
         scores[key] = exp(scores[key] - largest);
         sum += scores[key];
     }
-    sum = group_sum(scratch, sum); // and its barriers make the scores of all items visible
+    sum = group_sum(scratch, sum); // the barriers of group_sum() also make the scores of all items visible
 
     float value = 0.0f;
     for (int key = 0; key < keys; ++key)

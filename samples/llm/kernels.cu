@@ -210,7 +210,7 @@ extern "C" __global__ void attention(const float* __restrict__ q, const float* _
         scores[key] = expf(scores[key] - largest);
         sum += scores[key];
     }
-    sum = block_sum(scratch, sum); // and its barriers make the scores of all threads visible
+    sum = block_sum(scratch, sum); // the barriers of block_sum() also make the scores of all threads visible
 
     float value = 0.0f;
     for (int key = 0; key < keys; ++key)

@@ -11,7 +11,7 @@ namespace llm {
 struct Command {
     std::filesystem::path program;
     std::vector<std::string> arguments;
-    std::map<std::string, std::string> environment; ///< added to this process's environment, or replacing its variables
+    std::map<std::string, std::string> environment; ///< added to this process's variables, or replacing them
     std::filesystem::path output;                   ///< standard output goes to this file; empty: shared
     std::filesystem::path errors;                   ///< standard error goes to this file; empty: shared
 };

@@ -40,7 +40,7 @@ private:
     std::int32_t m_rows;
     warmgraph::Program m_program;
     warmgraph::Buffer m_theta, m_velocity, m_gradient; // [k_parameters]
-    warmgraph::Buffer m_x, m_label, m_loss, m_dloss;   // a batch
+    warmgraph::Buffer m_x, m_label, m_loss, m_dloss;   // buffers of a batch
     warmgraph::Pair m_pair;
     warmgraph::Function m_update;
 };

@@ -92,7 +92,7 @@ Result<std::optional<Judged<Header>>> judge_unless_known(Tier& tier, const Entry
 Result<std::optional<Judged<Entry>>> read_entry(Tier& tier, const EntryKey& key, const Caps& caps, Asked asked)
 {
     const cachefmt::Trust trust = asked == Asked::by_key ? caps.trust : cachefmt::Trust{};
-    if (trust.require) { // verify before reading the payload; the payload's read below verifies again
+    if (trust.require) { // verify the signature before the payload is read; the read below verifies it again
         const auto header = read_header(tier, key, caps, asked);
         if (!header) return std::unexpected(header.error());
         if (!*header) return std::nullopt;

@@ -120,7 +120,7 @@ Result<std::unique_ptr<store::LocalStore>> open_store_as_programs_do(const Conte
     auto trusted = trust_of({});
     return open_with(context, [&](store::StoreOptions& options) {
         options.falls_back = true;
-        if (trusted) options.trust = std::move(*trusted); // `doctor` reports the error
+        if (trusted) options.trust = std::move(*trusted); // else no owner is trusted; `doctor` reports the error
     });
 }
 

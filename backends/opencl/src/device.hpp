@@ -59,7 +59,7 @@ private:
     FoundDevice m_found;
     DeviceLimits m_limits;
     std::unique_ptr<Core> m_core;
-    Queue m_transfers; ///< for uploads and downloads
+    Queue m_transfers; ///< the queue for uploads and downloads
     std::string m_identity;
     bool m_is_pocl = false;
 };

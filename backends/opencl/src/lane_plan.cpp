@@ -58,8 +58,8 @@ private:
     std::span<const std::vector<std::uint32_t>> m_dependencies;
     LanePlan m_plan;
     std::array<std::int64_t, k_max_lanes> m_tail{};
-    std::array<std::array<std::int64_t, k_max_lanes>, k_max_lanes>
-        m_seen{}; ///< [lane][other]: the latest node of `other` that `lane` has waited for
+    /// [lane][other]: the latest node of `other` that `lane` has waited for.
+    std::array<std::array<std::int64_t, k_max_lanes>, k_max_lanes> m_seen{};
 };
 
 } // namespace

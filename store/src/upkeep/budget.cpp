@@ -38,8 +38,7 @@ bool fits(const Inventory& inventory, const Budget& most)
 /// The bytes that may be written before the next look. Less than all room, because other processes write as well.
 std::uint64_t room(std::uint64_t used, std::uint64_t all) noexcept
 {
-    constexpr std::uint64_t k_part =
-        16; // a part of `all`: with no room left, a look at each publish would find nothing to remove
+    constexpr std::uint64_t k_part = 16; // so that a full folder is not searched at each publish
     return used < all ? std::min(all - used, std::max(all / k_part, std::uint64_t{1})) : all / k_part;
 }
 

@@ -32,7 +32,7 @@ public:
     /// See LocalStore::prune; a trial removes nothing.
     [[nodiscard]] Result<Pruned> prune(const PruneRequest& request, bool is_trial);
 
-    [[nodiscard]] const Budget& most(); ///< the budget, resolved
+    [[nodiscard]] const Budget& most(); ///< the budget with its defaults filled in
 
 private:
     /// Returns false when the limit ended the work. REQUIRES: m_mutex is held.

@@ -15,7 +15,7 @@ namespace warmgraph::store {
 struct StoredEntry {
     EntryKey key;
     Stamp stamp;
-    std::vector<Digest> images{};                       ///< named by the entry; empty before read_images()
+    std::vector<Digest> images{};                       ///< images that the entry names; empty before read_images()
     std::optional<cachefmt::RecordingPart> recording{}; ///< set for an entry of a pair; empty before read_images()
     bool is_joined = false;                             ///< check_not_joined() failed; false before read_images()
 };
@@ -58,7 +58,7 @@ struct StoredArtifact {
 struct Inventory {
     std::vector<StoredEntry> entries;
     std::map<Digest, Stamp> images;
-    std::vector<StoredFile> quarantined; ///< includes their reasons
+    std::vector<StoredFile> quarantined; ///< includes the files with the reasons
     std::vector<StoredArtifact> artifacts;
     std::chrono::system_clock::time_point taken{}; ///< the time before the first look
     bool is_whole = true;                          ///< false: the time limit ended the inventory

@@ -18,7 +18,7 @@ struct PruneGoal {
     /// Objects last used before this time are removed in any case
     std::optional<std::chrono::system_clock::time_point> used_before{};
     TimeLimit limit{};
-    bool is_trial = false; ///< nothing is removed
+    bool is_trial = false; ///< true: nothing is removed
 };
 
 /// The budget with its defaults filled in.

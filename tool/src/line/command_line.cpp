@@ -149,8 +149,7 @@ std::string usage_text(const CLI::App& app, const CLI::ParseError& error)
 {
     const auto chosen = app.get_subcommands();
     const CLI::App* const sub = chosen.empty() ? nullptr : chosen.front();
-    const bool is_extra =
-        app.remaining_size(true) > 0; // the message about the extra word is more useful than that about a missing word
+    const bool is_extra = app.remaining_size(true) > 0; // an extra word explains the error better than a missing word
     const std::string command = sub != nullptr ? "warmgraph " + sub->get_name() : "warmgraph";
     const std::string what = is_extra ? unexpected_text(app, sub) : printable(error.what(), 400);
     const std::string there_are =

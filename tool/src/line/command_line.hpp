@@ -46,7 +46,7 @@ inline constexpr const char* k_folder = "FOLDER";
 inline constexpr const char* k_file = "FILE";
 inline constexpr const char* k_function = "FUNCTION";
 inline constexpr const char* k_name = "NAME";
-[[nodiscard]] std::vector<std::string> choices_of(const std::string& type_name); ///< empty when it is not a choice
+[[nodiscard]] std::vector<std::string> choices_of(const std::string& type_name); ///< the words of a choice; else empty
 
 /// Limits the value to these words. The error message suggests the nearest word.
 CLI::Option* among(CLI::Option* option, const std::vector<std::string>& words);

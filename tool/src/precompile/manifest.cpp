@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t k_longest_text = 64UL << 10; ///< bytes of a text other than a source
+constexpr std::size_t k_longest_text = 64UL << 10; ///< bytes of a text that is not a source
 const std::vector<std::string> k_backends{"cuda", "opencl"};
 
 std::string shown(std::string_view text) { return printable(text, 80); }

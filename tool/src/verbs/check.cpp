@@ -124,7 +124,7 @@ Result<void> check_store(store::LocalStore& store, const std::vector<cachefmt::F
     for (const store::ArtifactName& other : *others) add_signature(store, other, trust, *contents);
 
     for (const store::Damage& damage : *found) checked.add(damage.path.string(), "", damage.error);
-    for (const store::Damage& one : contents->unusable) // not damage without these keys
+    for (const store::Damage& one : contents->unusable) // these entries are damage only for a process with these keys
         if ((trust.require || one.error.code == ErrorCode::untrusted) &&
             std::ranges::find(*found, one.path, &store::Damage::path) == found->end())
             checked.add(one.path.string(), "", one.error);

@@ -57,8 +57,7 @@ std::string variants_text(const Row& row)
 
 struct Totals {
     std::uint64_t variants = 0, entry_bytes = 0, images = 0, image_bytes = 0, compiled = 0, compiled_bytes = 0;
-    bool is_all =
-        true; ///< false: a name was given; images and compiled programs, which belong to the whole folder, are not counted
+    bool is_all = true; ///< false: a name was given, so images and compiled programs are not counted
     Environments environments{};
 };
 

@@ -9,7 +9,7 @@ namespace warmgraph::backends::cuda::bulk {
 namespace {
 
 constexpr std::uint64_t k_threads = 256;         // threads in a group
-constexpr std::uint64_t k_groups = 8;            // at most, on each multiprocessor; 8 groups fill it
+constexpr std::uint64_t k_groups = 8;            // the most groups on each multiprocessor: 8 groups fill it
 constexpr std::uint64_t k_bytes_per_thread = 16; // the size of a `Block` in kernels.cu
 
 constexpr std::array<const char*, k_kernel_count> k_names{
@@ -22,7 +22,7 @@ CUdeviceptr address_of(void* memory) { return Address::from_pointer(memory).flat
 
 Launcher::~Launcher()
 {
-    if (m_stream == nullptr && m_module == nullptr) return; // never used
+    if (m_stream == nullptr && m_module == nullptr) return; // the launcher was never used
     const CurrentContext context(m_core);
     const OutsideCapture outside(m_core);
     const Driver& driver = *m_core.driver;

@@ -34,7 +34,7 @@ constexpr auto k_resource_events =
 struct OpenCalls {
     struct Call {
         std::uint32_t id = 0;     // CUPTI's correlation id
-        std::uint64_t images = 0; // key into State::arrived; 0: nothing was loaded during it
+        std::uint64_t images = 0; // key into State::arrived; 0: nothing was loaded during the call
     };
     std::array<Call, 16> calls{};
     std::size_t depth = 0;

@@ -46,7 +46,7 @@ public:
     ~CudaModule() override;
 
     [[nodiscard]] Result<Bytes> image() override;
-    [[nodiscard]] Result<Bytes> image_of(std::span<const std::string> kernels) override; ///< cut (cubin/cut.hpp)
+    [[nodiscard]] Result<Bytes> image_of(std::span<const std::string> kernels) override; ///< cuts (cubin/cut.hpp)
     [[nodiscard]] Digest origin() const noexcept override { return m_origin; }
     [[nodiscard]] Result<std::uint32_t> param_count(const std::string& kernel) override;
     [[nodiscard]] Result<std::vector<cachefmt::ModuleVariable>> changed_variables() override;

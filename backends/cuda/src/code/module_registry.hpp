@@ -47,8 +47,7 @@ public:
 
 private:
     struct Foreign {
-        std::shared_ptr<const Bytes>
-            image; ///< from the tracker; if the tracker has another image now, the handle was reused
+        std::shared_ptr<const Bytes> image; ///< from the tracker; another image there means that the handle was reused
         std::vector<std::string> kernels;
         std::unique_ptr<CudaModule> module;
     };
@@ -59,8 +58,7 @@ private:
     std::map<CUmodule, CudaModule*> m_modules;
     std::map<CUmodule, std::shared_ptr<CudaModule>> m_registered;
     std::map<CUmodule, Foreign> m_foreign;
-    std::vector<std::shared_ptr<CudaModule>>
-        m_gone; // foreign modules whose handle was reused; graphs may still use them
+    std::vector<std::shared_ptr<CudaModule>> m_gone; // their handles were reused; graphs may use these modules
 };
 
 } // namespace warmgraph::backends::cuda

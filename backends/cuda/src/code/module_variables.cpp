@@ -119,7 +119,7 @@ Result<void> CudaModule::restore_variables(std::span<const cachefmt::ModuleVaria
         const auto known = std::ranges::find(all, variable.name, &CubinVariable::name);
         if (known == all.end()) return fail(ErrorCode::not_found, "no variable '{}' in the image", variable.name);
         Bytes initial{known->initial.begin(), known->initial.end()};
-        initial.resize(known->size); // zeros if it has no initial value
+        initial.resize(known->size); // zeros if the variable has no initial value
         wanted.push_back({variable.name, std::move(initial)});
     }
     return write_variables(wanted);

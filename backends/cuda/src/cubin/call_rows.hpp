@@ -16,7 +16,7 @@ namespace warmgraph::backends::cuda {
 /// functions whose address they use directly or through a variable.
 enum class CallKind : std::uint8_t {
     mark,
-    needs, ///< the first symbol needs the second one (parts 1 and 4)
+    needs, ///< the first symbol needs the second symbol (parts 1 and 4)
     address_taken,
     by_address,
 };

@@ -14,7 +14,7 @@ namespace warmgraph::backends::cuda {
 enum class VariableKind : std::uint8_t {
     device,   ///< __device__
     constant, ///< __constant__
-    managed,  ///< __managed__: the loader gives it other memory
+    managed,  ///< __managed__: the loader gives the variable other memory
 };
 
 /// The visibility of the name. Whole-program compilation (nvcc without -rdc, since 13.0) makes all variables local, and

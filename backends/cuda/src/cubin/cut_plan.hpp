@@ -26,9 +26,8 @@ enum class SectionRole : std::uint8_t {
 };
 
 struct CutPlan {
-    std::vector<SectionRole> roles; ///< the role of each section
-    std::vector<std::uint32_t>
-        owner; ///< for each section: the code section that it belongs to (for code: itself); 0: none
+    std::vector<SectionRole> roles;     ///< the role of each section
+    std::vector<std::uint32_t> owner;   ///< for each section: its code section, for code itself; 0: it has none
     std::vector<bool> removed_sections; ///< for each section: true if it is removed
     std::vector<bool> removed_symbols;  ///< for each symbol: true if it is removed
 

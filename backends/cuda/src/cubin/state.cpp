@@ -159,7 +159,7 @@ bool is_zero(ByteView bytes)
 /// An empty `initial` means zeros, because the section has no bytes in the file.
 bool is_no_state(std::string_view name, const Symbol& symbol, ByteView initial, Assertions& assertions)
 {
-    if ((symbol.other & elf::k_managed) != 0) return false; // the host may write it at any time
+    if ((symbol.other & elf::k_managed) != 0) return false; // the host may write the variable at any time
     if (is_compilers_own(name) || assertions.take(name)) return symbol.binding() == 0 && is_text(initial);
     return (is_empty_object(name, symbol.size) && is_zero(initial)) || is_known_table(name, initial);
 }

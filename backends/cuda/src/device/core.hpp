@@ -25,9 +25,9 @@ struct Core {
     DeviceLimits limits;
     int compute_major = 0, compute_minor = 0;
     bool reads_host_memory =
-        false; ///< kernels read any memory of the process (CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS)
+        false; ///< kernels can read any memory of the process (CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS)
     std::size_t malloc_heap = 0;  ///< bytes of the heap for device code's malloc, read when the device was opened
-    CUstream transfers = nullptr; ///< for uploads, downloads and module variables: waits for no other work
+    CUstream transfers = nullptr; ///< the stream for uploads, downloads and module variables: waits for no other work
     ModuleRegistry modules;       ///< all modules whose kernels a captured graph may contain
 
     /// "sm_90"

@@ -9,7 +9,7 @@
 namespace warmgraph::backends::cuda {
 namespace {
 
-constexpr std::uint64_t k_slot = 8ULL << 30; ///< bytes; the addresses of a slot have two values of the upper 32 bits
+constexpr std::uint64_t k_slot = 8ULL << 30; ///< bytes: two values of an address's upper 32 bits
 /// Starts above 2^44, because AddressSanitizer's shadow ends 2 GiB above 2^44.
 constexpr std::uint64_t k_first_slot = (1ULL << 44) / k_slot + 1, k_end_slot = (1ULL << 46) / k_slot;
 constexpr std::uint64_t k_offsets = 1021; ///< a prime, so that the offsets repeat late

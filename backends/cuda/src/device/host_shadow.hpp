@@ -31,7 +31,7 @@ private:
     };
     Core& m_core;
     std::mutex m_mutex;                        // guards m_shadows
-    std::map<std::uint64_t, Shadow> m_shadows; ///< by start address
+    std::map<std::uint64_t, Shadow> m_shadows; ///< shadows by start address
 };
 
 } // namespace warmgraph::backends::cuda

@@ -8,13 +8,11 @@
 namespace warmgraph::backends::cuda {
 namespace {
 
-constexpr std::uint64_t k_mappings =
-    64; ///< the usual number of mappings in one shadow; each mapping takes 25 us (measured)
+constexpr std::uint64_t k_mappings = 64; ///< usual number in one shadow; each mapping takes 25 us (measured)
 constexpr std::uint64_t k_largest_chunk = 256ULL << 20; ///< bytes
 constexpr std::uint64_t k_guards = 7;                   ///< different sizes of the guard, in granules
-constexpr std::uint64_t k_field_slot = 8ULL
-                                       << 30;   ///< bytes; the addresses of a slot have two values of the upper 32 bits
-constexpr std::uint64_t k_field_offsets = 1021; ///< a prime, so that the offsets repeat late
+constexpr std::uint64_t k_field_slot = 8ULL << 30;      ///< bytes: two values of an address's upper 32 bits
+constexpr std::uint64_t k_field_offsets = 1021;         ///< a prime, so that the offsets repeat late
 
 CUmemAllocationProp properties(const Core& core)
 {

@@ -35,7 +35,7 @@ private:
         std::uint64_t mapped = 0;   ///< bytes from the start
         std::shared_ptr<const Chunk> chunk;
         std::optional<FarPlace> place;                   ///< empty if the driver chose the address
-        std::pair<std::uint64_t, std::uint64_t> slots{}; ///< [first, end) in the field; empty if elsewhere
+        std::pair<std::uint64_t, std::uint64_t> slots{}; ///< [first, end) in the field; empty outside the field
     };
     /// One large reservation, cut into slots. No other memory shares the upper 32 bits of their addresses.
     struct Field {

@@ -144,7 +144,7 @@ Result<void> Staging::run(Pieces& pieces)
                     const OutsideCapture outside(m_core);
                     pieces.copy_with(lane);
                 });
-        } catch (const std::system_error&) { // no more threads: the existing ones copy everything
+        } catch (const std::system_error&) { // no more threads: the existing threads copy everything
         }
         pieces.copy_with(*m_lanes.front());
     }

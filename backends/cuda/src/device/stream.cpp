@@ -99,7 +99,7 @@ CudaStream::~CudaStream()
     const Driver& driver = *m_core.driver;
     // NOLINTNEXTLINE(bugprone-unused-return-value): a destructor cannot report it
     if (m_began && m_capture.is_active()) static_cast<void>(end_capture());
-    if (m_owned == Owned::no) return; // the caller may have destroyed it
+    if (m_owned == Owned::no) return; // the caller may have destroyed the stream
     const CurrentContext context(m_core);
     const OutsideCapture outside(m_core);
     // A failure is only logged: callers check their work with synchronize().

@@ -85,7 +85,7 @@ struct WarmUp::State {
     std::mutex mutex; // guards the members below
     std::condition_variable changed;
     enum class Is : std::uint8_t { not_begun, running, done } is = Is::not_begun;
-    pid_t process = 0; ///< the process that began it: a forked child lacks the thread
+    pid_t process = 0; ///< the process that started the thread: a forked child lacks the thread
 };
 
 WarmUp::WarmUp(const Core& core, bulk::Launcher& launcher)
@@ -108,7 +108,7 @@ try {
             first();
             if (auto warmed = warm_up(core, launcher); !warmed)
                 log().debug("nothing was warmed up: {}", warmed.error().message);
-        } catch (const std::exception&) { // the first real use reports it
+        } catch (const std::exception&) { // the first real use reports the error
         }
         const std::scoped_lock ending(state->mutex);
         state->is = Is::done;

@@ -51,10 +51,10 @@ private:
     CurrentContext m_current;
     OutsideCapture m_outside;
     Core& m_core;
-    std::size_t m_expected; ///< nodes
+    std::size_t m_expected; ///< number of nodes
     KernelFunctions m_functions;
     std::vector<CUgraphNode> m_dependencies; ///< dependencies of the node that is being added
-    std::vector<NativeEdge> m_edges;         ///< all of them
+    std::vector<NativeEdge> m_edges;         ///< all edges
     std::vector<NativeEdge> m_later;         ///< edges of nodes with edge data, which need separate calls
     BuiltGraph m_built;
 };

@@ -14,15 +14,15 @@ enum class ErrorCode : std::uint8_t {
     compile_failed = 3,       ///< fix the kernel source; the compiler's log is in the message
     miss_forbidden = 4,       ///< policy require_hit, or no callable: record first (the message has the reason)
     corrupt = 5,              ///< stored bytes are damaged or hostile; they are quarantined and recorded again
-    stale = 6,                ///< stored under other conditions (version, device, key); recorded again
+    stale = 6,                ///< stored under other conditions (version, device, key): the entry is recorded again
     not_found = 7,            ///< the named thing does not exist
     io_failed = 8,            ///< the cache folder failed; caching is off for this call
     no_space = 9,             ///< the disk is full; nothing was published
     permission_denied = 10,   ///< the cache folder belongs to another user or is not writable
     driver_failed = 11,       ///< the accelerator's driver refused a call; the driver's text is in the message
     out_of_memory = 12,       ///< device or host memory ran out
-    unsupported = 13,         ///< this backend or device cannot do it
-    verification_failed = 14, ///< the restored graph did not reproduce the function; not published
+    unsupported = 13,         ///< this backend or device cannot do this
+    verification_failed = 14, ///< the restored graph did not reproduce the function: it is not published
     internal = 15,            ///< a defect of warmgraph: please report it
     partly_launched =
         16,         ///< the driver failed during a launch: state may be half updated, start again from a known state

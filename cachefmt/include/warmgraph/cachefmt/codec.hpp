@@ -26,9 +26,8 @@ struct Limits {
     std::uint32_t nodes = 200'000;
     std::uint32_t edges = 2'000'000;
     std::uint32_t params_per_node = 4'096;
-    std::uint32_t attributes_per_node =
-        64;                             ///< launch attributes of one kernel; function attributes have the same limit
-    std::uint32_t attribute_bytes = 64; ///< size of one attribute: CUDA's CUlaunchAttributeValue
+    std::uint32_t attributes_per_node = 64;  ///< launch attributes of one kernel; the same for function attributes
+    std::uint32_t attribute_bytes = 64;      ///< size of one attribute: CUDA's CUlaunchAttributeValue
     std::uint32_t operations_per_node = 256; ///< memory operations that CUDA accepts in one batch
     std::uint32_t events = 65'536;
     std::uint32_t semaphores = 65'536;

@@ -38,8 +38,7 @@ struct EntryInfo {
     std::string verification; ///< "bitwise (3 runs)"
     std::uint32_t node_count = 0;
     std::uint32_t image_count = 0;
-    std::uint32_t unproven =
-        0; ///< parameter words that count as addresses only because of their range (adopted with one capture)
+    std::uint32_t unproven = 0; ///< words that count as addresses only by their range (adopted with one capture)
     /// The proof of each scalar: "position: proven at all 2,048 values", "scale: sampled at 412 values".
     std::vector<std::string> scalar_proofs;
     std::uint32_t library_constants = 0; ///< `__constant__` variables of libraries' images whose contents are stored

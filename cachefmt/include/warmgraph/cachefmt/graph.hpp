@@ -34,7 +34,7 @@ struct Region {
     std::string name;
     RegionKind kind = RegionKind::input;
     std::uint64_t size = 0;      ///< bytes
-    std::uint32_t alignment = 1; ///< bytes, a power of two: the alignment of its address
+    std::uint32_t alignment = 1; ///< bytes, a power of two: the alignment of the region's address
     Bytes contents;              ///< `constant` only, `size` bytes
     MemorySpace space = MemorySpace::device;
     /// `constant` only: SHA-256 of the contents if they are stored outside the entry, as images are (`contents` is then
@@ -128,7 +128,7 @@ struct CopyNode {
     Slot source;
     Slot destination;
     std::uint64_t size = 0;             ///< bytes of one row
-    std::uint64_t rows = 1, slices = 1; ///< more than one: 2D, 3D
+    std::uint64_t rows = 1, slices = 1; ///< more than one row: 2D; more than one slice: 3D
     Pitch source_pitch{}, destination_pitch{};
     MemorySpace source_space = MemorySpace::device, destination_space = MemorySpace::device;
     bool operator==(const CopyNode&) const = default;

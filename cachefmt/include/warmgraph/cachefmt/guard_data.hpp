@@ -35,11 +35,11 @@ inline constexpr const char* k_unknown = "\x01unknown";
 struct TensorSpec {
     std::string name;
     DType dtype = DType::u8;
-    std::vector<std::int64_t> sizes;   ///< elements; rank is its length, at most k_max_rank
+    std::vector<std::int64_t> sizes;   ///< elements; their number is the rank, at most k_max_rank
     std::vector<std::int64_t> strides; ///< elements, same length as sizes
     std::string device;                ///< "opencl:0"
     std::uint32_t alignment = 1;       ///< power of two, 1..256, that divided the recorded address
-    std::uint32_t alias_group = 0;     ///< index of the first tensor whose bytes overlap this one's (own index if none)
+    std::uint32_t alias_group = 0;     ///< index of the first tensor that overlaps this tensor; else its own index
     /// Bytes from the start of that first tensor to the start of this tensor. Set if the recorded work depends on how
     /// tensors overlap; if empty, tensors may overlap at any distance.
     std::optional<std::int64_t> distance{};

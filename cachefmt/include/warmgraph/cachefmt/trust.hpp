@@ -10,8 +10,7 @@ namespace warmgraph::cachefmt {
 
 /// Immutable and thread-safe after construction. Without any key, nothing is signed and no signature is checked.
 struct Trust {
-    std::shared_ptr<const SigningKey>
-        sign_with{}; ///< the secret key that signs; its signatures are also accepted. Null: do not sign
+    std::shared_ptr<const SigningKey> sign_with{}; ///< signs, and its signatures are accepted; null: do not sign
     std::vector<std::shared_ptr<const SigningKey>> accepted{}; ///< further keys
     bool require = false; ///< an entry without an accepted signature is `untrusted`
 

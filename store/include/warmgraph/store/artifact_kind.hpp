@@ -30,8 +30,8 @@ enum class ArtifactKind : std::uint32_t {
 enum class KindUse : std::uint8_t {
     switched,  ///< can be switched on and off: CacheOptions::kinds, $WARMGRAPH_KINDS
     budgeted,  ///< has counters and a part of the folder's budget: `prune`, `stats`
-    cleared,   ///< `clear`
-    bundled,   ///< `bundle`
+    cleared,   ///< can be chosen in `clear`
+    bundled,   ///< can be chosen in `bundle`
     explained, ///< the cache keeps its misses: `explain`
 };
 [[nodiscard]] constexpr std::uint8_t uses(std::initializer_list<KindUse> all) noexcept

@@ -14,9 +14,9 @@ enum class EventKind : std::uint8_t {
     miss,      ///< the reason is the first fact that differs, or why no entry was compared
     recorded,  ///< bytes: the device code that was published with the entry
     refused,   ///< the function could not be recorded, or must not be replayed
-    evicted,   ///< the entry was removed to make room; bytes: on disk
-    damaged,   ///< the entry failed verification; bytes: on disk
-    untrusted, ///< the entry has no accepted signature, counted once per entry and process; bytes: on disk
+    evicted,   ///< the entry was removed to make room; bytes: its size on disk
+    damaged,   ///< the entry failed verification; bytes: its size on disk
+    untrusted, ///< the entry has no accepted signature, counted once per entry and process; bytes: its size on disk
 };
 [[nodiscard]] std::string_view to_string(EventKind kind) noexcept; ///< "hit", "miss", ...
 

@@ -41,7 +41,7 @@
 
 namespace warmgraph::store {
 
-enum class Sharing : std::uint8_t { owner_only, group }; ///< modes 0700/0600 or 02770/0660
+enum class Sharing : std::uint8_t { owner_only, group }; ///< folder and file modes: 0700 and 0600, or 02770 and 0660
 
 /// A read-only store needs no right to write and changes nothing: no touch, no quarantine, no usage. Calls that write
 /// give permission_denied. Its folder must exist, and may also belong to root or to a trusted owner.
@@ -56,8 +56,7 @@ struct StoreOptions {
     /// User ids whose files are also read, e.g. the builder of the container image. Files of this user and of root are
     /// always read.
     std::vector<std::uint32_t> trusted_owners{};
-    std::uint32_t max_variants =
-        64; ///< the most variants of one function, tombstones included; the least recently used are evicted first
+    std::uint32_t max_variants = 64; ///< variants of a function, with tombstones; the least recently used go first
     Budget budget{}; ///< the folder's budget; a process that publishes keeps the folder within it, as part of its call
     cachefmt::Limits limits{};
     /// The largest image that is read or written, in bytes (at most limits.image_bytes). The cap is needed because an

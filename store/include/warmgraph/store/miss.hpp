@@ -17,7 +17,7 @@ enum class MissEnd : std::uint8_t {
     recorded, ///< the function ran and was recorded
     refused,  ///< the function ran uncached, because it cannot be recorded or replayed
     thrown,   ///< the call threw: policy require_hit, or a function without a callable
-    replayed, ///< another process recorded it meanwhile
+    replayed, ///< another process recorded the function meanwhile
     compiled, ///< a program's miss: the program was compiled
 };
 [[nodiscard]] std::string_view to_string(MissEnd end) noexcept; ///< "ran as it is", "recorded", ...

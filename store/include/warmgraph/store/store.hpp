@@ -56,7 +56,7 @@ struct Caps {
     std::uint64_t image_bytes =
         256ULL << 20; ///< at most entry.image_bytes; needed because an image is verified only after it was read
     cachefmt::Trust
-        trust{}; ///< entries that this trust does not accept are `untrusted`; it also has the key that signs new entries
+        trust{};         ///< entries that this trust does not accept are `untrusted`; its secret key signs new entries
     Packings packings{}; ///< compression of new objects
 };
 
@@ -138,7 +138,7 @@ private:
     [[nodiscard]] Result<std::optional<Entry>> entry_in(const Level& level, const EntryKey& key, Reading reading,
                                                         Stamp* stamp) const;
 
-    std::vector<Level> m_levels; ///< the first is written
+    std::vector<Level> m_levels; ///< only the first level is written
     StoreEvents m_events;
 };
 

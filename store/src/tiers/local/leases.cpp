@@ -20,7 +20,7 @@ std::uint64_t first_byte_of(const EntryKey& key)
     const Digest digest = sha256(as_bytes(to_text(key)));
     std::uint64_t number = 0;
     std::memcpy(&number, digest.bytes.data(), sizeof number);
-    return (number >> 2) & ~(k_bytes_of_entry - 1); // file offsets are signed
+    return (number >> 2) & ~(k_bytes_of_entry - 1); // file offsets are signed, so the highest bit stays 0
 }
 
 } // namespace

@@ -243,8 +243,8 @@ Result<std::unique_ptr<LoadMark>> LoadMarks::make(const EntryKey& key, const Loa
     const std::string text =
         fmt::format("{} since {}: its code is given to driver {} on {}\n", to_text(key),
                     to_iso8601(m_disk.clock.wall()), printable(target.driver, 128), printable(target.device, 128));
-    auto mark =
-        std::make_unique<Mark>(*this, path, key.guards_digest, digits, row); // outlives the lock, which it takes
+    // Made before the guard, and so destroyed after it: the destructor takes the mutex.
+    auto mark = std::make_unique<Mark>(*this, path, key.guards_digest, digits, row);
     const std::scoped_lock guard(m_mutex);
     if (m_is_exiting) return nullptr;
     if (!m_at_exit) m_at_exit.emplace([this] { end_at_exit(); });

@@ -10,8 +10,7 @@
 namespace warmgraph::store {
 namespace {
 
-constexpr std::string_view k_signature =
-    "Signature: 8a477f597d28d172789f06886806bc55\n"; // prescribed by the CACHEDIR.TAG standard
+constexpr std::string_view k_signature = "Signature: 8a477f597d28d172789f06886806bc55\n"; // fixed by the standard
 constexpr std::string_view k_maker = "# warmgraph cache folder, made for entry format ";
 
 Result<bool> read_mark(FileSystem& files, const Path& root)

@@ -20,7 +20,7 @@ inline constexpr std::uint64_t k_mark_cap = 4096; ///< bytes of the file that ar
 
 enum class Ownership : std::uint8_t {
     marked,
-    empty,    ///< or missing, or with temporaries only: a process is making it now, or died while making it
+    empty,    ///< empty, missing, or only temporaries: a process is making the folder, or died while making it
     unmarked, ///< all files belong to the library, but the mark is missing
     foreign,
 };

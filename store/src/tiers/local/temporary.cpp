@@ -67,7 +67,7 @@ const std::string& writer_place()
 bool is_writer_place(std::string_view text) noexcept
 {
     const auto boot = last_bytes(text, k_uuid_bytes);
-    if (!(is_uuid(boot) && cut(text, boot)) && !cut(text, "unknown")) return false; // boot_id()'s format
+    if (!(is_uuid(boot) && cut(text, boot)) && !cut(text, "unknown")) return false; // the forms that boot_id() gives
     const std::size_t dot = text.rfind('.');
     return dot != std::string_view::npos && dot > 0 && is_number(text.substr(dot + 1));
 }

@@ -23,8 +23,7 @@ class Device;
 /// The number of elements outside the envelope, and the largest distance (BulkMemory::departure).
 struct Departure {
     std::uint64_t count = 0; ///< elements outside
-    double farthest =
-        0; ///< the largest distance in roundings; infinity between NaN and a number; for integers 0 or infinity
+    double farthest = 0; ///< largest distance in roundings: infinity for NaN and a number, 0 or infinity for integers
     std::uint64_t first = 0; ///< index of the first element outside; valid when count > 0
     bool operator==(const Departure&) const = default;
 };

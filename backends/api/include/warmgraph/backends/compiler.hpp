@@ -15,7 +15,7 @@ namespace warmgraph::backends {
 /// The compiler and its target: with source, options and headers, they decide the compiled code.
 struct CompilerIdentity {
     std::string compiler;            ///< name, version and build; empty: no compiler
-    std::string target;              ///< "sm_90"; an OpenCL device
+    std::string target;              ///< e.g. "sm_90", or an OpenCL device
     std::vector<std::string> also{}; ///< other targets whose code this device runs: "sm_90a"
 };
 

@@ -19,7 +19,7 @@ enum class PlaceKind : std::uint8_t {
     source,          ///< a copy's source
     destination,     ///< a copy's or fill's destination
     operation,       ///< the address of a memory operation
-    operation_value, ///< the value that it writes or compares with: a constant, so for_each_place skips it
+    operation_value, ///< the value that a memory operation writes or compares with: a constant, so for_each_place skips it
     semaphore,       ///< the value of an external semaphore
 };
 
@@ -36,8 +36,8 @@ struct Content {
     template <class T>
     using Pointer = std::conditional_t<std::is_const_v<Work>, const T, T>*;
     Pointer<Address> address = nullptr;
-    Pointer<Bytes> bytes = nullptr;          ///< words in it may be addresses or follow scalars
-    Pointer<std::uint64_t> number = nullptr; ///< may follow a scalar, but is not an address
+    Pointer<Bytes> bytes = nullptr;          ///< bytes whose words may be addresses or follow scalars
+    Pointer<std::uint64_t> number = nullptr; ///< a number that may follow a scalar, but is not an address
 };
 
 enum class HandleKind : std::uint8_t { event, semaphore };
