@@ -238,7 +238,7 @@ double restore_with_library(const std::shared_ptr<backends::Device>& device, std
     return milliseconds_since(begin);
 }
 
-/// One run: milliseconds, and the final contents of outputs and states.
+/// Makes one run: returns milliseconds, and the final contents of outputs and states.
 nlohmann::json measure(const std::string& way, std::span<char* const> name)
 {
     const auto device = checked(backends::open_built_device("cuda:0"));

@@ -28,7 +28,7 @@ public:
 void enqueue_chain(Stream& stream, const Program& program, std::uint32_t nodes, std::uint32_t seed, Address x,
                    Address y, const std::array<Address, 2>& scratch, std::int32_t position);
 
-/// Input x, output y, scalar position.
+/// Returns the spec of a chain: input x, output y, scalar position.
 [[nodiscard]] Spec chain_spec(const ChainDevice& shared);
 
 /// Wraps one chain as a cached function with its own scratch memory.

@@ -16,7 +16,7 @@ constexpr std::uint32_t k_widest = *std::ranges::max_element(ProductsDevice::k_w
 
 std::uint32_t width(std::size_t index) { return ProductsDevice::k_widths[index % k_shapes]; }
 
-/// Each row of a matrix adds up to about one, so that results stay as large as the inputs.
+/// Makes a matrix. Each of its rows adds up to about one, so that results stay as large as the inputs.
 std::vector<float> matrix(std::uint32_t in, std::uint32_t out)
 {
     std::vector<float> result(std::size_t{in} * out);

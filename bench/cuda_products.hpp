@@ -22,7 +22,7 @@ public:
     std::array<Buffer, k_widths.size()> matrices; ///< i: f32[k_widths[i + 1]][k_widths[i]]
 };
 
-/// `count` products in a chain: input x, output y, the matrices as read-only states. cuBLASLt is loaded when the
+/// Wraps `count` products in a chain: input x, output y, the matrices as read-only states. cuBLASLt is loaded when the
 /// function runs, never when it is replayed. `count` must be even, so that the last result is as wide as y.
 [[nodiscard]] Function wrap_products(Cache& cache, const ProductsDevice& shared, std::uint32_t count);
 

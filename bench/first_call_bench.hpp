@@ -4,7 +4,7 @@
 
 namespace warmgraph::bench {
 
-/// `first_call`: samples/llm on this backend, cold and warm.
+/// `first_call`: measures samples/llm on this backend, cold and warm.
 void register_first_call(const std::string& backend);
 
 } // namespace warmgraph::bench

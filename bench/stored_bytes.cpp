@@ -22,8 +22,8 @@ T read_at(ByteView bytes, std::uint64_t offset)
     return value;
 }
 
-/// Sections are named ".text.K", ".nv.info.K", ".nv.constant0.K", ".rela.text.K": the part behind the last prefix is
-/// the kernel K.
+/// True if the section is of one of these kernels. In ".text.K", ".nv.info.K", ".nv.constant0.K" and ".rela.text.K",
+/// the part behind the last prefix is the kernel K.
 bool belongs_to(std::string_view section, const std::set<std::string>& kernels)
 {
     for (const std::string& kernel : kernels) {

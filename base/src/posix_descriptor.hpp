@@ -16,7 +16,7 @@ namespace warmgraph::posix {
 
 using Path = FileSystem::Path;
 
-/// errno as an Error: "cannot read /x: No such file or directory".
+/// Makes an error from errno: "cannot read /x: No such file or directory".
 [[nodiscard]] std::unexpected<Error> failed(std::string_view doing, const Path& path, int error);
 
 /// A file descriptor that is closed exactly once. It is never 0, 1 or 2.

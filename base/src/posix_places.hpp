@@ -18,7 +18,7 @@ struct Place {
 
 [[nodiscard]] inline bool is_missing(const Error& error) noexcept { return error.code == ErrorCode::not_found; }
 
-/// `folder` is read from its start, so it must not be shared with another reader.
+/// Lists a folder. `folder` is read from its start, so it must not be shared with another reader.
 [[nodiscard]] Result<std::vector<DirectoryItem>> items_of(const Descriptor& folder, const Path& path);
 
 /// The number of attempts to open a lock's file, which another process may replace meanwhile.

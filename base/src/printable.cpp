@@ -8,7 +8,8 @@
 namespace warmgraph {
 namespace {
 
-/// Length of the UTF-8 sequence at the start of `text`; 0 if it is not valid (RFC 3629: shortest form, no surrogates).
+/// Returns the length of the UTF-8 sequence at the start of `text`; 0 if it is not valid (RFC 3629: shortest form, no
+/// surrogates).
 std::size_t utf8_length(std::string_view text) noexcept
 {
     const auto byte = [&](std::size_t i) -> unsigned { return static_cast<unsigned char>(text[i]); };

@@ -18,8 +18,8 @@ void require(int status, const char* call)
     if (status != 1) throw std::runtime_error(std::string(call) + " failed: OpenSSL has no usable SHA-256");
 }
 
-/// Fetched once, because EVP_sha256() searches for its provider at each use, which takes longer than a short digest.
-/// Never freed, because digests are needed until the process ends.
+/// Returns SHA-256. It is fetched once, because EVP_sha256() searches for its provider at each use, which takes longer
+/// than a short digest. It is never freed, because digests are needed until the process ends.
 const EVP_MD* algorithm()
 {
     static const EVP_MD* const s_fetched = EVP_MD_fetch(nullptr, "SHA256", nullptr);

@@ -30,7 +30,7 @@ namespace warmgraph::cachefmt {
 /// The value in its type: "17", "-1", "0.5", "true".
 [[nodiscard]] std::string value_text(const ValueSpec& value);
 
-/// How the fact's value is compared: "equal", "same or newer" (where a newer driver is accepted), "never".
+/// Says how the fact's value is compared: "equal", "same or newer" (where a newer driver is accepted), "never".
 [[nodiscard]] std::string_view compared_text(const Fact& fact) noexcept;
 
 } // namespace warmgraph::cachefmt

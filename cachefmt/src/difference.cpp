@@ -155,7 +155,8 @@ private:
         m_lines.text(semaphore_name(a, i), "name", a, b);
     }
 
-    /// Removed edges come first. The edges may be unsorted, because the graph may never have been validated.
+    /// Compares the edges; removed edges come first. The edges may be unsorted, because the graph may never have been
+    /// validated.
     void edges()
     {
         std::map<std::pair<std::uint32_t, std::uint32_t>, EdgeData> recorded, now;

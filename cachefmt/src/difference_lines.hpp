@@ -30,7 +30,7 @@ public:
     void gone(const std::string& what) { line(what + " was recorded and is gone now"); }
     void added(const std::string& what) { line(what + " was not recorded and is there now"); }
 
-    /// If lines were left out, the last line counts them.
+    /// Returns the lines. If lines were left out, the last line counts them.
     [[nodiscard]] std::vector<std::string> finish() &&;
 
 private:

@@ -70,8 +70,8 @@ Result<void> check_payload_sizes(const Envelope& envelope, const Limits& limits)
     return {};
 }
 
-/// From format 5 on, magic, version, kind, sizes, compression, flags and their seal keep their places. The seal tells a
-/// newer format from damage.
+/// Returns the seal that tells a newer format from damage. From format 5 on, magic, version, kind, sizes, compression,
+/// flags and this seal keep their places.
 Digest seal_of_first_bytes(ByteView prefix)
 {
     Sha256 hash;

@@ -65,7 +65,8 @@ void add_image(Sum& sum, const flat::Image& image)
     });
 }
 
-/// Each record names one edge, in ascending order. Empty records are refused: equal graphs must have equal bytes.
+/// Checks that each record names one edge, in ascending order. Empty records are refused: equal graphs must have equal
+/// bytes.
 Result<void> check_edge_data(const flat::Payload& payload)
 {
     for (std::uint32_t i = 0; i < count(payload.edge_data()); ++i) {

@@ -103,7 +103,8 @@ Result<void> check_scalars(const Graph& graph, Names& names)
     return {};
 }
 
-/// Each slot has 8 bytes and points into a constant, because the variable is written once and other memory moves.
+/// Checks that each slot has 8 bytes and points into a constant, because the variable is written once and other memory
+/// moves.
 Result<void> check_variable_slots(const ModuleVariable& variable, const std::vector<Region>& regions)
 {
     constexpr std::uint64_t k_address_bytes = 8;
@@ -175,7 +176,7 @@ Result<void> check_nodes(const Graph& graph, const Limits& limits)
     return {};
 }
 
-/// CUDA's rules for edge data: only kernels have ports, and the programmatic type joins two kernels by a port.
+/// Checks CUDA's rules for edge data: only kernels have ports, and the programmatic type joins two kernels by a port.
 Result<void> check_edge_data(const Edge& edge, const Graph& graph)
 {
     const EdgeData& data = edge.data;

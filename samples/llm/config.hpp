@@ -45,7 +45,7 @@ struct Config {
     /// Whether the kernels can be compiled for this geometry. They do not mask the end of a matrix, so sizes must
     /// divide evenly.
     [[nodiscard]] bool admits(const Geometry& geometry) const noexcept;
-    /// "-D DIM=128 ...": the build options for kernels.cl and kernels.cu, without the geometry.
+    /// Returns "-D DIM=128 ...": the build options for kernels.cl and kernels.cu, without the geometry.
     [[nodiscard]] std::string definitions() const;
     /// Returns the same options as a map: the model's identity in the cache.
     [[nodiscard]] std::map<std::string, std::string> identity() const;

@@ -109,7 +109,7 @@ struct CublasLt::Impl {
         throw std::runtime_error(fmt::format("{} failed: {}", call, functions.cublasLtGetStatusString(status)));
     }
 
-    /// cuBLAS is column-major: a row-major [rows][columns] matrix is a column-major one with `columns` rows.
+    /// Describes a row-major [rows][columns] matrix to cuBLAS, which is column-major: there it has `columns` rows.
     [[nodiscard]] Owned<cublasLtMatrixLayout_t> layout(std::uint32_t rows, std::uint32_t columns) const
     {
         cublasLtMatrixLayout_t made = nullptr;

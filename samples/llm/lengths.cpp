@@ -34,7 +34,7 @@ struct Options : llm::ProgramOptions {
     std::string backend = "opencl";
 };
 
-/// 40 lengths of 5 to 128 tokens, mixed; short lengths are closer together.
+/// Returns 40 lengths of 5 to 128 tokens, mixed; short lengths are closer together.
 std::vector<std::uint32_t> lengths()
 {
     std::vector<std::uint32_t> result;

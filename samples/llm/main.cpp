@@ -52,7 +52,8 @@ double milliseconds_between(Clock::time_point begin, Clock::time_point end)
     return std::chrono::duration<double, std::milli>(end - begin).count();
 }
 
-/// Stored geometries are validated only when kernels are compiled: a start that replays compiles no kernels.
+/// Makes the tuner. Stored geometries are validated only when kernels are compiled: a start that replays compiles no
+/// kernels.
 std::optional<wg::Tuner> make_tuner(const Options& options, const wg::Device& device, wg::Cache& cache)
 {
     const auto search = k_tunings.at(options.tune);

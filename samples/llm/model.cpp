@@ -41,7 +41,7 @@ Model::Model(const wg::Device& device, const samples::Safetensors& weights)
     m_kv.write(std::vector<float>(m_kv.size() / sizeof(float), 0.0f));
 }
 
-/// `rows` 0 means a vector.
+/// Loads a tensor. `rows` 0 means a vector.
 void Model::load(const wg::Device& device, const samples::Safetensors& file, const std::string& name, std::int64_t rows,
                  std::int64_t columns)
 {

@@ -26,7 +26,7 @@ public:
     using Pass::Pass;
 
 protected:
-    /// matvec's geometry for `out` rows of a matrix.
+    /// Returns matvec's geometry for `out` rows of a matrix.
     [[nodiscard]] wg::Launch rows_of(std::uint32_t out) const { return matvec_launch(m_compiled.geometry, out); }
 
     void matvec(const char* kernel, const std::string& name, Address x, Address y, std::uint32_t in, std::uint32_t out)

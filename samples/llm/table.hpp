@@ -10,7 +10,7 @@ namespace llm {
 
 enum class Colour : std::uint8_t { plain, ansi };
 
-/// ansi when standard output is a terminal and NO_COLOR is not set (https://no-color.org).
+/// Returns ansi when standard output is a terminal and NO_COLOR is not set (https://no-color.org).
 [[nodiscard]] Colour colour_of_stdout();
 [[nodiscard]] std::string strong(std::string_view text, Colour colour);
 

@@ -26,7 +26,7 @@ private:
 };
 
 [[nodiscard]] Batch spiral(std::int32_t rows, std::uint32_t seed);
-/// Small weights, zero biases.
+/// Returns small weights and zero biases.
 [[nodiscard]] std::vector<float> first_parameters(std::uint32_t seed);
 
 } // namespace train

@@ -21,7 +21,7 @@ public:
     Trainer(const Trainer&) = delete; // its callables hold its address
     Trainer& operator=(const Trainer&) = delete;
 
-    /// Forward, backward and SGD with momentum. Blocks until the loss is on the host.
+    /// Does forward, backward and SGD with momentum. Blocks until the loss is on the host.
     [[nodiscard]] Step step(const Batch& batch, float rate);
     /// The largest difference between backward's gradients and finite differences, relative to the largest gradient.
     [[nodiscard]] float gradient_error(const Batch& batch);

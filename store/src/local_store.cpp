@@ -139,7 +139,8 @@ struct LocalStore::Impl {
         if (check_key(key.function)) usage.add(tier.disk().layout.function(key.function), more);
     }
 
-    /// Untrusted entries are counted by the code that opened the folder: each entry once, not at every read.
+    /// Counts a refused entry. Untrusted entries are counted elsewhere: each once by the code that opened the folder,
+    /// not at every read.
     void count_refused(const EntryKey& key, const Stamp& stamp, const Error& error)
     {
         if (error.code != ErrorCode::untrusted) count(key, EventKind::damaged, to_string(error.code), {1, stamp.size});

@@ -14,7 +14,7 @@ std::uint64_t entry_cap(const cachefmt::Limits& limits) noexcept
     return cachefmt::k_envelope_bytes + limits.header_bytes + limits.payload_stored_bytes;
 }
 
-/// An older reader treats a newer warmgraph's entry as a miss and leaves it.
+/// True for an entry of a newer warmgraph: an older reader treats it as a miss and leaves it.
 bool is_newer_format(ByteView prefix)
 {
     return cachefmt::stored_format_version(prefix).value_or(0) > cachefmt::k_format_version;

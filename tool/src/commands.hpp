@@ -10,7 +10,7 @@
 
 namespace warmgraph::tool {
 
-/// `name`: a model, model/function or model/rank/function; nullopt: all functions.
+/// Lists functions. `name`: a model, model/function or model/rank/function; nullopt: all functions.
 [[nodiscard]] Result<int> ls(const Context& context, const std::optional<std::string>& name);
 
 enum class ShowForm : std::uint8_t { text, dot }; ///< text: text or JSON, see Context::output; dot: the drawing
@@ -19,7 +19,7 @@ struct ShowOptions {
     cachefmt::Sections only{};
     std::string variant{}; ///< the first digits of its digest; "": all variants
 };
-/// `target`: model/function, or the path of a .wg file.
+/// Shows entries. `target`: model/function, or the path of a .wg file.
 [[nodiscard]] Result<int> show(const Context& context, const std::string& target, const ShowOptions& options);
 
 struct ExplainOptions {
@@ -42,7 +42,8 @@ struct CheckOptions {
 enum class StatsForm : std::uint8_t { as_context, prometheus }; ///< as_context: text or JSON
 [[nodiscard]] Result<int> stats(const Context& context, const std::optional<std::string>& name, StatsForm form);
 
-/// `name`: a model or model/function; nullopt: all. Reports profiles that cannot be read, with exit status 1.
+/// Shows profiles. `name`: a model or model/function; nullopt: all. A profile that cannot be read is reported, with
+/// exit status 1.
 [[nodiscard]] Result<int> profile(const Context& context, const std::optional<std::string>& name);
 
 /// Writes the page to `file`. Without it: to warmgraph-report.html in the working directory (nowhere with --json).

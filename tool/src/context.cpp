@@ -14,7 +14,8 @@ namespace warmgraph::tool {
 
 namespace {
 
-/// Follows a link. A folder that cannot be listed counts as not empty: opening it reports the error.
+/// True if the folder is empty; follows a link. A folder that cannot be listed counts as not empty: opening it reports
+/// the error.
 bool is_empty_folder(const Context& context)
 {
     std::error_code error;

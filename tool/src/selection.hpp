@@ -15,11 +15,11 @@ namespace warmgraph::tool {
 /// Whether `name` is the folder's name or the model's name.
 [[nodiscard]] bool is_model(std::string_view model_info, std::string_view name);
 
-/// "model_info/rank/function", the form on disk and in the log.
+/// Returns "model_info/rank/function", the form on disk and in the log.
 [[nodiscard]] std::string full_name(const cachefmt::FunctionKey& key);
 
-/// `name`: model/function or model/rank/function; the model is a name or a model_info folder. not_found lists the
-/// functions; invalid_argument: several fit, with their full names.
+/// Finds one function. `name`: model/function or model/rank/function; the model is a name or a model_info folder.
+/// not_found lists the functions; invalid_argument: several fit, with their full names.
 [[nodiscard]] Result<cachefmt::FunctionKey> select(const std::vector<cachefmt::FunctionKey>& functions,
                                                    std::string_view name);
 
@@ -36,7 +36,7 @@ namespace warmgraph::tool {
 [[nodiscard]] Result<std::vector<cachefmt::FunctionKey>> choose(const Context& context, const store::LocalStore* store,
                                                                 const std::optional<std::string>& name);
 
-/// "model" and "model/function" of each function, sorted, without duplicates.
+/// Returns "model" and "model/function" of each function, sorted, without duplicates.
 [[nodiscard]] std::vector<std::string> names_of(const std::vector<cachefmt::FunctionKey>& functions);
 
 /// The request for `clear`. `function` is the value of --func: function, model/function or model/rank/function.

@@ -21,7 +21,8 @@ struct Style {
     [[nodiscard]] std::string paint(Colour colour, std::string_view text) const;
 };
 
-/// `wish`: "always", "never" or "auto" (if standard output takes escapes and NO_COLOR is empty, no-color.org).
+/// Returns the style. `wish`: "always", "never" or "auto" (if standard output takes escapes and NO_COLOR is empty,
+/// no-color.org).
 [[nodiscard]] Style style_of(std::string_view wish);
 
 /// Whether the descriptor is a terminal that knows escape sequences (from TERM).

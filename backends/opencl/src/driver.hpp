@@ -72,13 +72,13 @@ extern Driver loaded_driver; // NOLINT(cppcoreguidelines-avoid-non-const-global-
 /// REQUIRES: load_driver() succeeded.
 [[nodiscard]] inline const Driver& driver() noexcept { return detail::loaded_driver; }
 
-/// "CL_OUT_OF_RESOURCES"; "OpenCL error -9999" for an unknown code.
+/// Returns e.g. "CL_OUT_OF_RESOURCES"; "OpenCL error -9999" for an unknown code.
 [[nodiscard]] std::string error_name(cl_int code);
 [[nodiscard]] std::unexpected<Error> driver_error(std::string_view text, cl_int code);
-/// nullptr if the platform lacks the function.
+/// Returns nullptr if the platform lacks the function.
 [[nodiscard]] void* extension_function(cl_platform_id platform, const char* name) noexcept;
 
-/// Example: `call("clFinish", driver().clFinish, queue)`.
+/// Calls the driver. Example: `call("clFinish", driver().clFinish, queue)`.
 template <class Function, class... Args>
 [[nodiscard]] Result<void> call(std::string_view text, Function function, Args... args)
 {

@@ -34,7 +34,7 @@ inline const cl_event* list_of(Waits waits) noexcept { return waits.empty() ? nu
                 count_of(waits), list_of(waits), event);
 }
 
-/// Later work of the queue waits for `waits`. `event` completes after these and all earlier work.
+/// Makes later work of the queue wait for `waits`. `event` completes after these and all earlier work.
 [[nodiscard]] inline Result<void> enqueue_barrier(cl_command_queue queue, Waits waits, cl_event* event = nullptr)
 {
     return call("clEnqueueBarrierWithWaitList", driver().clEnqueueBarrierWithWaitList, queue, count_of(waits),

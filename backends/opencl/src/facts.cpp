@@ -28,8 +28,8 @@ std::string device_number(cl_device_id device, cl_device_info what)
     return found ? fmt::format("{}", *found) : cachefmt::k_unknown;
 }
 
-/// PoCL's target CPU, from "OpenCL 3.0 PoCL HSTR: pthread-x86_64-pc-linux-gnu-skylake-avx512"; for other drivers the
-/// device's name.
+/// Returns PoCL's target CPU, from "OpenCL 3.0 PoCL HSTR: pthread-x86_64-pc-linux-gnu-skylake-avx512"; for other
+/// drivers the device's name.
 std::string architecture(cl_device_id device)
 {
     const std::string version = device_text(device, CL_DEVICE_VERSION);

@@ -132,7 +132,7 @@ Result<std::unique_ptr<Module>> OpenclModule::load(const Target& target, ByteVie
 
 namespace {
 
-/// "matmul 16x16x1 small": identifies a work-group function as PoCL does.
+/// Returns e.g. "matmul 16x16x1 small", which identifies a work-group function as PoCL does.
 std::string text_of(const std::string& kernel, const Dim3& block, std::string_view grids)
 {
     return fmt::format("{} {}x{}x{} {}", kernel, block[0], block[1], block[2], grids);

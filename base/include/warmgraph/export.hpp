@@ -7,5 +7,5 @@
 #define WARMGRAPH_API __attribute__((visibility("default")))
 #endif
 
-/// For code in public headers that must not be shared between the libraries of one program.
+/// Hides code in public headers that must not be shared between the libraries of one program.
 #define WARMGRAPH_LOCAL __attribute__((visibility("hidden")))

@@ -45,7 +45,8 @@ bool overlap(const Box& box, std::uint64_t distance)
     return false;
 }
 
-/// If the pitches differ, ends whose extents overlap are refused too: an exact answer would need a search.
+/// Refuses overlapping ends. If their pitches differ, ends whose extents overlap are refused too: an exact answer would
+/// need a search.
 Result<void> check_overlap(const CopyNode& copy, const Box& source, const Box& destination)
 {
     if (copy.source.target != copy.destination.target) return {};

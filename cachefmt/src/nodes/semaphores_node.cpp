@@ -22,7 +22,7 @@ std::uint64_t canonical_value(const SemaphoreUse& use) noexcept
     return use.slot->width == 4 ? use.value & ~0xFFFF'FFFFULL : 0;
 }
 
-/// "signal" or "wait"; "unknown" if out of range.
+/// Returns "signal" or "wait"; "unknown" if out of range.
 std::string_view action_text(SemaphoreAction action) noexcept
 {
     switch (action) {

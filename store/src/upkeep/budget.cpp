@@ -42,7 +42,7 @@ std::uint64_t room(std::uint64_t used, std::uint64_t all) noexcept
     return used < all ? std::min(all - used, std::max(all / k_part, std::uint64_t{1})) : all / k_part;
 }
 
-/// now + more + 1, or the maximum if that overflows (a budget without a limit).
+/// Returns now + more + 1, or the maximum if that overflows (a budget without a limit).
 std::uint64_t after(std::uint64_t now, std::uint64_t more) noexcept
 {
     return more < std::numeric_limits<std::uint64_t>::max() - now ? now + more + 1

@@ -9,7 +9,7 @@ namespace warmgraph::store {
 /// a kind without functions.
 [[nodiscard]] Result<std::vector<FunctionKey>> functions_to_clear(LocalTier& tier, const ClearRequest& request);
 
-/// Everything that clear() would remove.
+/// Returns everything that clear() would remove.
 [[nodiscard]] Result<Removal> plan_clear(LocalTier& tier, const ClearRequest& request);
 
 /// Whether the request clears images. False when names were chosen that fit no function: then nothing is removed.

@@ -34,7 +34,7 @@ public:
 
     /// Whether the pair has a forward and a backward. True for an entry without a pair.
     [[nodiscard]] bool is_whole(const StoredEntry& entry) const;
-    /// All entries of the pair, forwards first. Only the entry itself when it has no pair.
+    /// Returns all entries of the pair, forwards first; only the entry itself when it has no pair.
     [[nodiscard]] std::vector<const StoredEntry*> beside(const StoredEntry& entry) const;
 
     using Id = std::tuple<std::string, std::string, cachefmt::RecordingId>;

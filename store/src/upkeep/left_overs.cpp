@@ -13,7 +13,7 @@ class Sweep {
 public:
     Sweep(const Disk& disk, std::chrono::nanoseconds limit) : m_disk(disk), m_end(disk.clock.steady() + limit) {}
 
-    /// `level`: the key level of the folders in `folder`.
+    /// Sweeps the folder and the key folders below it. `level`: the key level of the folders in `folder`.
     void sweep_keys(const Path& folder, std::size_t level)
     {
         for (const std::string& name : sweep(folder))

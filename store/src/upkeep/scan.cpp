@@ -15,7 +15,7 @@
 namespace warmgraph::store {
 namespace {
 
-/// The library's files beside the top folders.
+/// True for files of the library beside the top folders.
 bool is_of_root(const DirectoryItem& item)
 {
     if (item.type != FileType::regular) return item.name == k_mark_file;

@@ -27,8 +27,8 @@ public:
 
 private:
     [[nodiscard]] Result<void> scan_root();
-    /// `names` are the names of the folders from the root to the scanned folder; three names lead to a function's
-    /// folder.
+    /// Scans a folder. `names` are the names of the folders from the root to this folder; three names lead to a
+    /// function's folder.
     [[nodiscard]] Result<void> scan_keys(const std::vector<std::string>& names);
     [[nodiscard]] Result<void> scan_function(const FunctionKey& function);
     /// Scans a folder of 256 shards. `scan_file` returns whether the name in a shard belongs to the library.

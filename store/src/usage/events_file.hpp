@@ -11,7 +11,7 @@ namespace warmgraph::store {
 
 /// Returns [{"kind": "miss", "reason": "driver.version", "count": 3, "bytes": 0}, ...].
 [[nodiscard]] nlohmann::json to_events_json(const Events& events);
-/// nullopt when `json` is not such a list. Kinds that this version does not know are left out.
+/// Returns nullopt when `json` is not such a list. Kinds that this version does not know are left out.
 [[nodiscard]] std::optional<Events> parse_events(const nlohmann::json& json);
 
 } // namespace warmgraph::store

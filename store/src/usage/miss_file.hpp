@@ -14,7 +14,7 @@ inline constexpr std::uint64_t k_miss_file_cap = 2ULL << 20; ///< bytes; a large
 
 /// Returns the file's text. Cuts texts that are too long. Replaces bytes that are not UTF-8 by U+FFFD.
 [[nodiscard]] std::string to_miss_lines(const Misses& misses);
-/// `corrupt` says which line is wrong first, and why.
+/// Parses the file's bytes. `corrupt` says which line is wrong first, and why.
 [[nodiscard]] Result<Misses> parse_misses(ByteView bytes);
 
 } // namespace warmgraph::store

@@ -27,7 +27,7 @@ public:
     /// destructor.
     ~Usage();
 
-    /// `folder`: the folder of the counters (a function's or a kind's), relative to the root.
+    /// Adds counts. `folder`: the folder of the counters (a function's or a kind's folder), relative to the root.
     void add(const Path& folder, const FunctionUsage& more) noexcept;
     void add_soon(const Path& folder, const FunctionUsage& more) noexcept;
     /// Starts the writer thread.

@@ -13,7 +13,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t k_most_phases = 64; ///< there are about ten
 
-/// Files of older versions lack these members.
+/// Reads phases. Files of older versions lack them.
 bool read_phases(const Json& json, const char* name, PhaseTimes& phases)
 {
     const auto field = json.find(name);

@@ -24,7 +24,7 @@ std::string roff(const std::string& text)
     return out;
 }
 
-/// Text without line filling, as in the help.
+/// Formats text without line filling, as in the help.
 std::string verbatim(const std::string& text) { return ".nf\n" + roff(text) + "\n.fi\n"; }
 
 constexpr const char* k_head =

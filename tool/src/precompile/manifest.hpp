@@ -30,7 +30,7 @@ struct Manifest {
     std::vector<ManifestProgram> programs{};
 };
 
-/// invalid_argument says what is wrong, where, and what was expected.
+/// Parses a manifest. invalid_argument says what is wrong, where, and what was expected.
 [[nodiscard]] Result<Manifest> parse_manifest(std::string_view text);
 
 /// Reads the manifest and its sources, and makes all paths absolute, relative to the manifest's folder. not_found and

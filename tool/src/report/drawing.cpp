@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t k_none = std::numeric_limits<std::uint32_t>::max();
 
-/// For each node: its only successor, if that has no other predecessor.
+/// Finds for each node its only successor, if that has no other predecessor.
 std::vector<std::uint32_t> only_successors(const cachefmt::Graph& graph)
 {
     const std::size_t count = graph.nodes.size();

@@ -13,7 +13,8 @@ struct DrawingLimits {
     std::size_t boxes_in_all = 4000; ///< graphs after this limit have no drawing
 };
 
-/// `store`: null when the folder is missing or empty. Damaged entries are in the document with their error.
+/// Gathers the document. `store`: null when the folder is missing or empty. Damaged entries are in the document with
+/// their error.
 [[nodiscard]] Result<Json> gather_report(const Context& context, const store::LocalStore* store,
                                          const DrawingLimits& limits = {});
 

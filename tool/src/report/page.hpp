@@ -7,7 +7,7 @@
 
 namespace warmgraph::tool {
 
-/// page.html with the document in it. Names in the document stay text, whatever they contain.
+/// Returns page.html with the document in it. Names in the document stay text, whatever they contain.
 [[nodiscard]] std::string page_of(const Json& document);
 
 } // namespace warmgraph::tool

@@ -19,7 +19,7 @@ struct Checked {
     std::string text{};                                    ///< one line for each place
     std::uint64_t left = 0;                                ///< damage that was not repaired
 
-    /// `path`: relative to the folder, or a bundle's file.
+    /// Adds damage. `path`: relative to the folder, or a bundle's file.
     void add(const std::string& path, std::string_view member, const Error& error)
     {
         damage.push_back({{"path", path},
@@ -104,7 +104,7 @@ std::string contents_text(const FolderContents& contents, const std::vector<stor
     return text;
 }
 
-/// `name`: if given, only the folders of `functions` are checked.
+/// Checks the cache folder; if `name` is given, only the folders of `functions`.
 Result<void> check_store(store::LocalStore& store, const std::vector<cachefmt::FunctionKey>& functions,
                          const std::optional<std::string>& name, Mending mending, const cachefmt::Trust& trust,
                          Checked& checked)

@@ -39,8 +39,8 @@ private:
 /// Returns e.g. "environment key 3f9a1c07b2d4 fits: 5 entries were recorded in it"; "" without entries.
 [[nodiscard]] std::string environment_line(const std::vector<JudgedEnvironment>& environments,
                                            const guards::Relaxation& relaxation = {});
-/// If no entry fits: returns the fields in which all differ from this machine, e.g. "device.units 2 recorded, 4 here".
-/// Else "".
+/// Returns the fields in which all entries differ from this machine, e.g. "device.units 2 recorded, 4 here"; "" if an
+/// entry fits.
 [[nodiscard]] std::string dead_because(const std::vector<JudgedEnvironment>& environments);
 [[nodiscard]] Json to_json(const std::vector<JudgedEnvironment>& environments);
 

@@ -131,7 +131,7 @@ std::string to_text(const Context& context, const std::vector<Line>& lines)
                                                    others == 0 ? "" : " and " + plural(others, "artifact"), wrong);
 }
 
-/// Never overwrites a file: it may hold the key of a whole fleet.
+/// Writes a key to a new file; never overwrites a file, because it may hold the key of a whole fleet.
 Result<void> write_key(const std::string& path, std::string line, mode_t mode)
 {
     const int file =

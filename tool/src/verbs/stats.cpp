@@ -78,7 +78,7 @@ std::string functions_text(const Context& context, const std::vector<FunctionSta
     return functions.empty() ? "" : table.text(context.style);
 }
 
-/// Why functions ran uncached at their last miss, with the cure.
+/// Says why functions ran uncached at their last miss, with the cure.
 std::string refusals_text(const std::vector<FunctionStatistics>& functions)
 {
     std::string text;

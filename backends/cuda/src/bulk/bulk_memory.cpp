@@ -172,7 +172,8 @@ Result<BulkMemory::Found> CudaBulkMemory::words_in(const MemoryRef& memory, std:
     return search(work, most);
 }
 
-/// One launch returns at most k_word_room words, unordered. A range with more words is halved and searched again.
+/// Finds the words. One launch returns at most k_word_room words, unordered, so a range with more words is halved and
+/// searched again.
 Result<BulkMemory::Found> CudaBulkMemory::search(bulk::WordsWork work, std::size_t most)
 {
     constexpr std::uint64_t k_block = 16;

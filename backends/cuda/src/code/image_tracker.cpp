@@ -168,7 +168,8 @@ bool names_malloc(ByteView image)
     return memmem(image.data(), image.size(), k_symbol.data(), k_symbol.size()) != nullptr;
 }
 
-/// REQUIRES: the state's mutex is held.
+/// Searches the images that were not searched yet; true if any loaded image names malloc. REQUIRES: the state's mutex
+/// is held.
 bool search_for_malloc(State& tracker)
 {
     auto& all = tracker.unsearched;
@@ -402,7 +403,8 @@ Result<void> attach_again(State& tracker)
 constinit thread_local bool t_detaches = false;
 constexpr CUpti_CallbackId k_detaching_call = CUPTI_DRIVER_TRACE_CBID_cuDriverGetVersion;
 
-/// CUPTI must be detached at the end of a driver call (cuptiFinalize in cupti_activity.h); this call is harmless.
+/// Detaches CUPTI at the end of a driver call, as cupti_activity.h demands (cuptiFinalize). The call itself is
+/// harmless.
 void detach_if_asked(CUpti_CallbackId which, const CUpti_CallbackData& data)
 {
     if (!t_detaches || which != k_detaching_call || data.callbackSite != CUPTI_API_EXIT) return;

@@ -23,7 +23,8 @@ struct FatbinHeader {
 
 enum class ImageKind : std::uint8_t { cubin, fatbin, ptx, none };
 
-/// cuModuleLoadData gets no size, so this function must ensure that the driver does not read beyond the bytes.
+/// Returns the kind of an image that is safe to load: cuModuleLoadData gets no size, so the driver must not read beyond
+/// the bytes.
 ImageKind kind_of(ByteView image)
 {
     if (image.size() > sizeof(Elf64_Ehdr) && as_text(image.first(SELFMAG)) == ELFMAG) {
@@ -40,7 +41,7 @@ ImageKind kind_of(ByteView image)
     return as_text(image).find(".version") != std::string_view::npos ? ImageKind::ptx : ImageKind::none;
 }
 
-/// "sm_90" for a cubin; "unknown" for other images.
+/// Returns "sm_90" for a cubin of sm_90; "unknown" for other images.
 std::string architecture_of(ByteView image)
 {
     const auto cubin = Cubin::parse(image);

@@ -28,7 +28,7 @@ public:
     ModuleRegistry& operator=(const ModuleRegistry&) = delete;
     ~ModuleRegistry();
 
-    /// Each module that is made here calls this.
+    /// Adds a module. Each module that is made here calls this.
     void add(CUmodule handle, CudaModule* module);
     void remove(CUmodule handle) noexcept;
 

@@ -57,7 +57,7 @@ public:
     /// Names of the kernels, spelled and ordered as in the symbol table.
     [[nodiscard]] const std::vector<std::string>& kernels() const noexcept { return m_kernels; }
     [[nodiscard]] const std::vector<CubinVariable>& variables() const noexcept { return m_variables; }
-    /// 90 for sm_90 and sm_90a.
+    /// Returns 90 for sm_90 and sm_90a.
     [[nodiscard]] std::uint32_t sm() const noexcept { return m_sm; }
 
 private:

@@ -156,7 +156,7 @@ bool is_zero(ByteView bytes)
     return std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-/// An empty `initial` means zeros, because the section has no bytes in the file.
+/// True if the variable is not state. An empty `initial` means zeros, because the section has no bytes in the file.
 bool is_no_state(std::string_view name, const Symbol& symbol, ByteView initial, Assertions& assertions)
 {
     if ((symbol.other & elf::k_managed) != 0) return false; // the host may write the variable at any time

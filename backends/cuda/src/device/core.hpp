@@ -30,7 +30,7 @@ struct Core {
     CUstream transfers = nullptr; ///< the stream for uploads, downloads and module variables: waits for no other work
     ModuleRegistry modules;       ///< all modules whose kernels a captured graph may contain
 
-    /// "sm_90"
+    /// Returns e.g. "sm_90".
     [[nodiscard]] std::string architecture() const { return fmt::format("sm_{}{}", compute_major, compute_minor); }
 
     /// The most threads that build graphs at once. More threads would only slow each other down in the driver's lock

@@ -10,8 +10,9 @@ namespace {
 
 using FindFunction = decltype(&::cuGetProcAddress);
 
-/// `symbol` is the header's versioned name ("cuMemAlloc_v2"), which has the header's signature. For a plain name and a
-/// version, an older driver may return a function with an older signature (cuGraphAddDependencies before 13.0).
+/// Finds a function. `symbol` is the header's versioned name ("cuMemAlloc_v2"), which has the header's signature. For a
+/// plain name and a version, an older driver may return a function with an older signature (cuGraphAddDependencies
+/// before 13.0).
 void* find_function(void* library, FindFunction find, const char* name, const char* symbol)
 {
     if (void* const address = ::dlsym(library, symbol); address != nullptr) return address;

@@ -147,7 +147,8 @@ public:
     Driver& operator=(const Driver&) = delete;
     ~Driver();
 
-    /// "cuMemAlloc failed: CUDA_ERROR_OUT_OF_MEMORY (out of memory)". Code out_of_memory, else driver_failed.
+    /// Makes an error like "cuMemAlloc failed: CUDA_ERROR_OUT_OF_MEMORY (out of memory)". Its code is out_of_memory or
+    /// driver_failed.
     [[nodiscard]] Error error(const char* function, CUresult status) const;
 
     template <class... Params, class... Args>

@@ -24,7 +24,7 @@ namespace warmgraph::backends::cuda {
 
 // The functions below REQUIRE: the work is checked, a kernel is prepared, and the context is current.
 
-/// `params` is storage that launches reuse.
+/// Enqueues a kernel. `params` is storage that launches reuse.
 [[nodiscard]] Result<void> enqueue_kernel(const Core& core, CUstream stream, const KernelInfo& info,
                                           const RawKernel& work, KernelParams& params);
 [[nodiscard]] Result<void> enqueue_copy(const Core& core, CUstream stream, const RawCopy& work);

@@ -37,7 +37,7 @@ Result<std::unique_ptr<GraphExec>> CudaRecording::instantiate_captured(const Raw
     return graph.native != nullptr ? CudaGraphExec::make_captured(m_core, graph) : m_device.instantiate(graph);
 }
 
-/// If no code calls malloc, no pointer into the heap exists.
+/// Finds the heap only if some code calls malloc: otherwise no pointer into the heap exists.
 Result<std::optional<MemoryRef>> CudaRecording::device_heap()
 {
     if (!ImageTracker::saw_malloc()) return std::nullopt;

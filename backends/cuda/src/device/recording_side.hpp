@@ -27,7 +27,7 @@ public:
     RecordingSide& operator=(const RecordingSide&) = delete;
     virtual ~RecordingSide() = default;
 
-    /// Called before a device's context is made: starts the tracker if WARMGRAPH_TRACK_IMAGES requests it.
+    /// Starts the tracker if WARMGRAPH_TRACK_IMAGES requests it. Called before a device's context is made.
     virtual void before_context(const std::shared_ptr<const Driver>& driver, const CudaOptions& options) const = 0;
     /// See Backend::prepare_recording and Backend::libraries.
     [[nodiscard]] virtual Result<void> prepare(const std::shared_ptr<const Driver>& driver,

@@ -15,7 +15,7 @@ namespace {
 
 constexpr unsigned k_most_lanes = 6;
 
-/// Half of the cores, because other threads of a starting service need some too.
+/// Returns half of the number of cores, because other threads of a starting service need some too.
 unsigned wanted_lanes(const CudaOptions& options)
 {
     return options.upload_lanes.value_or(std::min(k_most_lanes, std::thread::hardware_concurrency() / 2));

@@ -132,7 +132,8 @@ Result<std::unique_ptr<GraphExec>> CudaGraphBuilder::instantiate()
     return CudaGraphExec::make(m_core, std::move(*built));
 }
 
-/// One call for each edge data: a call with mixed data gives all edges the first one's (measured).
+/// Adds the edges, with one call for each edge data: a call with mixed data gives all edges the first edge's data
+/// (measured).
 Result<void> CudaGraphBuilder::connect()
 {
     const Driver& driver = *m_core.driver;

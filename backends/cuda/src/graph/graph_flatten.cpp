@@ -56,7 +56,7 @@ Result<std::vector<Edge>> read_edges(const Driver& driver, CUgraph graph, const 
     return edges;
 }
 
-/// Kahn's algorithm. Among the free nodes it takes the first one in the driver's order.
+/// Orders the nodes by Kahn's algorithm. Among the free nodes it takes the first node in the driver's order.
 std::vector<std::uint32_t> topological_order(std::vector<Edge> edges, std::size_t nodes)
 {
     std::ranges::sort(edges, {}, &Edge::from);

@@ -19,7 +19,7 @@ struct FlatNode {
 /// child graph's nodes replace it. not_recordable: two edges between the same two nodes.
 [[nodiscard]] Result<std::vector<FlatNode>> flatten(const Driver& driver, CUgraph graph);
 
-/// E.g. "memcpy", "conditional".
+/// Returns e.g. "memcpy" or "conditional".
 [[nodiscard]] const char* kind_name(CUgraphNodeType type) noexcept;
 
 } // namespace warmgraph::backends::cuda

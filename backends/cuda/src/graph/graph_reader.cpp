@@ -9,7 +9,7 @@
 namespace warmgraph::backends::cuda {
 namespace {
 
-/// "memset (node 3)"; for a kernel only the number, because the reader adds its name.
+/// Returns e.g. "memset (node 3)"; for a kernel only the number, because the reader adds its name.
 std::string place_of(CUgraphNodeType type, std::size_t index)
 {
     if (type == CU_GRAPH_NODE_TYPE_KERNEL) return fmt::format("node {}", index);

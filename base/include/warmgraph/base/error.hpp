@@ -23,7 +23,7 @@ struct Error {
 template <class T>
 using Result = std::expected<T, Error>;
 
-/// `return fail(ErrorCode::corrupt, "entry is {} bytes, expected {}", n, m);`
+/// Makes a failure: `return fail(ErrorCode::corrupt, "entry is {} bytes, expected {}", n, m);`
 template <class... Args>
 [[nodiscard]] std::unexpected<Error> fail(ErrorCode code, fmt::format_string<Args...> text, Args&&... args)
 {

@@ -11,8 +11,8 @@
 
 namespace warmgraph {
 
-/// GNU build id (hex) of the loaded ELF object that contains `code`, from its PT_NOTE segment (System V gABI "Note
-/// Section", NT_GNU_BUILD_ID). nullopt if it has no build id.
+/// Returns the GNU build id (hex) of the loaded ELF object that contains `code`, from its PT_NOTE segment (System V
+/// gABI "Note Section", NT_GNU_BUILD_ID). nullopt if the object has no build id.
 [[nodiscard]] std::optional<std::string> build_id_of(const void* code) noexcept;
 
 /// The build id of a file. nullopt if it cannot be read, is not an ELF object of this machine's kind, or has no build

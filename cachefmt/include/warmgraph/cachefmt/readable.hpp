@@ -21,11 +21,11 @@ enum class Inks : std::uint8_t { none, terminal }; ///< terminal: ANSI colours
 
 inline constexpr std::size_t k_text_columns = 100; ///< used when there is no terminal to give its width
 
-/// Aligned columns, one block for each section. A fact's value is cut to "..." if it would make its table wider than
-/// `columns`, but never below 64 characters (a digest); to_json() has the whole value.
+/// Returns the entry as text in aligned columns, one block for each section. A fact's value is cut to "..." if it would
+/// make its table wider than `columns`, but never below 64 characters (a digest); to_json() has the whole value.
 [[nodiscard]] std::string to_readable(const Entry& entry, const Sections& only = {}, Inks inks = Inks::none,
                                       std::size_t columns = k_text_columns);
-/// One JSON object with the same data (keys in docs/format.md); format, kind and key are always included.
+/// Returns one JSON object with the same data (keys in docs/format.md); format, kind and key are always included.
 [[nodiscard]] std::string to_json(const Entry& entry, const Sections& only = {});
 [[nodiscard]] std::string to_dot(const Entry& entry); ///< Graphviz: one box a node, with kernel, grid and slots
 

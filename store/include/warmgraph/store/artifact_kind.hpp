@@ -190,7 +190,7 @@ private:
     }
     std::uint32_t m_bits = 0;
 };
-/// All kinds for this use.
+/// Returns all kinds for this use.
 [[nodiscard]] constexpr KindSet all_for(KindUse use) noexcept
 {
     KindSet kinds;

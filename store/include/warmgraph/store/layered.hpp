@@ -12,8 +12,8 @@ namespace warmgraph::store {
 /// Tiers in the order in which they are read: the folder, then its layers (LocalStore::tiers). No pointer is null.
 using Tiers = std::vector<Tier*>;
 
-/// `read` returns a tier's verified object, or nullopt when the tier does not have it. Returns the first error when no
-/// tier has the object and one of them failed.
+/// Reads from each tier in turn. `read` returns a tier's verified object, or nullopt when the tier does not have it. If
+/// no tier has the object, returns the first error of a tier that failed.
 template <class Read>
 [[nodiscard]] auto first_of(const Tiers& tiers, const Read& read) -> decltype(read(std::declval<Tier&>()))
 {

@@ -95,7 +95,7 @@ public:
     // --- Entries and images: Store's calls on the folder and its layers. An object that cannot be used goes to
     // quarantine, if the store may write. Publishing a variant evicts the variants over the limit.
 
-    /// All functions on disk whose folder is not empty, sorted.
+    /// Returns all functions on disk whose folder is not empty, sorted.
     [[nodiscard]] Result<std::vector<FunctionKey>> functions() const;
     /// Call this right before a driver loads the entry's code, and keep the mark until the load is over; the store must
     /// outlive the mark. driver_failed: the last two processes that loaded the entry on this driver and device died.

@@ -38,7 +38,7 @@ struct BytesBudget {
 /// The reason why a lookup finds nothing: "compiled programs are switched off (CacheOptions::kinds, WARMGRAPH_KINDS)"
 [[nodiscard]] std::string switched_off(std::string_view kind);
 
-/// For settings that only tune: a bad value logs a warning and gives the default, so that the service still starts.
+/// Gives the default for a bad value and logs a warning, so that the service still starts. For settings that only tune.
 template <class Value>
 [[nodiscard]] Value or_default(Result<Value> setting)
 {

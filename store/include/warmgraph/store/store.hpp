@@ -89,7 +89,8 @@ public:
 
     // A header is not read again while its object in the tier has the same stamp.
 
-    /// All variants of a function, with verified headers, sorted by digest. A damaged variant carries its error.
+    /// Returns all variants of a function, with verified headers, sorted by digest. A damaged variant carries its
+    /// error.
     [[nodiscard]] Result<std::vector<Variant>> variants(const FunctionKey& function) const;
     /// Reads the header of one key; null when the entry does not exist. The format is part of the key, so an object of
     /// another format, newer or not, is damaged.

@@ -100,7 +100,7 @@ public:
     [[nodiscard]] virtual Result<std::optional<Found>> get(const Name& name, Extent extent) = 0;
     /// Keeps exactly these bytes under the name, or leaves the old object. A concurrent get() sees one of the two.
     [[nodiscard]] virtual Result<void> put(const Name& name, ByteView bytes) = 0;
-    /// Removing a missing object is not a failure.
+    /// Removes an object. Removing a missing object is not a failure.
     [[nodiscard]] virtual Result<void> remove(const Name& name) = 0;
     /// Lists the names, sorted. Objects that are put or removed meanwhile may be missing or present.
     [[nodiscard]] virtual Result<std::vector<Name>> list(const Scope& scope) = 0;

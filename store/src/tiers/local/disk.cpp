@@ -30,7 +30,7 @@ private:
         if (!m_found.left_out) m_found.left_out = items.error();
         return std::nullopt;
     }
-    /// `names` are the names of the folders from the root to the folder to walk.
+    /// Walks one folder. `names` are the names of the folders from the root to this folder.
     Result<void> walk(const std::vector<std::string>& names)
     {
         Path folder;

@@ -62,14 +62,14 @@ struct Disk {
     };
     /// Leaves out empty folders, which a crash may leave behind.
     [[nodiscard]] Result<Functions> list_functions(const TimeLimit& limit = {}) const;
-    /// permission_denied if one of the folders may not be listed.
+    /// Returns all functions; permission_denied if one of the folders may not be listed.
     [[nodiscard]] Result<std::vector<FunctionKey>> functions() const;
     [[nodiscard]] Result<std::vector<Name>> image_names() const;
     [[nodiscard]] Result<std::vector<Name>> artifact_names(ArtifactKind kind) const;
     [[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> images() const;
 
 private:
-    /// `path` is relative to `folder`, `shown` to the root.
+    /// Reads a file. `path` is relative to `folder`, `shown` to the root.
     [[nodiscard]] Result<std::optional<Found>> read_in(FileSystem& folder, const Path& path, const Path& shown,
                                                        Extent extent, const Name* name) const;
 };

@@ -14,7 +14,7 @@ namespace {
 /// The bytes for each entry: many, so that each of many processes finds a free byte.
 constexpr std::uint64_t k_bytes_of_entry = 1 << 16;
 
-/// Two entries may have the same first byte: then both stay while one is used.
+/// Returns the start of the entry's range. Two entries may have the same range: then both stay while one is used.
 std::uint64_t first_byte_of(const EntryKey& key)
 {
     const Digest digest = sha256(as_bytes(to_text(key)));

@@ -178,7 +178,7 @@ public:
     }
     /// REQUIRES: LoadMarks::m_mutex is held.
     void wait() noexcept { m_is_waiting = true; }
-    /// An exit now counts as a death in this load. REQUIRES: LoadMarks::m_mutex is held.
+    /// True if an exit now counts as a death in this load. REQUIRES: LoadMarks::m_mutex is held.
     [[nodiscard]] bool is_in_driver() const noexcept { return !m_is_waiting && m_thread == std::this_thread::get_id(); }
 
 private:

@@ -36,7 +36,8 @@ inline constexpr std::chrono::hours k_deaths_count_for{30 * 24};
 /// Whether the name has exactly the form of a mark.
 [[nodiscard]] bool is_load_mark(std::string_view name) noexcept;
 
-/// Dead writers' marks among `items` (in `folder`) whose entry is gone, or that are older than k_deaths_count_for.
+/// Returns marks of dead writers among `items` (in `folder`) whose entry is gone, or that are older than
+/// k_deaths_count_for.
 [[nodiscard]] std::vector<std::string> spent_load_marks(const Disk& disk, const Path& folder,
                                                         const std::vector<DirectoryItem>& items);
 /// Removes dead writers' marks, of one entry or of all in the folder. Returns the number removed. Best effort.
@@ -72,8 +73,8 @@ private:
     /// Asks whether the load goes on; if not, reports its result to the mark.
     [[nodiscard]] bool goes_on(const Waiting& one) const;
     [[nodiscard]] Result<std::unique_ptr<LoadMark>> make(const EntryKey& key, const LoadTarget& target, unsigned row);
-    /// When the process exits: ends the marks of other threads' loads and of waiting loads. An exit inside a load is a
-    /// death.
+    /// Called when the process exits: ends the marks of other threads' loads and of waiting loads. An exit inside a
+    /// load is a death.
     void end_at_exit() noexcept;
 
     const Disk& m_disk;

@@ -30,7 +30,7 @@ public:
     /// Moves the file to quarantine.
     void refuse(const Name& name, const Stamp& stamp, const Error& reason) noexcept override;
 
-    /// nullptr when another process has the lock. Releasing the lock removes its file.
+    /// Locks a function for recording. nullptr when another process has the lock. Releasing the lock removes its file.
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_record_lock(const EntryKey& key);
     /// Locks an artifact for a process that reads and rewrites it. permission_denied also when the folder lost its
     /// mark.

@@ -25,7 +25,7 @@ struct Look {
     std::string other{}; ///< for a foreign folder: the first foreign file
 };
 
-/// Every new ext file system has this folder (mke2fs(8)); no user made it.
+/// True for a folder that every new ext file system has (mke2fs(8)); no user made it.
 bool is_of_volume(const DirectoryItem& item) { return item.type == FileType::directory && item.name == "lost+found"; }
 
 /// Finds out whether a folder without a mark holds foreign files.
@@ -33,7 +33,7 @@ class Search {
 public:
     explicit Search(FileSystem& files) : m_files(files) {}
 
-    /// `names`: the folders from the root down. Ends at the first foreign file.
+    /// Looks into one folder, and ends at the first foreign file. `names`: the folders from the root down.
     Result<void> look_into(const std::vector<std::string>& names)
     {
         Path folder;

@@ -41,7 +41,7 @@ bool is_alive(std::string_view digits)
     return ::kill(pid, 0) == 0 || errno != ESRCH;
 }
 
-/// Some file systems (eCryptfs: 143 bytes) permit only short names, so a long host name is cut and gets a digest.
+/// Cuts a long host name and adds a digest, because some file systems (eCryptfs: 143 bytes) permit only short names.
 std::string shortened(const std::string& host)
 {
     constexpr std::size_t k_most = 16, k_digits = 8;

@@ -39,7 +39,8 @@ class BundleSelection {
 public:
     [[nodiscard]] static Result<BundleSelection> of(const BundleOptions& options);
     [[nodiscard]] bool chooses(const cachefmt::FunctionKey& key) const;
-    /// Compiled programs and tuned configurations have no model: --func leaves them out unless --kind names them.
+    /// Whether --kind includes the kind. Without --kind: compiled programs and tuned configurations have no model, so
+    /// --func leaves them out.
     [[nodiscard]] bool chooses(store::ArtifactKind kind) const;
     /// Whether --kind names this kind.
     [[nodiscard]] bool names(store::ArtifactKind kind) const noexcept { return m_kinds.contains(kind); }

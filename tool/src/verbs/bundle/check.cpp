@@ -92,7 +92,8 @@ EnvironmentLine environment_line(const Checked& checked, const guards::Relaxatio
     return line;
 }
 
-/// PyTorch's facts are in the member, which is not read here; only PyTorch understands them.
+/// Describes a PyTorch artifact: its facts are in the member, which is not read here, and only PyTorch understands
+/// them.
 std::string torch_detail(const bundle::Bundle& opened)
 {
     if (!opened.signed_by().empty()) return "only PyTorch can tell: `bundle show` has its versions";

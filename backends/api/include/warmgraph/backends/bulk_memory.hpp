@@ -94,7 +94,8 @@ public:
     /// k_most_others; `roundings` negative or NaN.
     [[nodiscard]] virtual Result<Departure> departure(const Address& candidate, std::span<const Address> others,
                                                       DType dtype, std::uint64_t elements, double roundings);
-    /// Equal bytes give equal fingerprints, at any address; other bytes or another order almost surely do not.
+    /// Returns a fingerprint. Equal bytes give equal fingerprints, at any address; other bytes or another order almost
+    /// never do.
     [[nodiscard]] virtual Result<Fingerprint> fingerprint(const MemoryRef& memory);
 
     struct Found {

@@ -33,7 +33,7 @@ enum class Recompile : std::uint8_t { if_needed, never };
 class Compiler {
 public:
     virtual ~Compiler() = default;
-    /// compile_failed carries the compiler's log.
+    /// Compiles and loads a source. compile_failed carries the compiler's log.
     [[nodiscard]] virtual Result<std::unique_ptr<Module>> compile(std::string_view source,
                                                                   std::string_view options) = 0;
 

@@ -39,7 +39,7 @@ public:
         static_cast<void>(kernels);
         return image();
     }
-    /// Number of arguments of a kernel; not_found lists the module's kernels.
+    /// Returns the number of arguments of a kernel; not_found lists the module's kernels.
     [[nodiscard]] virtual Result<std::uint32_t> param_count(const std::string& kernel) = 0;
     /// Returns the variables that differ from the image's initial contents, sorted by name. The device must be idle.
     [[nodiscard]] virtual Result<std::vector<cachefmt::ModuleVariable>> changed_variables()
@@ -130,7 +130,7 @@ public:
     /// Blocks until all work is done. not_recordable while capturing.
     [[nodiscard]] virtual Result<void> synchronize() = 0;
 
-    /// not_recordable if the stream is already capturing.
+    /// Begins a capture. not_recordable if the stream is already capturing.
     [[nodiscard]] virtual Result<void> begin_capture() = 0;
     /// Ends the capture and returns the work since begin_capture, of this stream and of streams forked from it, or the
     /// first failure. not_recordable: a forked stream was not joined.
@@ -150,7 +150,7 @@ public:
     /// Enqueues the whole graph in `stream` (not capturing). partly_launched: the launch failed after some nodes were
     /// enqueued; running the function instead would repeat their work.
     [[nodiscard]] virtual Result<void> launch(Stream& stream) noexcept = 0;
-    /// launch() for callers that just checked that `stream` is not capturing: the driver is not asked again.
+    /// Does launch() for callers that just checked that `stream` is not capturing: the driver is not asked again.
     [[nodiscard]] virtual Result<void> launch_uncaptured(Stream& stream) noexcept { return launch(stream); }
     /// Gives one node new parameters, addresses or sizes. invalid_argument if kind, kernel or dimensions change.
     /// Launches that are already enqueued keep the old ones.
@@ -187,11 +187,11 @@ public:
     [[nodiscard]] virtual std::string name() const = 0;    ///< marketing name
     [[nodiscard]] virtual std::uint16_t ordinal() const noexcept = 0;
     [[nodiscard]] virtual const DeviceLimits& limits() const noexcept = 0;
-    /// Guard facts: "backend", "device.architecture", "device.units", "device.local_memory", "device.partition",
-    /// "driver.version", "runtime.version" (must_match), "device.name" (advisory) ...
+    /// Returns the guard facts: "backend", "device.architecture", "device.units", "device.local_memory",
+    /// "device.partition", "driver.version", "runtime.version" (must_match), "device.name" (advisory) ...
     [[nodiscard]] virtual std::vector<cachefmt::Fact> facts() const = 0;
-    /// How graphs are replayed here and why, for `doctor`, e.g. "re-enqueue (command buffer 0.9.0 present, slower on
-    /// PoCL)".
+    /// Says how graphs are replayed here and why, for `doctor`, e.g. "re-enqueue (command buffer 0.9.0 present, slower
+    /// on PoCL)".
     [[nodiscard]] virtual std::string replay_mode() const = 0;
     /// Makes the device current on this thread while the result lives, for code that uses the thread's current device.
     /// Release it on the same thread, in reverse order, before the device is closed. Null if the backend needs nothing.
@@ -308,8 +308,8 @@ public:
     [[nodiscard]] virtual Result<std::vector<DeviceInfo>> devices() = 0;
     /// Loads the libraries and reports them, for `doctor`.
     [[nodiscard]] virtual std::vector<Library> libraries() { return {}; }
-    /// `selector` is an index, or part of a device's or platform's name (case-insensitive). not_found lists the
-    /// devices.
+    /// Opens a device. `selector` is an index, or part of a device's or platform's name (case-insensitive). not_found
+    /// lists the devices.
     [[nodiscard]] virtual Result<std::shared_ptr<Device>> open(std::string_view selector) = 0;
     /// Does Recording::prepare_recording for all devices of this backend. None of them need be open.
     [[nodiscard]] virtual Result<void> prepare_recording() { return {}; }

@@ -189,7 +189,7 @@ struct RawGraph {
 /// one row, and the pattern is as short as possible. Drivers choose the form by the alignment of the memory.
 [[nodiscard]] RawCopy canonical(RawCopy copy) noexcept;
 [[nodiscard]] RawFill canonical(RawFill fill);
-/// Size in bytes of the shortest pattern that gives the same bytes.
+/// Returns the size in bytes of the shortest pattern that gives the same bytes.
 [[nodiscard]] std::size_t period(ByteView pattern) noexcept;
 
 /// True if the graph interacts with the outside: semaphores, host functions, recorded or awaited events, memory

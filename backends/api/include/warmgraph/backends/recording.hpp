@@ -109,7 +109,7 @@ public:
     {
         return fail(ErrorCode::unsupported, "{} has no decoys ({} bytes were asked for)", m_device.id(), size);
     }
-    /// Usable page-locked host memory at addresses like those of reserve_shadow. Free it with Device::release().
+    /// Makes usable page-locked host memory at addresses like those of reserve_shadow. Free it with Device::release().
     [[nodiscard]] virtual Result<MemoryRef> reserve_host_shadow(std::uint64_t size)
     {
         return m_device.allocate_host(size);

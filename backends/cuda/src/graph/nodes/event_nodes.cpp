@@ -3,7 +3,7 @@
 namespace warmgraph::backends::cuda {
 namespace {
 
-/// Raw graphs store the driver's events as numbers.
+/// Converts a number of a raw graph to the driver's event.
 CUevent event_of(std::uint64_t handle) noexcept
 {
     return reinterpret_cast<CUevent>(static_cast<std::uintptr_t>(handle)); // NOLINT: a handle stored as a number

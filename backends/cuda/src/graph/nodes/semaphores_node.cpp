@@ -13,7 +13,7 @@ CUexternalSemaphore handle_of(std::uint64_t handle) noexcept
     return reinterpret_cast<CUexternalSemaphore>(static_cast<std::uintptr_t>(handle)); // NOLINT: a handle
 }
 
-/// Signal and wait parameters have the same members, except a mutex's time limit.
+/// Makes signal or wait parameters, which have the same members, except a mutex's time limit.
 template <class Params>
 Params to_params(const RawSemaphore& use) noexcept
 {
@@ -35,7 +35,7 @@ void fill(const RawSemaphores& work, std::vector<CUexternalSemaphore>& handles, 
     node = {handles.data(), params.data(), static_cast<unsigned int>(handles.size())};
 }
 
-/// Only fence values can be recreated in another process: refuses all other parameters.
+/// Refuses all parameters except fence values, because only those can be recreated in another process.
 Result<void> check_plain(const void* sci_fence, std::uint64_t mutex_key, std::uint64_t mutex_limit, unsigned flags,
                          unsigned known_flags)
 {
