@@ -7,7 +7,8 @@ namespace warmgraph::backends::cuda {
 Result<std::unique_ptr<CudaGraphExec>> CudaGraphExec::adopt(Core& core, CUgraph graph)
 {
     if (graph == nullptr) return fail(ErrorCode::invalid_argument, "no graph to instantiate: the handle is null");
-    // Use the flags of the restored graph that it is compared with; no flags if it cannot be read.
+    // Use the flags that a restored graph with these nodes gets, because both are compared; no flags for a graph that
+    // cannot be read.
     const auto read = read_graph(core, graph);
     return instantiate_foreign(core, graph, read ? instantiate_flags_of(*read) : 0);
 }
