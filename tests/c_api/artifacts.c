@@ -92,11 +92,11 @@ void what_pytorch_compiled_is_kept_and_given_under_a_key(void)
     const wg_cache* const caches[] = {signing};
     wg_artifacts* got = NULL;
     uint64_t size = 0;
-    FAILS(wg_cache_put_torch_artifacts(keyless, facts, 2, data, sizeof data), wg_untrusted, "no key to sign with");
-    OK(wg_cache_put_torch_artifacts(signing, facts, 2, data, sizeof data));
-    FAILS(wg_cache_get_torch_artifacts(keyless, facts, 2, &got), wg_untrusted, "no key is accepted");
-    FAILS(wg_cache_get_torch_artifacts(signing, other, 1, &got), wg_not_found, "under these facts");
-    OK(wg_cache_get_torch_artifacts(signing, facts, 2, &got));
+    FAILS(wg_cache_put_artifact(keyless, "torch", facts, 2, data, sizeof data), wg_untrusted, "no key to sign with");
+    OK(wg_cache_put_artifact(signing, "torch", facts, 2, data, sizeof data));
+    FAILS(wg_cache_get_artifact(keyless, "torch", facts, 2, &got), wg_untrusted, "no key is accepted");
+    FAILS(wg_cache_get_artifact(signing, "torch", other, 1, &got), wg_not_found, "under these facts");
+    OK(wg_cache_get_artifact(signing, "torch", facts, 2, &got));
     const void* bytes = wg_artifacts_bytes(got, &size);
     CHECK(size == sizeof data && memcmp(bytes, data, sizeof data) == 0);
     OK(wg_artifacts_destroy(got));
@@ -112,9 +112,13 @@ void what_pytorch_compiled_is_kept_and_given_under_a_key(void)
     options.size = sizeof options;
     FAILS(wg_save_cache_artifacts_with(unsigned_caches, 1, &options, &got), wg_invalid_argument, "are signed");
 
-    FAILS(wg_cache_put_torch_artifacts(signing, facts, 2, NULL, 5), wg_invalid_argument, "bytes is null");
-    FAILS(wg_cache_put_torch_artifacts(signing, NULL, 0, data, sizeof data), wg_invalid_argument, "facts");
-    FAILS(wg_cache_get_torch_artifacts(NULL, facts, 2, &got), wg_invalid_argument, "cache is null");
+    FAILS(wg_cache_put_artifact(signing, "torch", facts, 2, NULL, 5), wg_invalid_argument, "bytes is null");
+    FAILS(wg_cache_put_artifact(signing, "torch", NULL, 0, data, sizeof data), wg_invalid_argument, "facts");
+    FAILS(wg_cache_put_artifact(signing, "tuned", facts, 2, data, sizeof data), wg_invalid_argument,
+          "the kind 'tuned': expected torch");
+    FAILS(wg_cache_get_artifact(signing, "pickles", facts, 2, &got), wg_invalid_argument, "expected torch");
+    FAILS(wg_cache_get_artifact(signing, NULL, facts, 2, &got), wg_invalid_argument, "kind is null");
+    FAILS(wg_cache_get_artifact(NULL, "torch", facts, 2, &got), wg_invalid_argument, "cache is null");
     OK(wg_cache_close(keyless));
     OK(wg_cache_close(signing));
 }

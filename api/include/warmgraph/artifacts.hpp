@@ -35,8 +35,8 @@ struct CacheInfo {
 
 /// What save_cache_artifacts takes besides entries and what they need.
 struct ArtifactOptions {
-    /// What PyTorch compiled (Cache::put_torch_artifacts) and this process put or got. It can run code where it is used, and
-    /// goes only into a signed bundle: invalid_argument where the cache has no key to sign with.
+    /// Adds the artifacts of the kind "torch" that this process put or got (Cache::put_artifact). They can run code where
+    /// they are used, so they go only into a signed bundle: invalid_argument where the cache has no key to sign with.
     bool torch = false;
 };
 

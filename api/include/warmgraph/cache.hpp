@@ -248,15 +248,18 @@ public:
     /// so is what is damaged or not trusted; nothing in the folder is replaced, profiles are joined. Throws for bytes that
     /// are no bundle (corrupt, stale, untrusted), and where the folder cannot be written.
     CacheInfo load_cache_artifacts(const Device& device, std::span<const std::byte> bytes);
-    /// What PyTorch compiled in a process (the bytes of torch.compiler.save_cache_artifacts), for another one: found by
-    /// `facts`, names and values that a caller chooses. They hold pickles, and whoever made them runs code where they are
-    /// used: they are stored signed or not at all. Replaces what is there. Throws untrusted (there is no key to sign with),
-    /// invalid_argument (facts or bytes that cannot be stored), unsupported (over 1 GiB), and where nothing can be written.
-    void put_torch_artifacts(const std::map<std::string, std::string>& facts, std::span<const std::byte> bytes);
-    /// Those that an accepted key signed, of the folder or its bundles; nullopt: there are none. Throws untrusted (another
-    /// key signed them, or none is accepted), corrupt or stale.
-    [[nodiscard]] std::optional<std::vector<std::byte>> torch_artifacts(
-        const std::map<std::string, std::string>& facts) const;
+    /// Keeps bytes that the program made, for later processes, which find them by the same kind and facts. `kind`: "torch",
+    /// for the bytes of torch.compiler.save_cache_artifacts. `facts`: names and values that the caller chooses. The bytes
+    /// may run code where they are used (pickles do), so the cache signs them. They replace the bytes that are there.
+    /// invalid_argument: another kind, or facts or bytes that cannot be stored. untrusted: the cache has no key to sign
+    /// with. unsupported: more than 1 GiB. Throws where the folder cannot be written.
+    void put_artifact(std::string_view kind, const std::map<std::string, std::string>& facts,
+                      std::span<const std::byte> bytes);
+    /// Returns the bytes that put_artifact() kept under this kind and these facts, from the folder or its bundles. nullopt:
+    /// there are none. invalid_argument: another kind. untrusted: no accepted key signed them. corrupt, stale: the file
+    /// cannot be used.
+    [[nodiscard]] std::optional<std::vector<std::byte>> artifact(std::string_view kind,
+                                                                 const std::map<std::string, std::string>& facts) const;
     /// What of a bundle's file fits this device, from its header and index alone; tuned configurations are read. Throws for
     /// a file that cannot be read or is none.
     [[nodiscard]] BundleCheck check_bundle(const std::string& file, const Device& device) const;

@@ -397,8 +397,8 @@ WARMGRAPH_API wg_status wg_cache_clear_kind(wg_cache* cache, const char* kind, u
 WARMGRAPH_API wg_status wg_save_cache_artifacts(const wg_cache* const* caches, uint64_t count, wg_artifacts** out);
 typedef struct wg_artifact_options {
     uint64_t size; ///< set it to sizeof(wg_artifact_options) before the call
-    /// Not 0: what PyTorch compiled as well (wg_cache_put_torch_artifacts), as far as this process put or got it. It goes only
-    /// into a signed bundle: invalid_argument where no cache has a key to sign with.
+    /// Not 0: adds the artifacts of the kind "torch" that this process put or got (wg_cache_put_artifact). They go only into a
+    /// signed bundle: invalid_argument where no cache has a key to sign with.
     int32_t torch;
 } wg_artifact_options;
 /// wg_save_cache_artifacts with more than entries. `options` may be NULL.
@@ -416,16 +416,18 @@ WARMGRAPH_API const void* wg_artifacts_bytes(const wg_artifacts* artifacts, uint
 /// tuning, `names`), `there` and `skipped` (lists of `name`, `why`).
 WARMGRAPH_API const char* wg_artifacts_info(const wg_artifacts* artifacts);
 WARMGRAPH_API wg_status wg_artifacts_destroy(wg_artifacts* artifacts);
-/// Keeps what PyTorch compiled in this process (the bytes of torch.compiler.save_cache_artifacts) under `facts`, for another
-/// one. They hold pickles, which run code where they are used: they are stored signed or not at all. Replaces what is there.
-/// untrusted: the cache has no key to sign with; invalid_argument: facts or bytes that cannot be stored; unsupported: over
-/// 1 GiB; io_failed: caching is off.
-WARMGRAPH_API wg_status wg_cache_put_torch_artifacts(wg_cache* cache, const wg_key_value* facts, uint64_t fact_count,
-                                                     const void* bytes, uint64_t size);
-/// `out` gets what an accepted key signed under these facts, in the folder or a bundle: wg_artifacts_bytes has it.
-/// not_found: there is nothing; untrusted: another key signed it, or the cache accepts none; corrupt, stale.
-WARMGRAPH_API wg_status wg_cache_get_torch_artifacts(const wg_cache* cache, const wg_key_value* facts,
-                                                     uint64_t fact_count, wg_artifacts** out);
+/// Keeps `size` bytes that the program made, for later processes, which find them by the same kind and facts. `kind`:
+/// "torch", for the bytes of torch.compiler.save_cache_artifacts. The bytes may run code where they are used (pickles do), so
+/// the cache signs them. They replace the bytes that are there. untrusted: the cache has no key to sign with.
+/// invalid_argument: another kind, or facts or bytes that cannot be stored. unsupported: more than 1 GiB. io_failed: caching
+/// is off.
+WARMGRAPH_API wg_status wg_cache_put_artifact(wg_cache* cache, const char* kind, const wg_key_value* facts,
+                                              uint64_t fact_count, const void* bytes, uint64_t size);
+/// Gives `out` the bytes that wg_cache_put_artifact kept under this kind and these facts, from the folder or a bundle;
+/// wg_artifacts_bytes returns them. not_found: there are none. untrusted: no accepted key signed them. corrupt, stale: the
+/// file cannot be used.
+WARMGRAPH_API wg_status wg_cache_get_artifact(const wg_cache* cache, const char* kind, const wg_key_value* facts,
+                                              uint64_t fact_count, wg_artifacts** out);
 /// What of a bundle's file fits this device, from header and index (tuned configurations are read), as JSON:
 /// `environment_key` (what all entries share, as digits; "" where they share none) and `environment_here` (of this device),
 /// `environment` (what all share), `verdict` ("fits", "fits_after", "does_not") and `detail` of it, `entries` (and other

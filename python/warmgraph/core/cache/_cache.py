@@ -277,7 +277,7 @@ class Cache(Handle):
 
     def save_cache_artifacts(self, *, include_torch: bool = False) -> tuple[bytes, CacheInfo] | None:
         """The entries that this process recorded or hit through this cache, with what they need, as a bundle's bytes; None: there are none.
-        include_torch: what PyTorch compiled as well (put_torch_artifacts); InvalidArgument where there is no key to sign the bundle with."""
+        include_torch: what PyTorch compiled as well (put_artifact); InvalidArgument where there is no key to sign the bundle with."""
         return saved_artifacts([self], include_torch)
 
     def load_cache_artifacts(self, device: Device, artifacts: bytes) -> CacheInfo:
@@ -290,17 +290,17 @@ class Cache(Handle):
         finally:
             lib.wg_artifacts_destroy(handle)
 
-    def put_torch_artifacts(self, facts: Mapping[str, str], artifacts: bytes) -> None:
-        """Keeps the bytes of torch.compiler.save_cache_artifacts() under these facts. They hold pickles: they are kept signed or not at all,
-        and Untrusted says that there is no key to sign with."""
+    def put_artifact(self, kind: str, facts: Mapping[str, str], data: bytes) -> None:
+        """Keeps bytes that the program made under a kind and facts. kind: "torch", for the bytes of torch.compiler.save_cache_artifacts(),
+        which hold pickles: the cache signs them. Untrusted: the cache has no key to sign with. InvalidArgument: another kind."""
         pairs = [_c.wg_key_value(key.encode(), value.encode()) for key, value in facts.items()]
-        library().wg_cache_put_torch_artifacts(self.pointer, array_of(_c.wg_key_value, pairs), len(pairs), artifacts, len(artifacts))
+        library().wg_cache_put_artifact(self.pointer, kind.encode(), array_of(_c.wg_key_value, pairs), len(pairs), data, len(data))
 
-    def torch_artifacts(self, facts: Mapping[str, str]) -> bytes | None:
-        """What is kept under these facts; None: nothing. Untrusted where no accepted key signed it."""
+    def artifact(self, kind: str, facts: Mapping[str, str]) -> bytes | None:
+        """The bytes that put_artifact() kept under this kind and these facts; None: there are none. Untrusted: no accepted key signed them."""
         lib, pairs = library(), [_c.wg_key_value(key.encode(), value.encode()) for key, value in facts.items()]
         try:
-            handle = lib.made("wg_cache_get_torch_artifacts", self.pointer, array_of(_c.wg_key_value, pairs), len(pairs))
+            handle = lib.made("wg_cache_get_artifact", self.pointer, kind.encode(), array_of(_c.wg_key_value, pairs), len(pairs))
         except errors.NotFound:
             return None
         try:
