@@ -112,18 +112,6 @@ wg_status wg_cache_options_init(wg_cache_options* options, uint64_t size)
     });
 }
 
-wg_status wg_pause_recording(const wg_cache* const* caches, uint64_t count)
-{
-    return guarded([&] {
-        if (count != 0) need(caches, "caches", "as many as count says");
-        std::vector<const Cache*> given;
-        for (std::uint64_t i = 0; i < count; ++i)
-            given.push_back(&need(caches[i], "cache", "one from wg_cache_open").cache);
-        if (const auto why = Cache::pause_recording_of(given); !why.empty())
-            throw Exception(ErrorCode::unsupported, "recording is not paused: " + why);
-    });
-}
-
 wg_status wg_cache_open(const wg_cache_options* options, wg_cache** out)
 {
     return guarded_handle(out, [&] {

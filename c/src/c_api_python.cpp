@@ -13,6 +13,7 @@
 #include "python/steady_call.hpp"
 #include "python/texts.hpp"
 #include "python/torch_tensor.hpp"
+#include "warmgraph/facade/cache_access.hpp"
 #include "warmgraph/python.h"
 
 using warmgraph::python::DlTensor;
@@ -119,6 +120,17 @@ int wg_text_addresses(void* texts, std::uint64_t* addresses)
             addresses[i] =
                 std::bit_cast<std::uint64_t>(warmgraph::python::view_of(python, python.list_get(texts, i)).data());
         return 0;
+    });
+}
+
+wg_status wg_pause_recording(const wg_cache* const* caches, std::uint64_t count)
+{
+    return warmgraph::c_api::guarded([&] {
+        std::vector<const warmgraph::Cache*> given;
+        for (const wg_cache* cache : warmgraph::c_api::need_array(caches, count, "caches"))
+            given.push_back(&warmgraph::c_api::need(cache, "cache", "one from wg_cache_open").cache);
+        if (const auto why = warmgraph::CacheAccess::pause_recording(given); !why.empty())
+            throw warmgraph::Exception(warmgraph::ErrorCode::unsupported, "recording is not paused: " + why);
     });
 }
 

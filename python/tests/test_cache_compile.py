@@ -17,6 +17,8 @@ import warmgraph
 from conftest import COUNT, REPOSITORY, at_once
 from warmgraph import Config, InvalidArgument, MissForbidden, Scalar, Tensor, cache_compile, like
 from warmgraph.arrays._array_arguments import expect_apart
+from warmgraph.core.binding import _frameworks
+from warmgraph.core.binding._library import Library
 
 GRID, BLOCK = COUNT // 16, 16
 
@@ -775,3 +777,17 @@ def test_an_entry_is_found_by_inputs_and_facts_and_gives_its_metadata(device, pr
         cache.find("scale", device, spec(version=""))
     off = warmgraph.Cache("found", config=Config(policy="refresh"))
     assert off.find("scale", device, spec()) is None
+
+
+@pytest.mark.parametrize("framework, pauses", [(None, 1), (object(), 0)])
+def test_a_cache_pauses_recording_by_itself_where_no_framework_does(folder, monkeypatch, framework, pauses):
+    seen, made = [], Library.made
+
+    def watched(self, name, *arguments):
+        seen.extend(one._obj.pauses_recording for one in arguments if name == "wg_cache_open")
+        return made(self, name, *arguments)
+
+    monkeypatch.setattr(Library, "made", watched)
+    monkeypatch.setattr(_frameworks, "registered", lambda: framework)
+    warmgraph.Cache("toy")
+    assert seen == [pauses]

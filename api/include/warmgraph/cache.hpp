@@ -128,8 +128,9 @@ struct CacheOptions {
     /// Is counted with which sizes functions are called? Else $WARMGRAPH_PROFILE ("on" or "off"), else yes. Without it
     /// BucketRule::learnt is `fixed`, and nothing of a profile is read.
     std::optional<bool> profile{};
-    /// May Cache::pause_recording be called by itself, after 256 calls in a row that were replayed, the last miss being a minute
-    /// ago?
+    /// Whether the cache stops keeping device code when nothing is recorded any more: after 256 replayed calls in a row, and a
+    /// minute after the last miss at the earliest. The next miss, or Device::prepare_recording, starts it again. Keeping it
+    /// (CUPTI on CUDA) costs each graph launch of the process 0.25 to 0.4 us a node (docs/cuda.md).
     bool pauses_recording = true;
     /// Which kinds are used: "all"; some of entries, compiled (programs), tuned (configurations of kernels) and
     /// profiles (shapes), as "entries,compiled"; or all but some, "-tuned,-profiles". Of one that is off nothing is looked
@@ -263,16 +264,6 @@ public:
     /// What of a bundle's file fits this device, from its header and index alone; tuned configurations are read. Throws for
     /// a file that cannot be read or is none.
     [[nodiscard]] BundleCheck check_bundle(const std::string& file, const Device& device) const;
-
-    /// Ends to keep device code, for the whole process, until the next miss (or Device::prepare_recording) begins it anew.
-    /// What keeps it (CUPTI on CUDA) costs each launch of a graph 0.25 to 0.4 us a node, also of others' graphs
-    /// (docs/measurements.md). Code that is loaded meanwhile cannot be recorded by this process, but for that of CUDA's and
-    /// PyTorch's own libraries that was known before; a recording that is refused for it has the next process keep code to
-    /// its end. Empty: paused; else why not (a function that was not called yet, code that keeps state, a profiler, a
-    /// recording). Thread-safe.
-    std::string pause_recording();
-    /// The same of several caches, whose functions are all asked. REQUIRES: none is null.
-    [[nodiscard]] static std::string pause_recording_of(std::span<const Cache* const> caches);
 
     [[nodiscard]] Statistics statistics() const;
     /// "warmgraph: 2 hits, 0 misses, 1 image, 3.9 ms to load, 1.96 s saved"

@@ -266,6 +266,13 @@ WARMGRAPH_API void* wg_list_facts(void* facts, void* known, const char* beginnin
 /// there is room for. Is 0, or -1 with an exception of Python's set. REQUIRES: as for wg_list_facts.
 WARMGRAPH_API int wg_fold_facts(void* facts, uint64_t most, uint64_t deepest, void* into);
 
+// --- recording --------------------------------------------------------------------------------------------------------
+
+/// Stops keeping device code, for the whole process, until the next miss or wg_prepare_recording. The functions of these caches
+/// must be settled. wg_unsupported: it goes on, and wg_last_error says why (a function that was not called yet, code that keeps
+/// state, a profiler, a recording).
+WARMGRAPH_API wg_status wg_pause_recording(const wg_cache* const* caches, uint64_t count);
+
 // --- texts ------------------------------------------------------------------------------------------------------------
 
 /// Where each text of a list is, in UTF-8 with a zero behind it, for as long as the text lives: Python copies none. Is 0, or

@@ -337,8 +337,8 @@ typedef struct wg_cache_options {
         profile; ///< is counted with which sizes functions are called? 1: yes, -1: no; 0: $WARMGRAPH_PROFILE ("on" or
                  ///< "off"), else yes [0]
     int32_t
-        pauses_recording; ///< may wg_pause_recording be called by itself, after 256 replays in a row, the last miss being
-                          ///< a minute ago? nonzero: yes [1]
+        pauses_recording; ///< nonzero: the cache stops keeping device code after 256 replays in a row, a minute after
+                          ///< the last miss at the earliest; the next miss starts it again (docs/cuda.md) [1]
     const char*
         kinds; ///< which are used: "all", some of "entries,compiled,tuned,profiles", or all but some, "-tuned"; NULL
                ///< or "": $WARMGRAPH_KINDS, else all [NULL]
@@ -634,13 +634,6 @@ WARMGRAPH_API wg_status wg_cache_find(wg_cache* cache, const wg_device* device, 
 WARMGRAPH_API wg_status wg_cache_entries(const wg_cache* cache, const wg_device* device, const char* function,
                                          char* text, uint64_t capacity, uint64_t* length);
 
-/// Ends to keep device code, for the whole process, until the next miss (or wg_prepare_recording) begins it anew. What
-/// keeps it (CUPTI on CUDA) costs each launch of a graph 0.25 to 0.4 us a node, also of others' graphs. Code that is loaded
-/// meanwhile cannot be recorded by this process, but for CUDA's and PyTorch's own libraries' that was known before; a
-/// recording that is refused for it has the next process keep code to its end. `caches`: those whose functions are asked.
-/// unsupported: not paused, and wg_last_error says why (a function that was not called yet, code that keeps state, a
-/// profiler, a recording).
-WARMGRAPH_API wg_status wg_pause_recording(const wg_cache* const* caches, uint64_t count);
 /// May be called within the function's own callback, as wg_pair_destroy and wg_stream_destroy may: the call gives its
 /// result, the callback is not called again, and nothing of the call is recorded.
 WARMGRAPH_API wg_status wg_function_destroy(wg_function* function);

@@ -62,21 +62,12 @@ std::string Cache::Impl::summary() const
 
 Cache::Cache(const CacheOptions& options) : Cache(Impl::open(options, posix_file_system())) {}
 Cache::Cache(std::shared_ptr<Impl> impl) noexcept : m_impl(std::move(impl)) {}
+Cache CacheAccess::open(const CacheOptions& options, FileSystem& files)
+{
+    return Cache{Cache::Impl::open(options, files)};
+}
 Cache::Cache(Cache&&) noexcept = default;
 Cache& Cache::operator=(Cache&&) noexcept = default;
-std::string Cache::pause_recording()
-{
-    const Cache* const self = this;
-    return pause_recording_of({&self, 1});
-}
-
-std::string Cache::pause_recording_of(std::span<const Cache* const> caches)
-{
-    std::vector<Impl*> impls;
-    for (const Cache* cache : caches) impls.push_back(cache->m_impl.get());
-    return pause_recording_of_all(impls);
-}
-
 Cache::~Cache()
 {
     if (m_impl) log().info("{}", m_impl->summary().substr(std::string_view{"warmgraph: "}.size()));

@@ -13,7 +13,7 @@ from warmgraph.calls import _refusals
 from warmgraph.calls._cached_function import CachedFunction
 from warmgraph.config import Config
 from warmgraph.core.binding import _command, _frameworks
-from warmgraph.core.cache._cache import Cache, CacheInfo, Statistics, paused_recording, saved_artifacts
+from warmgraph.core.cache._cache import Cache, CacheInfo, Statistics, saved_artifacts
 from warmgraph.core.cache._pools import every_cache, every_pool, pool_of
 
 
@@ -76,13 +76,6 @@ def save_cache_artifacts(*, include_torch: bool = False) -> tuple[bytes, CacheIn
     """What this process made or hit, through every cache that is open, as the bytes of a bundle (docs/bundles.md); None: nothing.
     include_torch: what PyTorch compiled as well (Config.mega_cache); InvalidArgument where no cache has a key to sign the bundle with."""
     return saved_artifacts(every_cache(), include_torch)
-
-
-def pause_recording() -> str:
-    """Ends to keep device code, for the whole process, until the next miss: what keeps it makes each launch of a graph dearer, also of
-    others' graphs. It is done by itself after 256 replays in a row, a minute after the last miss at the earliest (docs/cuda.md). Why not, or ''."""
-    framework = _frameworks.load()
-    return framework.pause_recording() if framework is not None else paused_recording(every_cache())
 
 
 def load_cache_artifacts(artifacts: bytes, *, device: Device | None = None, config: Config | None = None, cache_dir: Any = None) -> CacheInfo:

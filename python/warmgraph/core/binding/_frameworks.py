@@ -25,7 +25,6 @@ class Framework:
     signed_by: Callable[[Any], Any]  # what has the signature of such a module; None: nothing
     request_preload: Callable[[Any], Any]  # the graphs of a wrapper may be restored before its first call
     forget_preload: Callable[[Any], Any]  # they may not
-    pause_recording: Callable[[], str]  # device code is kept no longer; why not, or ""
     summary: Callable[[], str]  # a line for explain(); "" where there is nothing to say
 
 

@@ -13,7 +13,7 @@ from warmgraph import config as _config, dtypes, errors
 from warmgraph.arrays._device import Array, Device, Program
 from warmgraph.arrays._run import Run
 from warmgraph.arrays._shapes import Tensor, pointer_array
-from warmgraph.core.binding import _c
+from warmgraph.core.binding import _c, _frameworks
 from warmgraph.core.binding._library import Handle, array_of, kind_of, library, text_or_none
 
 OUTCOMES = {code: name[len("wg_outcome_"):] for name, code in _c.wg_outcome_values.items()}
@@ -142,7 +142,7 @@ def saved_artifacts(caches: Sequence[Cache], include_torch: bool = False) -> tup
 
 
 def paused_recording(caches: Sequence[Cache]) -> str:
-    """Ends to keep device code, for the whole process. Why not, or nothing."""
+    """Stops keeping device code, for the whole process. Returns why it does not stop; empty: it stopped."""
     handles = (ctypes.c_void_p * len(caches))(*(cache.pointer for cache in caches))
     try:
         library().wg_pause_recording(handles, len(caches))
@@ -182,7 +182,8 @@ class Cache(Handle):
         given, lib = config or _config.Config(), library()
         options = _c.wg_cache_options()
         lib.wg_cache_options_init(ctypes.byref(options), ctypes.sizeof(options))
-        options.pauses_recording = 0  # PyTorch's profiler is asked before (torch/replay/_pausing.py)
+        # Where PyTorch runs, torch/replay/_pausing.py pauses: it knows PyTorch's profiler, and counts the replays of all caches.
+        options.pauses_recording = int(_frameworks.registered() is None)
         pairs = [_c.wg_key_value(key.encode(), value.encode()) for key, value in given.model_config.items()]
         owners = (ctypes.c_uint32 * len(given.trusted_owners))(*given.trusted_owners)
         options.model, options.cache_dir = model.encode(), text_or_none(None if cache_dir is None else str(cache_dir))
