@@ -203,16 +203,20 @@ wg_status guarded_handle(T** out, F&& f) noexcept
 // The sizes of the structs when they were first published (0.1.0): the least that is accepted, also after they grow.
 inline constexpr std::size_t k_least_cache_options = 80, k_least_function_spec = 160, k_least_statistics = 72,
                              k_least_launch_options = 56, k_least_native_capture = 64, k_least_adoption = 48,
-                             k_least_preload_progress = 40, k_least_preload_options = 40, k_least_pair_spec = 56;
+                             k_least_preload_progress = 40, k_least_preload_options = 40, k_least_pair_spec = 56,
+                             k_least_entry_query = 32;
 static_assert(sizeof(wg_cache_options) >= k_least_cache_options && sizeof(wg_function_spec) >= k_least_function_spec &&
               sizeof(wg_statistics) >= k_least_statistics && sizeof(wg_launch_options) >= k_least_launch_options &&
               sizeof(wg_native_capture) >= k_least_native_capture && sizeof(wg_adoption) >= k_least_adoption &&
               sizeof(wg_preload_progress) >= k_least_preload_progress &&
-              sizeof(wg_preload_options) >= k_least_preload_options && sizeof(wg_pair_spec) >= k_least_pair_spec);
+              sizeof(wg_preload_options) >= k_least_preload_options && sizeof(wg_pair_spec) >= k_least_pair_spec &&
+              sizeof(wg_entry_query) >= k_least_entry_query);
 
 /// The caller's spec, with defaults for what it does not have. The name is checked.
 [[nodiscard]] wg_function_spec known_spec(const wg_function_spec* spec);
 [[nodiscard]] Spec to_spec(const wg_function_spec& from);
+/// Reads a caller's spec whose name is not used. `what` names the spec in errors.
+[[nodiscard]] Spec to_unnamed_spec(const wg_function_spec* from, const char* what);
 [[nodiscard]] std::vector<TensorDecl> to_tensors(const wg_tensor_decl* first, std::uint64_t count,
                                                  std::string_view what);
 /// The C callback as a callable. A failure inside becomes the Exception that the C++ function would have thrown, so

@@ -145,6 +145,14 @@ wg_function_spec c_api::known_spec(const wg_function_spec* spec)
     return known;
 }
 
+Spec c_api::to_unnamed_spec(const wg_function_spec* from, const char* what)
+{
+    wg_function_spec known{};
+    copy_versioned(&known, sizeof known, &need(from, what, "a wg_function_spec"), k_least_function_spec,
+                   "wg_function_spec");
+    return to_spec(known);
+}
+
 Callable c_api::to_callable(const std::string& name, wg_callback callback, void* user)
 {
     return [name, callback, user](Recorder& run) {
@@ -205,21 +213,6 @@ wg_status wg_cache_load(wg_cache* cache, const wg_device* device, const wg_funct
         const auto& target = need_device(device).device;
         const wg_function_spec known = known_spec(spec);
         return new wg_function{owner.load(known.name, target, to_spec(known))};
-    });
-}
-
-wg_status wg_cache_find(wg_cache* cache, const wg_device* device, const wg_function_spec* spec, char* text,
-                        uint64_t capacity, uint64_t* length)
-{
-    return guarded([&] {
-        const auto& owner = need(cache, "cache", "one from wg_cache_open").cache;
-        const auto& target = need_device(device).device;
-        const wg_function_spec known = known_spec(spec);
-        const auto found = owner.find(known.name, target, to_spec(known));
-        if (!found)
-            throw Exception(ErrorCode::not_found,
-                            fmt::format("no entry of '{}' is for these inputs and facts", known.name));
-        write_text(*found, text, capacity, length);
     });
 }
 

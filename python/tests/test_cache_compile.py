@@ -768,15 +768,23 @@ def test_an_entry_is_found_by_inputs_and_facts_and_gives_its_metadata(device, pr
     function = warmgraph.Cache("found").wrap("scale", device, with_outputs, body)
     assert function({"x": x, "y": y}) == "recorded"
     cache = warmgraph.Cache("found")
-    assert cache.find("scale", device, spec()) == "what y is"
-    assert cache.find("scale", device, spec(facts={"a": "2"})) is None
-    assert cache.find("scale", device, spec(version="2")) is None
-    assert cache.find("scale", device, spec(count=32)) is None
-    assert cache.find("other", device, spec()) is None
+
+    def found(cache, spec, name="scale"):
+        return [one["metadata"] for one in cache.entries(name, device, spec=spec, most=1)]
+
+    assert found(cache, spec()) == ["what y is"]
+    assert found(cache, spec(facts={"a": "2"})) == []
+    assert found(cache, spec(version="2")) == []
+    assert found(cache, spec(count=32)) == []
+    assert found(cache, spec(), "other") == []
+    (listed,) = cache.entries("scale", device)
+    assert listed["outputs"][0]["name"] == "y" and cache.entries("scale", device, spec=spec()) == [listed]
+    with pytest.raises(InvalidArgument, match="most is 0"):
+        cache.entries("scale", device, most=0)
     with pytest.raises(InvalidArgument, match="version"):
-        cache.find("scale", device, spec(version=""))
+        found(cache, spec(version=""))
     off = warmgraph.Cache("found", config=Config(policy="refresh"))
-    assert off.find("scale", device, spec()) is None
+    assert found(off, spec()) == []
 
 
 @pytest.mark.parametrize("framework, pauses", [(None, 1), (object(), 0)])

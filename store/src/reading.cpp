@@ -7,7 +7,6 @@ namespace {
 
 /// Holds most headers, so that one read does. Measured headers are 2-8 KiB.
 constexpr std::uint64_t k_first_read = 32 * 1024;
-constexpr Extent k_stamp_alone{0, false};
 
 std::uint64_t entry_cap(const cachefmt::Limits& limits) noexcept
 {

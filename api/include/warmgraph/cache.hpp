@@ -183,17 +183,15 @@ public:
     /// as read_only.
     [[nodiscard]] Function load(std::string name, const Device& device, Spec spec);
 
-    /// For a process that knows a function's inputs and not what it gives: Spec::metadata of the entry under these
-    /// facts whose inputs and states look as declared, the most recently used of several. Reads headers alone; judges
-    /// neither outputs nor where memory lies, so a call may still miss. nullopt: none, or the policy is off or refresh.
-    [[nodiscard]] std::optional<std::string> find(const std::string& name, const Device& device, Spec spec) const;
-
-    /// For a process that knows nothing of a function but its name: its entries on disk, most recently used first. Each
-    /// can be loaded by its `spec` once the states have addresses. What only the recording process can tell (code,
-    /// versions of its libraries, its settings) is taken from the entry, so it is not judged: devices, drivers, device
-    /// code, shapes, alignment and overlaps are, at every call. Reads headers alone; those that cannot be read are left
-    /// out with a line in the log. Empty under policies off and refresh. Throws where the folder cannot be read.
-    [[nodiscard]] std::vector<StoredEntry> entries(const std::string& name, const Device& device) const;
+    /// Lists the stored entries of a function, the last used first, for a process that knows only its name, or its name and
+    /// its inputs (EntryQuery::spec). Cache::load takes the `spec` of an entry once its states have addresses. The device,
+    /// its driver, shapes, alignment and overlaps are judged at each call; without EntryQuery::spec, facts that only the
+    /// recording process knows (code, versions of its libraries, its settings) are taken from the entry. Reads headers
+    /// alone, one after another, and no more than it needs. An entry whose header cannot be read is left out. Empty under
+    /// the policies off and refresh. invalid_argument: a name that no function can have, a Spec without a version. Throws
+    /// where the folder cannot be read.
+    [[nodiscard]] std::vector<StoredEntry> entries(const std::string& name, const Device& device,
+                                                   EntryQuery query = {}) const;
 
     /// A graph that somebody else captured becomes an entry, under the guards that a call with the capture's memory and
     /// the declared shapes has; the function that is returned replays it, as one of load() with this Spec does in the

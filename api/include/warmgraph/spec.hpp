@@ -168,7 +168,7 @@ struct Spec {
     /// For Cache::load in a process that has none of the code: the facts by which an entry knows its own, `code.` and
     /// `program.` by full name, from StoredEntry::spec. They replace `version` and `code`. A wrong one is a miss.
     std::map<std::string, std::string> recorded_code{};
-    /// Text that recorded and adopted entries carry, for whoever finds them (Cache::find). No guard.
+    /// A text that recorded and adopted entries carry, for processes that list them (Cache::entries). It is not a guard.
     std::string metadata{};
 };
 

@@ -593,7 +593,7 @@ typedef struct wg_function_spec {
     /// Nonzero: allocations of libraries that the work only reads (cuFFT's tables), and what an adopted graph reads of
     /// scratch before it writes it, are kept as constants, where they hold no addresses.
     int32_t undeclared_constants;
-    const char* metadata; ///< text that entries carry, for wg_cache_find; no guard. NULL: none
+    const char* metadata; ///< a text that entries carry, for wg_cache_entries; it is not a guard. NULL: none
     /// For wg_cache_load in a process that has none of the code: what wg_cache_entries gives as `recorded_code`. It
     /// replaces `version` and `code`.
     const wg_key_value* recorded_code;
@@ -617,22 +617,28 @@ WARMGRAPH_API wg_status wg_wrap(wg_cache* cache, const wg_device* device, const 
 /// function was wrapped or adopted with (invalid_argument when it is empty).
 WARMGRAPH_API wg_status wg_cache_load(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
                                       wg_function** out);
-/// For a process that knows a function's inputs and not what it gives: the metadata of the entry under these facts whose
-/// inputs and states look as declared (outputs are not looked at), the most recently used of several. Written like
-/// wg_cache_summary. Reads headers alone and judges no addresses, so a call may still miss. not_found: none, or the
-/// policy is off or refresh.
-WARMGRAPH_API wg_status wg_cache_find(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
-                                      char* text, uint64_t capacity, uint64_t* length);
-/// For a process that knows nothing of a function but its name: its entries on disk as a JSON list, most recently used
-/// first, each with what wg_cache_load is to be told. Members: `digest` (64 hex digits: the name of its file),
-/// `recorded` (ISO 8601), `misfit` (what this device or driver has otherwise, "" for nothing), `inputs`, `outputs` and
-/// `states` (lists of `name`, `dtype` ("f32"), `sizes`, `strides` (elements); of states also `bytes` and `read_only`),
-/// `scalars` (lists of `name`, `dtype`, `range` (null: none)), `values` (the same with `bits`, which calls must give),
-/// `config` and `recorded_code` (texts by name), `environment` (names), `metadata`. What only the recording process can
-/// tell (code, versions of its libraries, its settings) is the entry's own word, and not judged. Written like
-/// wg_cache_summary. Reads headers alone; what cannot be read is left out with a line in the log.
+/// Which entries wg_cache_entries lists, and how much of each. Zero is the default of every member but `size`.
+typedef struct wg_entry_query {
+    uint64_t size; ///< sizeof(wg_entry_query)
+    /// Only entries that a call of a function with this spec could use, as far as a header shows it: their facts hold here, and
+    /// their inputs and states look as declared. Outputs are not compared. Its version is needed. NULL: all entries
+    const wg_function_spec* spec;
+    uint64_t most;         ///< at most this many entries, the last used ones; 0: all
+    int32_t metadata_only; ///< nonzero: each entry has only the members `digest`, `recorded`, `misfit` and `metadata`
+} wg_entry_query;
+
+/// Lists the stored entries of a function as a JSON list, the last used first, for a process that knows only its name, or its
+/// name and its inputs. wg_cache_load takes an entry's members as its spec. Members: `digest` (64 hex digits: the name of the
+/// entry's file), `recorded` (ISO 8601), `misfit` (how this device or its driver differs, "" where it does not), `inputs`,
+/// `outputs` and `states` (lists of `name`, `dtype` ("f32"), `sizes`, `strides` (elements); a state also has `bytes` and
+/// `read_only`), `scalars` (lists of `name`, `dtype`, `range` (null: none)), `values` (the same with `bits`, which calls must
+/// give), `config` and `recorded_code` (texts by name), `environment` (names), `metadata`. Without a spec, facts that only the
+/// recording process knows (code, versions of its libraries, its settings) are taken from the entry, and not judged. The text
+/// is written like wg_cache_summary. Reads headers alone, and no more than it needs; an entry whose header cannot be read is
+/// left out. `query` may be NULL. "[]" under the policies off and refresh. invalid_argument: a name that no function can
+/// have, a spec without a version; io_failed, permission_denied: the folder cannot be read.
 WARMGRAPH_API wg_status wg_cache_entries(const wg_cache* cache, const wg_device* device, const char* function,
-                                         char* text, uint64_t capacity, uint64_t* length);
+                                         const wg_entry_query* query, char* text, uint64_t capacity, uint64_t* length);
 
 /// May be called within the function's own callback, as wg_pair_destroy and wg_stream_destroy may: the call gives its
 /// result, the callback is not called again, and nothing of the call is recorded.

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "cache/cache_impl.hpp"
-#include "cache/making.hpp"
 #include "warmgraph/autotune/tuner_impl.hpp"
 #include "warmgraph/backends/built.hpp"
 #include "warmgraph/base/log.hpp"
@@ -9,7 +8,6 @@
 #include "warmgraph/base/units.hpp"
 #include "warmgraph/cachefmt/key.hpp"
 #include "warmgraph/cachefmt/readable.hpp"
-#include "warmgraph/call/argument_reader.hpp"
 #include "warmgraph/device/device_impl.hpp"
 #include "warmgraph/throwing.hpp"
 
@@ -71,73 +69,6 @@ Cache& Cache::operator=(Cache&&) noexcept = default;
 Cache::~Cache()
 {
     if (m_impl) log().info("{}", m_impl->summary().substr(std::string_view{"warmgraph: "}.size()));
-}
-
-namespace {
-
-Spec without_outputs(Spec spec)
-{
-    spec.outputs.clear();
-    return spec;
-}
-
-std::string& interface_fact(std::vector<cachefmt::Fact>& facts)
-{
-    return std::ranges::find(facts, k_interface_fact, &cachefmt::Fact::name)->value; // gather_facts gives it
-}
-
-/// Its inputs and states look as declared.
-bool has_regions(const cachefmt::Guards& recorded, const Interface& wanted)
-{
-    auto after = recorded.tensors.begin(); // mostly they are in one order, but for outputs
-    return std::ranges::all_of(wanted.regions, [&](const RegionDecl& region) {
-        auto tensor =
-            std::find_if(after, recorded.tensors.end(), [&](const auto& one) { return one.name == region.name; });
-        if (tensor == recorded.tensors.end())
-            tensor = std::ranges::find(recorded.tensors, region.name, &cachefmt::TensorSpec::name);
-        if (tensor == recorded.tensors.end()) return false;
-        after = tensor + 1;
-        return tensor->dtype == region.dtype && tensor->sizes == region.sizes &&
-               (region.strides.empty() || tensor->strides == region.strides);
-    });
-}
-
-} // namespace
-
-std::optional<std::string> Cache::find(const std::string& name, const Device& device, Spec spec) const
-{
-    value_or_raise(cachefmt::check_name("function name", name));
-    require_version("looked for", name, spec);
-    const Policy policy = spec.policy.value_or(m_impl->settings.policy);
-    if (!m_impl->looks_for_entries(policy)) return std::nullopt;
-    const Interface interface =
-        value_or_raise(spec.outputs.empty() ? interface_of(spec) : interface_of(without_outputs(spec)));
-    const auto& backend = *DeviceAccess::impl(device)->device;
-    const auto variants = m_impl->store->variants(m_impl->settings.key(name, backend));
-    if (!variants) {
-        m_impl->counters.cache_fault();
-        log().warn("'{}' cannot be looked for: {}", name, variants.error().message);
-        return std::nullopt;
-    }
-    auto facts = gather_facts(*m_impl, name, spec, backend, "", nullptr);
-    std::optional<std::string> found;
-    std::chrono::system_clock::time_point last_used{};
-    for (const auto& variant : *variants) {
-        if (!variant.header || variant.header->kind != cachefmt::EntryKind::graph) continue;
-        if (found && variant.last_used <= last_used) continue;
-        const cachefmt::Guards& recorded = variant.header->guards;
-        const auto outputs = std::ranges::find(recorded.facts, k_interface_fact, &cachefmt::Fact::name);
-        if (outputs == recorded.facts.end()) continue;
-        interface_fact(facts) = outputs->value; // it covers the outputs, which are not known yet
-        // Tensors and values are every call's own.
-        if (!has_regions(recorded, interface) ||
-            !guards::evaluate_facts(recorded.facts, facts, m_impl->settings.relaxation).empty())
-            continue;
-        const auto metadata = std::ranges::find(recorded.facts, k_metadata_fact, &cachefmt::Fact::name);
-        found = metadata != recorded.facts.end() ? metadata->value : "";
-        last_used = variant.last_used;
-    }
-    return found;
 }
 
 replay::ImageSource Cache::Impl::image_source() const

@@ -96,7 +96,7 @@ class Spec:
     environment: Sequence[str] = ()
     version: str = ""
     strict: bool = False
-    metadata: str = ""  #: text that entries carry, for Cache.find; no guard
+    metadata: str = ""  #: text that entries carry, for Cache.entries; it is not a guard
     recorded_code: Mapping[str, str] = dataclasses.field(default_factory=dict)  #: for Cache.load, from Cache.entries: in place of code and version
 
 
@@ -318,17 +318,22 @@ class Cache(Handle):
         """`body` enqueues the function's work. While recording it is called more than once, and must enqueue the same each time."""
         return Function(self, name, device, spec, body)
 
-    def find(self, name: str, device: Device, spec: Spec) -> str | None:
-        """The metadata of the entry with these facts whose inputs and states look like the spec's, which needs a version; None: there is
-        none. Outputs are not looked at: a caller may learn them from it."""
-        raw, keep = _raw_spec(name, spec)
-        found = found_metadata(self, device, raw)
-        del keep
-        return found
+    def entries(self, name: str, device: Device, *, spec: Spec | None = None, most: int | None = None) -> list[dict[str, Any]]:
+        """Lists the stored entries of a function, the last used first, at most `most`, as wg_cache_entries in warmgraph.h describes them.
 
-    def entries(self, name: str, device: Device) -> list[dict[str, Any]]:
-        """What is stored for a function, most recently used first, as wg_cache_entries in warmgraph.h says."""
-        found: list[dict[str, Any]] = json.loads(library().text("wg_cache_entries", self.pointer, device.pointer, name.encode()))
+        spec: only entries whose facts hold here and whose inputs and states look like the spec's, which needs a version. Outputs are not
+        compared: a caller may learn them from the entry. Reads headers alone, and no more than it needs.
+        """
+        query, keep = _c.wg_entry_query(size=ctypes.sizeof(_c.wg_entry_query)), list[Any]()
+        if most is not None:
+            if most < 1:
+                raise errors.InvalidArgument(f"most is {most}, expected at least 1")
+            query.most = most
+        if spec is not None:
+            raw, keep = _raw_spec(name, spec)
+            query.spec = ctypes.pointer(raw)
+        found = _entries(self, device, name.encode(), query)
+        del keep
         return found
 
     def load(self, name: str, device: Device, spec: Spec) -> Function:
@@ -422,11 +427,19 @@ class Function(Handle):
         return int(self._calls.now.count)
 
 
+def _entries(cache: Cache, device: Device, name: bytes, query: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(library().text("wg_cache_entries", cache.pointer, device.pointer, name, ctypes.byref(query)))
+    return found
+
+
 def found_metadata(cache: Cache, device: Device, raw_spec: Any) -> str | None:
+    """The metadata of the last used entry under this spec; None: there is no such entry, or the folder cannot be read."""
+    query = _c.wg_entry_query(size=ctypes.sizeof(_c.wg_entry_query), spec=ctypes.pointer(raw_spec), most=1, metadata_only=1)
     try:
-        return library().text("wg_cache_find", cache.pointer, device.pointer, ctypes.byref(raw_spec))
-    except errors.NotFound:
+        found = _entries(cache, device, raw_spec.name, query)
+    except (errors.IoFailed, errors.PermissionDenied):  # the library counted and logged it
         return None
+    return str(found[0]["metadata"]) if found else None
 
 
 def report_of(function: int) -> Report:

@@ -50,6 +50,12 @@ struct Variant {
     VariantHeader header;                            ///< the payload was not read
 };
 
+/// An entry of a function and its last use; its header was not read.
+struct EntryUse {
+    Digest guards_digest;
+    std::chrono::system_clock::time_point last_used; ///< or when it was put
+};
+
 /// What is read or written: the largest of each, and whose entries.
 struct Caps {
     cachefmt::Limits entry{};
@@ -90,6 +96,9 @@ public:
 
     /// All variants of a function, headers verified, sorted by digest. Damaged ones carry their error.
     [[nodiscard]] Result<std::vector<Variant>> variants(const FunctionKey& function) const;
+    /// Returns the entries of a function, the last used first, and reads none of them. header() reads one; it returns null
+    /// for an entry that was removed meanwhile.
+    [[nodiscard]] Result<std::vector<EntryUse>> by_last_use(const FunctionKey& function) const;
     /// One header by exact key; null when there is no such entry. The key has the format in its guards: an object of
     /// another format, newer or not, is damage here.
     [[nodiscard]] Result<Header> header(const EntryKey& key) const;
