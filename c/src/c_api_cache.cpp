@@ -177,20 +177,11 @@ wg_status wg_record_pending(wg_cache* cache, uint64_t* recorded)
     });
 }
 
-wg_status wg_cache_clear(wg_cache* cache, const char* function, uint64_t* removed)
+wg_status wg_cache_clear(wg_cache* cache, const char* function, const char* kind, uint64_t* removed)
 {
     return guarded([&] {
         need_cache(cache);
-        const std::uint64_t count = cache->cache.clear(or_empty(function));
-        if (removed != nullptr) *removed = count;
-    });
-}
-
-wg_status wg_cache_clear_kind(wg_cache* cache, const char* kind, uint64_t* removed)
-{
-    return guarded([&] {
-        need_cache(cache);
-        const std::uint64_t count = cache->cache.clear_kind(need_text(kind, "kind"));
+        const std::uint64_t count = cache->cache.clear(or_empty(function), kind != nullptr ? kind : "entries");
         if (removed != nullptr) *removed = count;
     });
 }

@@ -719,10 +719,12 @@ def test_a_kind_is_cleared_alone(folder: Any) -> None:
     put = folder / "compiled" / "ab" / ("ab" + "0" * 62 + ".compiled")
     put.parent.mkdir(parents=True, mode=0o700)
     put.write_bytes(b"x")
-    assert cache.clear_kind("tuned") == 0 and cache.clear_kind("entries") == 0 and put.exists()
-    assert cache.clear_kind("compiled") == 1 and not put.exists()
+    assert cache.clear(kind="tuned") == 0 and cache.clear(kind="entries") == 0 and put.exists()
+    assert cache.clear(kind="compiled") == 1 and not put.exists()
     with pytest.raises(warmgraph.InvalidArgument, match="the kind 'images': expected entries, compiled, tuned"):
-        cache.clear_kind("images")
+        cache.clear(kind="images")
+    with pytest.raises(InvalidArgument, match="only entries belong to a function"):
+        cache.clear("scale", kind="tuned")
 
 
 def test_a_function_has_graphs_alone(folder: Any) -> None:

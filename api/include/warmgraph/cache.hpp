@@ -276,12 +276,12 @@ public:
     /// the first call of a kind and then now and then. What cannot be written is no failure. invalid_argument for a name that
     /// no function can have, or no text. Thread-safe.
     void note_refusal(const std::string& name, const Device& device, const Refusal& refusal);
-    /// Removes this rank's entries of one function, or of all, with the images that nothing names then; returns how many
-    /// entries.
-    std::uint64_t clear(std::string_view function = {});
-    /// The same of one kind: "entries" (as clear()), or of the whole folder "compiled", "tuned", "profiles" or "torch",
-    /// which no model owns; "all": each of them. Returns how many files, not counting the images of entries.
-    std::uint64_t clear_kind(std::string_view kind);
+    /// Removes stored artifacts and returns how many files went, not counting the images of entries. `kind` "entries": this
+    /// rank's entries of `function`, or of all functions of this model where it is empty, with the images that no entry names
+    /// any more. "compiled", "tuned", "profiles" or "torch": all files of that kind in the folder, since no model owns them.
+    /// "all": each of these kinds. invalid_argument: another kind, or a function with a kind that has none. Throws where the
+    /// folder cannot be changed.
+    std::uint64_t clear(std::string_view function = {}, std::string_view kind = "entries");
 
     struct Impl; ///< opaque
 

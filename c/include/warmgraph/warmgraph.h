@@ -386,11 +386,11 @@ WARMGRAPH_API wg_status wg_cache_note_refusal(wg_cache* cache, const wg_device* 
                                               const wg_refusal* refusal);
 /// Records what calls left to be recorded, as far as their work is done. `recorded` may be NULL.
 WARMGRAPH_API wg_status wg_record_pending(wg_cache* cache, uint64_t* recorded);
-/// Removes this rank's entries of one function, or of all when `function` is NULL. `removed` may be NULL.
-WARMGRAPH_API wg_status wg_cache_clear(wg_cache* cache, const char* function, uint64_t* removed);
-/// The same of one kind: "entries" (as wg_cache_clear), or of the whole folder "compiled", "tuned", "profiles" or "torch",
-/// which no model owns; "all": each of them. `removed`: files, not counting the images of entries.
-WARMGRAPH_API wg_status wg_cache_clear_kind(wg_cache* cache, const char* kind, uint64_t* removed);
+/// Removes stored artifacts. `kind` NULL or "entries": this rank's entries of `function`, or of all functions where it is NULL,
+/// with the images that no entry names any more. "compiled", "tuned", "profiles" or "torch": all files of that kind in the
+/// folder, since no model owns them. "all": each of these kinds. `removed` (may be NULL) gets how many files went, not counting
+/// the images of entries. invalid_argument: another kind, or a function with a kind that has none.
+WARMGRAPH_API wg_status wg_cache_clear(wg_cache* cache, const char* function, const char* kind, uint64_t* removed);
 
 /// What this process made or hit through these caches, each once, as the bytes of a bundle (docs/bundles.md): entries with
 /// what they need, compiled programs, tuned configurations and shape profiles. not_found: there is nothing.

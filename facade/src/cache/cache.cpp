@@ -143,31 +143,37 @@ std::string Cache::readable(std::string_view function) const
     return text;
 }
 
-std::uint64_t Cache::clear(std::string_view function)
+namespace {
+
+std::uint64_t clear_entries(const Cache::Impl& impl, std::string_view function)
 {
     std::uint64_t removed = 0;
-    if (!m_impl->store) return removed;
     // Each request looks through the whole folder for images: one is enough for all functions.
-    store::ClearRequest request{.rank = cachefmt::folder_name(m_impl->settings.rank)};
+    store::ClearRequest request{.rank = cachefmt::folder_name(impl.settings.rank)};
     if (!function.empty()) request.function = function;
-    for (const std::string& model : cachefmt::model_infos(m_impl->settings.options.model, m_impl->settings.shape_mode(),
-                                                          m_impl->settings.options.config)) {
+    for (const std::string& model :
+         cachefmt::model_infos(impl.settings.options.model, impl.settings.shape_mode(), impl.settings.options.config)) {
         request.model = model;
-        removed += value_or_raise(m_impl->store->clear(request)).of(store::ArtifactKind::entries).files;
+        removed += value_or_raise(impl.store->clear(request)).of(store::ArtifactKind::entries).files;
     }
     return removed;
 }
 
-std::uint64_t Cache::clear_kind(std::string_view kind)
+} // namespace
+
+std::uint64_t Cache::clear(std::string_view function, std::string_view kind)
 {
     std::vector<store::ArtifactKind> kinds = store::kinds_for(store::KindUse::budgeted);
-    if (kind != "all")
-        kinds = {value_or_raise(store::parse_kind("clear_kind", kind, store::KindUse::budgeted, {"all"}))};
+    if (kind != "all") kinds = {value_or_raise(store::parse_kind("clear", kind, store::KindUse::budgeted, {"all"}))};
+    if (!function.empty() && kind != to_string(store::ArtifactKind::entries))
+        raise({ErrorCode::invalid_argument,
+               fmt::format("clear has the function '{}' and the kind '{}': only entries belong to a function", function,
+                           kind)});
     std::uint64_t removed = 0;
     if (!m_impl->store) return removed;
     for (const store::ArtifactKind one : kinds)
         removed += one == store::ArtifactKind::entries
-                       ? clear()
+                       ? clear_entries(*m_impl, function)
                        : value_or_raise(m_impl->store->clear({.kinds = {one}})).of(one).files;
     return removed;
 }

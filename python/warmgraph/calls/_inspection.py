@@ -69,7 +69,7 @@ def clear(function: CachedFunction | None = None, *, kind: str = "entries") -> l
         function.reset()
         cache = pool_of(function._where()).caches[0]
         return [Cleared(cache.directory, sum(cache.clear(name) for name in function._names()))]
-    return [Cleared(pool.caches[0].directory, pool.caches[0].clear_kind(kind)) for pool in every_pool()]
+    return [Cleared(pool.caches[0].directory, pool.caches[0].clear(kind=kind)) for pool in every_pool()]
 
 
 def save_cache_artifacts(*, include_torch: bool = False) -> tuple[bytes, CacheInfo] | None:

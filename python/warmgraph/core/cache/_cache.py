@@ -263,17 +263,12 @@ class Cache(Handle):
             library().wg_preload_destroy(preload)
         return _preloaded(now, "")
 
-    def clear(self, function: str | None = None) -> int:
-        """Removes this rank's entries of one function, or of all; how many."""
+    def clear(self, function: str | None = None, *, kind: str = "entries") -> int:
+        """Removes this rank's entries of one function, or of all, or all files of another kind in the folder: "compiled", "tuned", "profiles"
+        or "torch"; "all": each kind. Returns how many files went, not counting the images of entries. InvalidArgument: another kind, or a
+        function with a kind that has none."""
         removed = ctypes.c_uint64()
-        library().wg_cache_clear(self.pointer, text_or_none(function), ctypes.byref(removed))
-        return removed.value
-
-    def clear_kind(self, kind: str) -> int:
-        """Removes one kind: "entries", as clear() does, or of the whole folder "compiled", "tuned", "profiles" or "torch"; "all": each of
-        them. How many files."""
-        removed = ctypes.c_uint64()
-        library().wg_cache_clear_kind(self.pointer, kind.encode(), ctypes.byref(removed))
+        library().wg_cache_clear(self.pointer, text_or_none(function), kind.encode(), ctypes.byref(removed))
         return removed.value
 
     def save_cache_artifacts(self, *, include_torch: bool = False) -> tuple[bytes, CacheInfo] | None:
