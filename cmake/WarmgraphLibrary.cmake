@@ -17,7 +17,7 @@ set(WARMGRAPH_PUBLIC_HEADERS
     api/include/warmgraph/arguments.hpp
     api/include/warmgraph/artifacts.hpp
     api/include/warmgraph/cache.hpp
-    api/include/warmgraph/code_address.hpp
+    api/include/warmgraph/detail/code_address.hpp
     api/include/warmgraph/device.hpp
     api/include/warmgraph/exception.hpp
     api/include/warmgraph/function.hpp

@@ -43,13 +43,8 @@ const wg_artifacts& need_artifacts(const wg_artifacts* artifacts)
 
 } // namespace
 
-wg_status wg_save_cache_artifacts(const wg_cache* const* caches, uint64_t count, wg_artifacts** out)
-{
-    return wg_save_cache_artifacts_with(caches, count, nullptr, out);
-}
-
-wg_status wg_save_cache_artifacts_with(const wg_cache* const* caches, uint64_t count,
-                                       const wg_artifact_options* options, wg_artifacts** out)
+wg_status wg_save_cache_artifacts(const wg_cache* const* caches, uint64_t count, const wg_artifact_options* options,
+                                  wg_artifacts** out)
 {
     return guarded_handle(out, [&] {
         if (count != 0) need(caches, "caches", "as many as count says");
@@ -61,7 +56,7 @@ wg_status wg_save_cache_artifacts_with(const wg_cache* const* caches, uint64_t c
             check_size(options->size, sizeof(wg_artifact_options), "wg_artifact_options");
             chosen.torch = options->torch != 0;
         }
-        auto saved = Cache::save_cache_artifacts_of(given, chosen);
+        auto saved = Cache::save_cache_artifacts(given, chosen);
         if (!saved)
             throw Exception(ErrorCode::not_found, "there are no artifacts: this process recorded and hit nothing");
         return new wg_artifacts{std::move(saved->bytes), info_text(saved->info)};

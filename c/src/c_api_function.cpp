@@ -3,6 +3,7 @@
 
 #include "c_api.hpp"
 #include "warmgraph/base/printable.hpp"
+#include "warmgraph/facade/cache_access.hpp"
 
 using namespace warmgraph;        // NOLINT: the functions of the C interface are in no namespace
 using namespace warmgraph::c_api; // NOLINT
@@ -201,8 +202,8 @@ wg_status wg_wrap(wg_cache* cache, const wg_device* device, const wg_function_sp
         const wg_function_spec known = known_spec(spec);
         const std::string name = known.name;
         if (callback == nullptr) refuse("the callback of '{}' is null: pass the function that enqueues its work", name);
-        return new wg_function{owner.wrap_code(name, target, to_spec(known), to_callable(name, callback, user),
-                                               reinterpret_cast<const void*>(callback))};
+        return new wg_function{CacheAccess::wrap(owner, name, target, to_spec(known), to_callable(name, callback, user),
+                                                 reinterpret_cast<const void*>(callback))};
     });
 }
 

@@ -1,5 +1,6 @@
 // The C interface: pairs.
 #include "c_api.hpp"
+#include "warmgraph/facade/cache_access.hpp"
 
 using namespace warmgraph;        // NOLINT: the functions of the C interface are in no namespace
 using namespace warmgraph::c_api; // NOLINT
@@ -36,9 +37,10 @@ wg_status wg_wrap_pair(wg_cache* cache, const wg_device* device, const wg_pair_s
         if (forward == nullptr || backward == nullptr)
             refuse("the {} callback of '{}' is null: pass the function that enqueues its work",
                    forward == nullptr ? "forward" : "backward", name);
-        return new wg_pair{owner.wrap_pair_code(
-            name, target, std::move(declared), to_callable(name, forward, user), to_callable(name, backward, user),
-            reinterpret_cast<const void*>(forward), reinterpret_cast<const void*>(backward))};
+        return new wg_pair{CacheAccess::wrap_pair(owner, name, target, std::move(declared),
+                                                  to_callable(name, forward, user), to_callable(name, backward, user),
+                                                  reinterpret_cast<const void*>(forward),
+                                                  reinterpret_cast<const void*>(backward))};
     });
 }
 

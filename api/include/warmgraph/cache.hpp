@@ -14,7 +14,7 @@
 
 #include "warmgraph/adoption.hpp"
 #include "warmgraph/artifacts.hpp"
-#include "warmgraph/code_address.hpp"
+#include "warmgraph/detail/code_address.hpp"
 #include "warmgraph/device.hpp"
 #include "warmgraph/function.hpp"
 #include "warmgraph/pair.hpp"
@@ -156,10 +156,6 @@ public:
         const void* const code = detail::code_address<std::decay_t<F>>(callable);
         return wrap_code(std::move(name), device, std::move(spec), Callable(std::forward<F>(callable)), code);
     }
-    /// The same with the address of the code whose binary identifies it.
-    [[nodiscard]] Function wrap_code(std::string name, const Device& device, Spec spec, Callable callable,
-                                     const void* code);
-
     /// Wraps forward and backward of a training step, which are recorded together and used together
     /// (pair.hpp). `name` as wrap's; the halves are called NAME.forward and NAME.backward in reports and logs.
     /// invalid_argument: a name that is taken, a tensor that is saved twice or declared besides, saved memory without
@@ -173,10 +169,6 @@ public:
         return wrap_pair_code(std::move(name), device, std::move(spec), Callable(std::forward<F>(forward)),
                               Callable(std::forward<B>(backward)), forward_code, backward_code);
     }
-    /// The same with the addresses of the code whose binaries identify it.
-    [[nodiscard]] Pair wrap_pair_code(std::string name, const Device& device, PairSpec spec, Callable forward,
-                                      Callable backward, const void* forward_code, const void* backward_code);
-
     /// A function without a callable: it can only be replayed. Its calls that miss throw miss_forbidden, saying why;
     /// those whose entry cannot be used throw what stood in the way. Spec::version must be the one that the function
     /// was wrapped or adopted with (invalid_argument when empty): there is no code that could tell. Policy refresh acts
@@ -240,9 +232,10 @@ public:
     /// need, compiled programs, tuned configurations, and the shape profiles of functions that it counted. nullopt where
     /// there is nothing. Signed where the cache has a key. Throws where it cannot be made.
     [[nodiscard]] std::optional<CacheArtifacts> save_cache_artifacts(const ArtifactOptions& options = {}) const;
-    /// The same of several caches, each artifact once. REQUIRES: none is null. Signed with the key of the first that has one.
-    [[nodiscard]] static std::optional<CacheArtifacts> save_cache_artifacts_of(std::span<const Cache* const> caches,
-                                                                               const ArtifactOptions& options = {});
+    /// Saves the artifacts of several caches, each artifact once. They are signed with the key of the first cache that has one.
+    /// REQUIRES: none is null.
+    [[nodiscard]] static std::optional<CacheArtifacts> save_cache_artifacts(std::span<const Cache* const> caches,
+                                                                            const ArtifactOptions& options = {});
     /// Puts what fits this device, its driver and the environment into the folder. What does not is skipped and named, and
     /// so is what is damaged or not trusted; nothing in the folder is replaced, profiles are joined. Throws for bytes that
     /// are no bundle (corrupt, stale, untrusted), and where the folder cannot be written.
@@ -287,6 +280,11 @@ public:
 
 private:
     friend struct CacheAccess;
+    /// `code`: an address in the binary that identifies the callable's code.
+    [[nodiscard]] Function wrap_code(std::string name, const Device& device, Spec spec, Callable callable,
+                                     const void* code);
+    [[nodiscard]] Pair wrap_pair_code(std::string name, const Device& device, PairSpec spec, Callable forward,
+                                      Callable backward, const void* forward_code, const void* backward_code);
     [[nodiscard]] Function make_function(std::string name, const Device& device, Spec spec, Callable callable,
                                          const void* code);
     explicit Cache(std::shared_ptr<Impl> impl) noexcept;

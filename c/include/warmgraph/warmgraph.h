@@ -392,18 +392,17 @@ WARMGRAPH_API wg_status wg_record_pending(wg_cache* cache, uint64_t* recorded);
 /// the images of entries. invalid_argument: another kind, or a function with a kind that has none.
 WARMGRAPH_API wg_status wg_cache_clear(wg_cache* cache, const char* function, const char* kind, uint64_t* removed);
 
-/// What this process made or hit through these caches, each once, as the bytes of a bundle (docs/bundles.md): entries with
-/// what they need, compiled programs, tuned configurations and shape profiles. not_found: there is nothing.
-WARMGRAPH_API wg_status wg_save_cache_artifacts(const wg_cache* const* caches, uint64_t count, wg_artifacts** out);
 typedef struct wg_artifact_options {
     uint64_t size; ///< set it to sizeof(wg_artifact_options) before the call
     /// Not 0: adds the artifacts of the kind "torch" that this process put or got (wg_cache_put_artifact). They go only into a
     /// signed bundle: invalid_argument where no cache has a key to sign with.
     int32_t torch;
 } wg_artifact_options;
-/// wg_save_cache_artifacts with more than entries. `options` may be NULL.
-WARMGRAPH_API wg_status wg_save_cache_artifacts_with(const wg_cache* const* caches, uint64_t count,
-                                                     const wg_artifact_options* options, wg_artifacts** out);
+/// Saves the artifacts that this process made or used through these caches, each once, as the bytes of a bundle
+/// (docs/bundles.md): entries with their images and constants, compiled programs, tuned configurations and shape profiles.
+/// `options` may be NULL. not_found: there are none. invalid_argument: a null cache, or the options say so.
+WARMGRAPH_API wg_status wg_save_cache_artifacts(const wg_cache* const* caches, uint64_t count,
+                                                const wg_artifact_options* options, wg_artifacts** out);
 /// Puts such bytes into the folder: what fits this device, its driver and the environment. The rest is skipped and named;
 /// nothing in the folder is replaced. `out` has what was done and no bytes; it may be NULL. corrupt, stale, untrusted: the
 /// bytes are no bundle that is used.

@@ -130,8 +130,8 @@ bundle::Transfer gather_profiles(bundle::Writer& writer, ProfileKeeper& keeper)
 
 } // namespace
 
-std::optional<CacheArtifacts> Cache::save_cache_artifacts_of(std::span<const Cache* const> caches,
-                                                             const ArtifactOptions& options)
+std::optional<CacheArtifacts> Cache::save_cache_artifacts(std::span<const Cache* const> caches,
+                                                          const ArtifactOptions& options)
 {
     CacheArtifacts artifacts;
     const SigningKey* key = nullptr;
@@ -165,7 +165,7 @@ std::optional<CacheArtifacts> Cache::save_cache_artifacts_of(std::span<const Cac
 std::optional<CacheArtifacts> Cache::save_cache_artifacts(const ArtifactOptions& options) const
 {
     const Cache* const self = this;
-    return save_cache_artifacts_of({&self, 1}, options);
+    return save_cache_artifacts({&self, 1}, options);
 }
 
 CacheInfo Cache::load_cache_artifacts(const Device& device, std::span<const std::byte> bytes)

@@ -132,7 +132,7 @@ def saved_artifacts(caches: Sequence[Cache], include_torch: bool = False) -> tup
     handles = (ctypes.c_void_p * len(caches))(*(cache.pointer for cache in caches))
     options = _c.wg_artifact_options(size=ctypes.sizeof(_c.wg_artifact_options), torch=int(include_torch))
     try:
-        handle = lib.made("wg_save_cache_artifacts_with", handles, len(caches), ctypes.byref(options))
+        handle = lib.made("wg_save_cache_artifacts", handles, len(caches), ctypes.byref(options))
     except errors.NotFound:
         return None
     try:
