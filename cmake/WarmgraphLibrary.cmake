@@ -30,7 +30,6 @@ set(WARMGRAPH_PUBLIC_HEADERS
     api/include/warmgraph/stream.hpp
     api/include/warmgraph/tuning.hpp
     api/include/warmgraph/warmgraph.hpp
-    c/include/warmgraph/python.h
     c/include/warmgraph/warmgraph.h
     replayer/include/warmgraph/replay.h)
 
