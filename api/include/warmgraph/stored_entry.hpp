@@ -14,9 +14,9 @@ namespace warmgraph {
 
 /// Which entries Cache::entries lists, and how much of each.
 struct EntryQuery {
-    /// Only entries that a call of a function with this Spec could use, as far as a header shows it: their facts hold here,
-    /// and their inputs and states look as declared. Outputs are not compared: a caller may learn them from the entry.
-    /// Spec::version is needed. nullopt: all entries of the function.
+    /// Only entries that a call of a function with this Spec could use, as far as a header shows it: their facts hold
+    /// here, and their inputs and states look as declared. Outputs are not compared: a caller may learn them from the
+    /// entry. Spec::version is needed. nullopt: all entries of the function.
     std::optional<Spec> spec{};
     /// At most this many entries, the last used ones.
     std::size_t most = std::numeric_limits<std::size_t>::max();
@@ -26,8 +26,9 @@ struct EntryQuery {
 
 /// An entry that Cache::entries lists.
 struct StoredEntry {
-    /// The Spec for Cache::load, once each of `states` has an address: here their memory has a size alone. The entry itself
-    /// says which code was recorded (Spec::recorded_code, Spec::config); environment variables are looked up here.
+    /// The Spec for Cache::load, once each of `states` has an address: here their memory has a size alone. The entry
+    /// itself says which code was recorded (Spec::recorded_code, Spec::config); environment variables are looked up
+    /// here.
     Spec spec;
     std::map<std::string, Number> values; ///< the recorded Spec::values, by name: calls must give the same
     std::string digest;                   ///< digest of its guards, 64 hex digits: the name of its file
