@@ -1,4 +1,4 @@
-// The C interface: what a process made or used, as bytes; and bundles.
+// The C interface: artifacts as bytes, and bundles.
 #include <nlohmann/json.hpp>
 
 #include "c_api.hpp"

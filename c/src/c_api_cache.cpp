@@ -86,7 +86,7 @@ CacheOptions to_options(const wg_cache_options* given)
     return result;
 }
 
-/// Options whose copies of keys are overwritten when they go.
+/// Options whose keys the destructor overwrites.
 struct KeysForgotten {
     CacheOptions options;
     explicit KeysForgotten(CacheOptions its) : options(std::move(its)) {}

@@ -13,7 +13,7 @@ namespace {
 const wg_function& need_function(const wg_function* function) { return need(function, "function", "one from wg_wrap"); }
 const wg_report& need_report(const wg_report* report) { return need(report, "report", "one from wg_function_report"); }
 
-/// Sizes or strides; the rank is checked before that many are read.
+/// Reads sizes or strides. The rank is checked before they are read.
 std::vector<std::int64_t> to_extents(const std::int64_t* first, std::uint64_t rank, std::string_view of)
 {
     if (rank > cachefmt::k_max_rank)
@@ -73,7 +73,7 @@ void set_layout(const wg_layout& from, const std::string& name, StateDecl& decl)
 
 void set_layouts(const wg_function_spec& from, Spec& spec)
 {
-    // Mostly they come in the order of the declarations: each is looked for behind the one before.
+    // They mostly come in the order of the declarations, so each is searched after the one before.
     std::size_t after_input = 0, after_output = 0, after_state = 0;
     for (const wg_layout& layout : need_array(from.layouts, from.layout_count, "layouts")) {
         const std::string name = need_text(layout.name, "a name in layouts");

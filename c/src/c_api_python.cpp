@@ -1,4 +1,4 @@
-// The C interface: what bindings of Python look at before each call.
+// The C interface for the Python package (python.h).
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -82,7 +82,8 @@ const std::uint64_t* wg_dict_events(void) { return &warmgraph::python::dict_even
 
 namespace {
 
-/// What `work` gives; `failed` where an exception of Python's is set. REQUIRES: the process exports Python.
+/// Runs `work` and returns its result, or `failed` if an exception of Python is set. REQUIRES: the process exports
+/// Python.
 template <class T, class Work>
 T with_python(T failed, const Work& work)
 {
