@@ -17,7 +17,7 @@ set(WARMGRAPH_PUBLIC_HEADERS
     api/include/warmgraph/arguments.hpp
     api/include/warmgraph/artifacts.hpp
     api/include/warmgraph/cache.hpp
-    api/include/warmgraph/code_address.hpp
+    api/include/warmgraph/detail/code_address.hpp
     api/include/warmgraph/device.hpp
     api/include/warmgraph/exception.hpp
     api/include/warmgraph/function.hpp
@@ -30,7 +30,6 @@ set(WARMGRAPH_PUBLIC_HEADERS
     api/include/warmgraph/stream.hpp
     api/include/warmgraph/tuning.hpp
     api/include/warmgraph/warmgraph.hpp
-    c/include/warmgraph/python.h
     c/include/warmgraph/warmgraph.h
     replayer/include/warmgraph/replay.h)
 

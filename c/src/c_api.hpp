@@ -1,4 +1,4 @@
-// The C interface's handles and its border: exceptions inside, a status and a thread's text outside.
+// The C interface's handles, and the conversion of exceptions to a status and a text of the thread.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ struct wg_stream {
     wg_stream& operator=(const wg_stream&) = delete;
 
     Owner owner;
-    std::optional<warmgraph::Stream> own; ///< none for a recorder's, which are the recorder's very objects
+    std::optional<warmgraph::Stream> own; ///< empty for a recorder's stream, which the recorder owns
     warmgraph::Stream& stream;
 };
 
@@ -84,30 +84,30 @@ struct wg_recorder {
     explicit wg_recorder(warmgraph::Recorder& of_run) : recorder(of_run), main(of_run.stream()) {}
     warmgraph::Recorder& recorder;
     wg_stream main;
-    std::deque<wg_stream> forks; // a deque: handles stay valid while it grows
+    std::deque<wg_stream> forks; // a deque, so that handles stay valid while it grows
 };
 
 namespace warmgraph::c_api {
 
-/// The callback returned nonzero and no wg_ function failed in it. No Exception: recording takes it as the wrapped
-/// code's own failure, as it takes any exception of a C++ callable.
+/// Thrown when the callback returned nonzero and no wg_ function failed in it. It is not an Exception, so that
+/// recording takes it as a failure of the wrapped code, like any exception of a C++ callable.
 class CallbackFailed : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
 };
 
-/// This thread's last failure.
+/// The last failure of this thread.
 struct Failure {
     wg_status status = wg_ok;
     std::string text;
-    std::uint64_t count = 0; ///< of failures in this thread: tells whether one happened since
+    std::uint64_t count = 0; ///< number of failures in this thread, to see whether a new one happened
 };
 [[nodiscard]] const Failure& last_failure() noexcept;
 
-/// Remembers the exception that is being handled; its status.
+/// Stores the exception that is being handled as the thread's last failure, and returns its status.
 wg_status remember_current_exception() noexcept;
 
-/// Runs f; whatever it throws becomes the status, and the thread's text.
+/// Runs f. An exception becomes the status and the thread's text.
 template <class F>
 wg_status guarded(F&& f) noexcept
 {
@@ -119,7 +119,7 @@ wg_status guarded(F&& f) noexcept
     }
 }
 
-/// The same for a getter: f's value, or `otherwise`.
+/// Runs f and returns its value, or `otherwise` if it throws. For getters.
 template <class T, class F>
 T guarded_get(T otherwise, F&& f) noexcept
 {
@@ -134,7 +134,8 @@ template <class... Args>
     throw Exception(ErrorCode::invalid_argument, fmt::format(text, std::forward<Args>(args)...));
 }
 
-/// What a pointer points to. `what` is named when it is null, with what to pass instead.
+/// Returns the object that a pointer points to. Throws if it is null: the text names `what`, and `cure` says what to
+/// pass.
 template <class T>
 T& need(T* pointer, std::string_view what, std::string_view cure)
 {
@@ -164,7 +165,7 @@ T*& need_out(T** out)
     return handle;
 }
 
-/// guarded(), of what gives a handle: f's goes to `out`.
+/// Runs f and stores the handle that it returns in `out`; NULL if it throws.
 template <class T, class F>
 wg_status guarded_handle(T** out, F&& f) noexcept
 {
@@ -200,39 +201,43 @@ wg_status guarded_handle(T** out, F&& f) noexcept
 }
 [[nodiscard]] inline wg_address from_address(const Address& address) noexcept { return {address.base, address.offset}; }
 
-// The sizes of the structs when they were first published (0.1.0): the least that is accepted, also after they grow.
+// The sizes of the structs in the first version (0.1.0). A smaller size is refused, also after a struct has grown.
 inline constexpr std::size_t k_least_cache_options = 80, k_least_function_spec = 160, k_least_statistics = 72,
                              k_least_launch_options = 56, k_least_native_capture = 64, k_least_adoption = 48,
-                             k_least_preload_progress = 40, k_least_preload_options = 40, k_least_pair_spec = 56;
+                             k_least_preload_progress = 40, k_least_preload_options = 40, k_least_pair_spec = 56,
+                             k_least_entry_query = 32;
 static_assert(sizeof(wg_cache_options) >= k_least_cache_options && sizeof(wg_function_spec) >= k_least_function_spec &&
               sizeof(wg_statistics) >= k_least_statistics && sizeof(wg_launch_options) >= k_least_launch_options &&
               sizeof(wg_native_capture) >= k_least_native_capture && sizeof(wg_adoption) >= k_least_adoption &&
               sizeof(wg_preload_progress) >= k_least_preload_progress &&
-              sizeof(wg_preload_options) >= k_least_preload_options && sizeof(wg_pair_spec) >= k_least_pair_spec);
+              sizeof(wg_preload_options) >= k_least_preload_options && sizeof(wg_pair_spec) >= k_least_pair_spec &&
+              sizeof(wg_entry_query) >= k_least_entry_query);
 
-/// The caller's spec, with defaults for what it does not have. The name is checked.
+/// Reads the caller's spec; members that it does not have take their defaults. Throws if the name is null.
 [[nodiscard]] wg_function_spec known_spec(const wg_function_spec* spec);
 [[nodiscard]] Spec to_spec(const wg_function_spec& from);
+/// Reads a caller's spec whose name is not used. `what` names the spec in errors.
+[[nodiscard]] Spec to_unnamed_spec(const wg_function_spec* from, const char* what);
 [[nodiscard]] std::vector<TensorDecl> to_tensors(const wg_tensor_decl* first, std::uint64_t count,
                                                  std::string_view what);
-/// The C callback as a callable. A failure inside becomes the Exception that the C++ function would have thrown, so
-/// that a refusal to record stays one.
+/// Makes a callable from a C callback. A failure inside becomes the Exception that the C++ function would have thrown,
+/// so that a refusal to record stays a refusal.
 [[nodiscard]] Callable to_callable(const std::string& name, wg_callback callback, void* user);
 [[nodiscard]] std::vector<Arg> to_args(const wg_arg* args, std::uint64_t count);
 [[nodiscard]] std::vector<Buckets> to_buckets(const wg_function_spec& from);
-/// Its name lives as long as the caller's.
+/// The name must live as long as the result.
 [[nodiscard]] Arg to_arg(const wg_arg& from);
 
-/// invalid_argument for a size below `least` or so large that it was never set.
+/// Throws invalid_argument for a size below `least`, or one that is so large that it was not set.
 void check_size(std::uint64_t size, std::size_t least, std::string_view what);
 
-/// Copies a caller's struct, whose first member is its size, into one of this version that has the defaults.
+/// Copies a caller's struct, whose first member is its size, over a struct of this version that has the defaults.
 void copy_versioned(void* to, std::size_t known, const void* from, std::size_t least, std::string_view what);
 
-/// Copies the first `size` bytes of this version's struct to a caller's; what the caller's has more becomes 0.
+/// Copies the first `size` bytes of this version's struct to a caller's struct. Further members of it become 0.
 void write_versioned(void* to, std::uint64_t size, const void* from, std::size_t known) noexcept;
 
-/// As snprintf.
+/// Writes a text as snprintf does.
 void write_text(std::string_view from, char* text, std::uint64_t capacity, std::uint64_t* length);
 
 } // namespace warmgraph::c_api

@@ -1,4 +1,4 @@
-// The C interface: graphs that others captured.
+// The C interface: adoption of captured graphs.
 #include <array>
 #include <functional>
 #include <stdexcept>
@@ -11,7 +11,7 @@ using namespace warmgraph::c_api; // NOLINT
 
 namespace {
 
-constexpr std::size_t k_longest_answer = 4096; ///< bytes of what a caller says of a run, with a zero behind
+constexpr std::size_t k_longest_answer = 4096; ///< bytes of a caller's text, with the ending 0
 
 std::vector<std::pair<std::string, MemoryRef>> to_regions(const wg_named_memory* first, std::uint64_t count,
                                                           std::string_view what)

@@ -1,4 +1,4 @@
-// The C interface: what a process made or used, as bytes; and bundles.
+// The C interface: artifacts as bytes, and bundles.
 #include <nlohmann/json.hpp>
 
 #include "c_api.hpp"
@@ -43,13 +43,8 @@ const wg_artifacts& need_artifacts(const wg_artifacts* artifacts)
 
 } // namespace
 
-wg_status wg_save_cache_artifacts(const wg_cache* const* caches, uint64_t count, wg_artifacts** out)
-{
-    return wg_save_cache_artifacts_with(caches, count, nullptr, out);
-}
-
-wg_status wg_save_cache_artifacts_with(const wg_cache* const* caches, uint64_t count,
-                                       const wg_artifact_options* options, wg_artifacts** out)
+wg_status wg_save_cache_artifacts(const wg_cache* const* caches, uint64_t count, const wg_artifact_options* options,
+                                  wg_artifacts** out)
 {
     return guarded_handle(out, [&] {
         if (count != 0) need(caches, "caches", "as many as count says");
@@ -61,7 +56,7 @@ wg_status wg_save_cache_artifacts_with(const wg_cache* const* caches, uint64_t c
             check_size(options->size, sizeof(wg_artifact_options), "wg_artifact_options");
             chosen.torch = options->torch != 0;
         }
-        auto saved = Cache::save_cache_artifacts_of(given, chosen);
+        auto saved = Cache::save_cache_artifacts(given, chosen);
         if (!saved)
             throw Exception(ErrorCode::not_found, "there are no artifacts: this process recorded and hit nothing");
         return new wg_artifacts{std::move(saved->bytes), info_text(saved->info)};
@@ -96,24 +91,26 @@ const char* wg_artifacts_info(const wg_artifacts* artifacts)
     return guarded_get<const char*>(nullptr, [&] { return need_artifacts(artifacts).info.c_str(); });
 }
 
-wg_status wg_cache_put_torch_artifacts(wg_cache* cache, const wg_key_value* facts, uint64_t fact_count,
-                                       const void* bytes, uint64_t size)
+wg_status wg_cache_put_artifact(wg_cache* cache, const char* kind, const wg_key_value* facts, uint64_t fact_count,
+                                const void* bytes, uint64_t size)
 {
     return guarded([&] {
         auto& owner = need(cache, "cache", "one from wg_cache_open").cache;
         const auto* const data = static_cast<const std::byte*>(bytes);
         if (size != 0) need(data, "bytes", "as many as size says");
-        owner.put_torch_artifacts(to_map(facts, fact_count, "facts"), {data, size});
+        owner.put_artifact(need_text(kind, "kind"), to_map(facts, fact_count, "facts"), {data, size});
     });
 }
 
-wg_status wg_cache_get_torch_artifacts(const wg_cache* cache, const wg_key_value* facts, uint64_t fact_count,
-                                       wg_artifacts** out)
+wg_status wg_cache_get_artifact(const wg_cache* cache, const char* kind, const wg_key_value* facts, uint64_t fact_count,
+                                wg_artifacts** out)
 {
     return guarded_handle(out, [&] {
         const auto& owner = need(cache, "cache", "one from wg_cache_open").cache;
-        auto found = owner.torch_artifacts(to_map(facts, fact_count, "facts"));
-        if (!found) throw Exception(ErrorCode::not_found, "there are no artifacts of PyTorch under these facts");
+        auto found = owner.artifact(need_text(kind, "kind"), to_map(facts, fact_count, "facts"));
+        if (!found)
+            throw Exception(ErrorCode::not_found,
+                            fmt::format("there is no artifact of kind '{}' under these facts", kind));
         return new wg_artifacts{std::move(*found), info_text({})};
     });
 }

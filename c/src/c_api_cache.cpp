@@ -86,7 +86,7 @@ CacheOptions to_options(const wg_cache_options* given)
     return result;
 }
 
-/// Options whose copies of keys are overwritten when they go.
+/// Options whose keys the destructor overwrites.
 struct KeysForgotten {
     CacheOptions options;
     explicit KeysForgotten(CacheOptions its) : options(std::move(its)) {}
@@ -109,18 +109,6 @@ wg_status wg_cache_options_init(wg_cache_options* options, uint64_t size)
         wg_cache_options defaults = default_options();
         defaults.size = size;
         write_versioned(options, size, &defaults, sizeof defaults);
-    });
-}
-
-wg_status wg_pause_recording(const wg_cache* const* caches, uint64_t count)
-{
-    return guarded([&] {
-        if (count != 0) need(caches, "caches", "as many as count says");
-        std::vector<const Cache*> given;
-        for (std::uint64_t i = 0; i < count; ++i)
-            given.push_back(&need(caches[i], "cache", "one from wg_cache_open").cache);
-        if (const auto why = Cache::pause_recording_of(given); !why.empty())
-            throw Exception(ErrorCode::unsupported, "recording is not paused: " + why);
     });
 }
 
@@ -189,20 +177,11 @@ wg_status wg_record_pending(wg_cache* cache, uint64_t* recorded)
     });
 }
 
-wg_status wg_cache_clear(wg_cache* cache, const char* function, uint64_t* removed)
+wg_status wg_cache_clear(wg_cache* cache, const char* function, const char* kind, uint64_t* removed)
 {
     return guarded([&] {
         need_cache(cache);
-        const std::uint64_t count = cache->cache.clear(or_empty(function));
-        if (removed != nullptr) *removed = count;
-    });
-}
-
-wg_status wg_cache_clear_kind(wg_cache* cache, const char* kind, uint64_t* removed)
-{
-    return guarded([&] {
-        need_cache(cache);
-        const std::uint64_t count = cache->cache.clear_kind(need_text(kind, "kind"));
+        const std::uint64_t count = cache->cache.clear(or_empty(function), kind != nullptr ? kind : "entries");
         if (removed != nullptr) *removed = count;
     });
 }

@@ -1,4 +1,4 @@
-// The C interface: devices, memory, programs, streams and what is enqueued in them.
+// The C interface: devices, memory, programs, streams and the work in them.
 #include <memory>
 #include <vector>
 

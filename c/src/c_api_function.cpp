@@ -3,6 +3,7 @@
 
 #include "c_api.hpp"
 #include "warmgraph/base/printable.hpp"
+#include "warmgraph/facade/cache_access.hpp"
 
 using namespace warmgraph;        // NOLINT: the functions of the C interface are in no namespace
 using namespace warmgraph::c_api; // NOLINT
@@ -12,7 +13,7 @@ namespace {
 const wg_function& need_function(const wg_function* function) { return need(function, "function", "one from wg_wrap"); }
 const wg_report& need_report(const wg_report* report) { return need(report, "report", "one from wg_function_report"); }
 
-/// Sizes or strides; the rank is checked before that many are read.
+/// Reads sizes or strides. The rank is checked before they are read.
 std::vector<std::int64_t> to_extents(const std::int64_t* first, std::uint64_t rank, std::string_view of)
 {
     if (rank > cachefmt::k_max_rank)
@@ -72,7 +73,7 @@ void set_layout(const wg_layout& from, const std::string& name, StateDecl& decl)
 
 void set_layouts(const wg_function_spec& from, Spec& spec)
 {
-    // Mostly they come in the order of the declarations: each is looked for behind the one before.
+    // They mostly come in the order of the declarations, so each is searched after the one before.
     std::size_t after_input = 0, after_output = 0, after_state = 0;
     for (const wg_layout& layout : need_array(from.layouts, from.layout_count, "layouts")) {
         const std::string name = need_text(layout.name, "a name in layouts");
@@ -145,6 +146,14 @@ wg_function_spec c_api::known_spec(const wg_function_spec* spec)
     return known;
 }
 
+Spec c_api::to_unnamed_spec(const wg_function_spec* from, const char* what)
+{
+    wg_function_spec known{};
+    copy_versioned(&known, sizeof known, &need(from, what, "a wg_function_spec"), k_least_function_spec,
+                   "wg_function_spec");
+    return to_spec(known);
+}
+
 Callable c_api::to_callable(const std::string& name, wg_callback callback, void* user)
 {
     return [name, callback, user](Recorder& run) {
@@ -193,8 +202,8 @@ wg_status wg_wrap(wg_cache* cache, const wg_device* device, const wg_function_sp
         const wg_function_spec known = known_spec(spec);
         const std::string name = known.name;
         if (callback == nullptr) refuse("the callback of '{}' is null: pass the function that enqueues its work", name);
-        return new wg_function{owner.wrap_code(name, target, to_spec(known), to_callable(name, callback, user),
-                                               reinterpret_cast<const void*>(callback))};
+        return new wg_function{CacheAccess::wrap(owner, name, target, to_spec(known), to_callable(name, callback, user),
+                                                 reinterpret_cast<const void*>(callback))};
     });
 }
 
@@ -205,21 +214,6 @@ wg_status wg_cache_load(wg_cache* cache, const wg_device* device, const wg_funct
         const auto& target = need_device(device).device;
         const wg_function_spec known = known_spec(spec);
         return new wg_function{owner.load(known.name, target, to_spec(known))};
-    });
-}
-
-wg_status wg_cache_find(wg_cache* cache, const wg_device* device, const wg_function_spec* spec, char* text,
-                        uint64_t capacity, uint64_t* length)
-{
-    return guarded([&] {
-        const auto& owner = need(cache, "cache", "one from wg_cache_open").cache;
-        const auto& target = need_device(device).device;
-        const wg_function_spec known = known_spec(spec);
-        const auto found = owner.find(known.name, target, to_spec(known));
-        if (!found)
-            throw Exception(ErrorCode::not_found,
-                            fmt::format("no entry of '{}' is for these inputs and facts", known.name));
-        write_text(*found, text, capacity, length);
     });
 }
 

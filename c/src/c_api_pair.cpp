@@ -1,5 +1,6 @@
 // The C interface: pairs.
 #include "c_api.hpp"
+#include "warmgraph/facade/cache_access.hpp"
 
 using namespace warmgraph;        // NOLINT: the functions of the C interface are in no namespace
 using namespace warmgraph::c_api; // NOLINT
@@ -8,15 +9,6 @@ namespace {
 
 wg_pair& need_pair(wg_pair* pair) { return need(pair, "pair", "one from wg_wrap_pair"); }
 const wg_pair& need_pair(const wg_pair* pair) { return need(pair, "pair", "one from wg_wrap_pair"); }
-
-/// A half's spec; backward's needs no name.
-Spec half_spec(const wg_function_spec* from, const char* what)
-{
-    wg_function_spec known{};
-    copy_versioned(&known, sizeof known, &need(from, what, "a wg_function_spec"), k_least_function_spec,
-                   "wg_function_spec");
-    return to_spec(known);
-}
 
 } // namespace
 
@@ -38,15 +30,17 @@ wg_status wg_wrap_pair(wg_cache* cache, const wg_device* device, const wg_pair_s
         wg_pair_spec known{};
         copy_versioned(&known, sizeof known, &need(spec, "spec", "a wg_pair_spec"), k_least_pair_spec, "wg_pair_spec");
         const std::string name = known_spec(&need(known.forward, "forward's spec", "a wg_function_spec")).name;
-        PairSpec declared{half_spec(known.forward, "forward's spec"), half_spec(known.backward, "backward's spec"),
+        PairSpec declared{to_unnamed_spec(known.forward, "forward's spec"),
+                          to_unnamed_spec(known.backward, "backward's spec"),
                           to_tensors(known.saved, known.saved_count, "saved"),
                           to_map(known.gradients, known.gradient_count, "the gradients")};
         if (forward == nullptr || backward == nullptr)
             refuse("the {} callback of '{}' is null: pass the function that enqueues its work",
                    forward == nullptr ? "forward" : "backward", name);
-        return new wg_pair{owner.wrap_pair_code(
-            name, target, std::move(declared), to_callable(name, forward, user), to_callable(name, backward, user),
-            reinterpret_cast<const void*>(forward), reinterpret_cast<const void*>(backward))};
+        return new wg_pair{CacheAccess::wrap_pair(owner, name, target, std::move(declared),
+                                                  to_callable(name, forward, user), to_callable(name, backward, user),
+                                                  reinterpret_cast<const void*>(forward),
+                                                  reinterpret_cast<const void*>(backward))};
     });
 }
 

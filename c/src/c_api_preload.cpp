@@ -1,4 +1,4 @@
-// The C interface: restoring entries before the calls that need them.
+// The C interface: preloading.
 #include <vector>
 
 #include "c_api.hpp"

@@ -11,7 +11,7 @@ using namespace warmgraph::c_api; // NOLINT
 
 struct wg_profiled_call {
     ProfiledShape shape{};
-    std::deque<std::string> names{}; ///< of the arguments, which only view them
+    std::deque<std::string> names{}; ///< names of the arguments, which only view them
     std::vector<Arg> args{};
     bool has_args = false;
 };
@@ -28,7 +28,7 @@ BucketRule to_rule(wg_bucket_rule rule)
     }
 }
 
-/// What the callback gave for one shape.
+/// The arguments that the callback gave for one shape.
 std::vector<Arg> ask(wg_make_arguments make, void* user, const ProfiledShape& shape, wg_profiled_call& call)
 {
     call = {};

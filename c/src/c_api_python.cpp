@@ -1,4 +1,4 @@
-// The C interface: what bindings of Python look at before each call.
+// The C interface for the Python package (python.h).
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include "python/steady_call.hpp"
 #include "python/texts.hpp"
 #include "python/torch_tensor.hpp"
+#include "warmgraph/facade/cache_access.hpp"
 #include "warmgraph/python.h"
 
 using warmgraph::python::DlTensor;
@@ -81,7 +82,8 @@ const std::uint64_t* wg_dict_events(void) { return &warmgraph::python::dict_even
 
 namespace {
 
-/// What `work` gives; `failed` where an exception of Python's is set. REQUIRES: the process exports Python.
+/// Runs `work` and returns its result, or `failed` if an exception of Python is set. REQUIRES: the process exports
+/// Python.
 template <class T, class Work>
 T with_python(T failed, const Work& work)
 {
@@ -119,6 +121,17 @@ int wg_text_addresses(void* texts, std::uint64_t* addresses)
             addresses[i] =
                 std::bit_cast<std::uint64_t>(warmgraph::python::view_of(python, python.list_get(texts, i)).data());
         return 0;
+    });
+}
+
+wg_status wg_pause_recording(const wg_cache* const* caches, std::uint64_t count)
+{
+    return warmgraph::c_api::guarded([&] {
+        std::vector<const warmgraph::Cache*> given;
+        for (const wg_cache* cache : warmgraph::c_api::need_array(caches, count, "caches"))
+            given.push_back(&warmgraph::c_api::need(cache, "cache", "one from wg_cache_open").cache);
+        if (const auto why = warmgraph::CacheAccess::pause_recording(given); !why.empty())
+            throw warmgraph::Exception(warmgraph::ErrorCode::unsupported, "recording is not paused: " + why);
     });
 }
 

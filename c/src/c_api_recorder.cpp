@@ -1,4 +1,4 @@
-// The C interface: what the callback asks its recorder for.
+// The C interface: the recorder of a callback.
 #include <algorithm>
 #include <cstring>
 

@@ -17,6 +17,8 @@ import warmgraph
 from conftest import COUNT, REPOSITORY, at_once
 from warmgraph import Config, InvalidArgument, MissForbidden, Scalar, Tensor, cache_compile, like
 from warmgraph.arrays._array_arguments import expect_apart
+from warmgraph.core.binding import _frameworks
+from warmgraph.core.binding._library import Library
 
 GRID, BLOCK = COUNT // 16, 16
 
@@ -717,10 +719,12 @@ def test_a_kind_is_cleared_alone(folder: Any) -> None:
     put = folder / "compiled" / "ab" / ("ab" + "0" * 62 + ".compiled")
     put.parent.mkdir(parents=True, mode=0o700)
     put.write_bytes(b"x")
-    assert cache.clear_kind("tuned") == 0 and cache.clear_kind("entries") == 0 and put.exists()
-    assert cache.clear_kind("compiled") == 1 and not put.exists()
+    assert cache.clear(kind="tuned") == 0 and cache.clear(kind="entries") == 0 and put.exists()
+    assert cache.clear(kind="compiled") == 1 and not put.exists()
     with pytest.raises(warmgraph.InvalidArgument, match="the kind 'images': expected entries, compiled, tuned"):
-        cache.clear_kind("images")
+        cache.clear(kind="images")
+    with pytest.raises(InvalidArgument, match="only entries belong to a function"):
+        cache.clear("scale", kind="tuned")
 
 
 def test_a_function_has_graphs_alone(folder: Any) -> None:
@@ -766,12 +770,34 @@ def test_an_entry_is_found_by_inputs_and_facts_and_gives_its_metadata(device, pr
     function = warmgraph.Cache("found").wrap("scale", device, with_outputs, body)
     assert function({"x": x, "y": y}) == "recorded"
     cache = warmgraph.Cache("found")
-    assert cache.find("scale", device, spec()) == "what y is"
-    assert cache.find("scale", device, spec(facts={"a": "2"})) is None
-    assert cache.find("scale", device, spec(version="2")) is None
-    assert cache.find("scale", device, spec(count=32)) is None
-    assert cache.find("other", device, spec()) is None
+
+    def found(cache, spec, name="scale"):
+        return [one["metadata"] for one in cache.entries(name, device, spec=spec, most=1)]
+
+    assert found(cache, spec()) == ["what y is"]
+    assert found(cache, spec(facts={"a": "2"})) == []
+    assert found(cache, spec(version="2")) == []
+    assert found(cache, spec(count=32)) == []
+    assert found(cache, spec(), "other") == []
+    (listed,) = cache.entries("scale", device)
+    assert listed["outputs"][0]["name"] == "y" and cache.entries("scale", device, spec=spec()) == [listed]
+    with pytest.raises(InvalidArgument, match="most is 0"):
+        cache.entries("scale", device, most=0)
     with pytest.raises(InvalidArgument, match="version"):
-        cache.find("scale", device, spec(version=""))
+        found(cache, spec(version=""))
     off = warmgraph.Cache("found", config=Config(policy="refresh"))
-    assert off.find("scale", device, spec()) is None
+    assert found(off, spec()) == []
+
+
+@pytest.mark.parametrize("framework, pauses", [(None, 1), (object(), 0)])
+def test_a_cache_pauses_recording_by_itself_where_no_framework_does(folder, monkeypatch, framework, pauses):
+    seen, made = [], Library.made
+
+    def watched(self, name, *arguments):
+        seen.extend(one._obj.pauses_recording for one in arguments if name == "wg_cache_open")
+        return made(self, name, *arguments)
+
+    monkeypatch.setattr(Library, "made", watched)
+    monkeypatch.setattr(_frameworks, "registered", lambda: framework)
+    warmgraph.Cache("toy")
+    assert seen == [pauses]

@@ -30,47 +30,50 @@ def cache(**options) -> warmgraph.Cache:
 
 
 def test_artifacts_are_found_by_their_facts_where_the_key_is_accepted(key):
-    assert cache(sign_with_file=key).torch_artifacts(FACTS) is None
-    cache(sign_with_file=key).put_torch_artifacts(FACTS, DATA)
-    assert cache(sign_with_file=key).torch_artifacts(FACTS) == DATA
-    assert cache(accept_file=key).torch_artifacts(FACTS) == DATA
+    assert cache(sign_with_file=key).artifact("torch", FACTS) is None
+    cache(sign_with_file=key).put_artifact("torch", FACTS, DATA)
+    assert cache(sign_with_file=key).artifact("torch", FACTS) == DATA
+    assert cache(accept_file=key).artifact("torch", FACTS) == DATA
     for name in FACTS:
-        assert cache(accept_file=key).torch_artifacts({**FACTS, name: "another"}) is None
+        assert cache(accept_file=key).artifact("torch", {**FACTS, name: "another"}) is None
 
 
 def test_without_a_key_nothing_is_kept_and_nothing_given(key, folder):
     with pytest.raises(errors.Untrusted, match="sign_with_file"):
-        cache().put_torch_artifacts(FACTS, DATA)
+        cache().put_artifact("torch", FACTS, DATA)
     assert not (folder / "torch").exists()
-    cache(sign_with_file=key).put_torch_artifacts(FACTS, DATA)
+    cache(sign_with_file=key).put_artifact("torch", FACTS, DATA)
     with pytest.raises(errors.Untrusted, match="accept_file"):
-        cache().torch_artifacts(FACTS)  # although signatures are not required
+        cache().artifact("torch", FACTS)  # although signatures are not required
 
 
 def test_artifacts_of_another_key_and_damaged_ones_are_refused(key, folder, tmp_path):
-    cache(sign_with_file=key).put_torch_artifacts(FACTS, DATA)
+    cache(sign_with_file=key).put_artifact("torch", FACTS, DATA)
     with pytest.raises(errors.Untrusted, match="'release', which is not accepted"):
-        cache(sign_with_file=new_key(tmp_path / "other.key", "other")).torch_artifacts(FACTS)
+        cache(sign_with_file=new_key(tmp_path / "other.key", "other")).artifact("torch", FACTS)
     with pytest.raises(errors.Untrusted, match="forged"):
-        cache(sign_with_file=new_key(tmp_path / "same.key")).torch_artifacts(FACTS)
+        cache(sign_with_file=new_key(tmp_path / "same.key")).artifact("torch", FACTS)
     (path,) = folder.glob("torch/*/*.mega_cache")
     changed = bytearray(path.read_bytes())
     changed[-1] ^= 1
     path.write_bytes(changed)
     damaged = cache(sign_with_file=key)
-    assert damaged.torch_artifacts(FACTS) is None and not path.exists()
+    assert damaged.artifact("torch", FACTS) is None and not path.exists()
 
 
 def test_what_cannot_be_kept_is_refused(key):
     owner = cache(sign_with_file=key)
     for facts, data in (({}, DATA), ({"gpu": "x" * 2000}, DATA), (FACTS, b"")):
         with pytest.raises(errors.InvalidArgument):
-            owner.put_torch_artifacts(facts, data)
+            owner.put_artifact("torch", facts, data)
+    for use in (lambda: owner.put_artifact("tuned", FACTS, DATA), lambda: owner.artifact("tuned", FACTS)):
+        with pytest.raises(errors.InvalidArgument, match="the kind 'tuned': expected torch"):
+            use()
 
 
 def test_a_bundle_carries_them_only_where_that_was_asked_for_and_signed(key, tmp_path, device):
     first = cache(sign_with_file=key)
-    first.put_torch_artifacts(FACTS, DATA)
+    first.put_artifact("torch", FACTS, DATA)
     assert first.save_cache_artifacts() is None
     saved, info = first.save_cache_artifacts(include_torch=True)
     assert [(kind.kind, kind.count) for kind in info.kinds] == [("torch", 1)] and len(saved) < len(DATA)
@@ -85,18 +88,18 @@ def test_a_bundle_carries_them_only_where_that_was_asked_for_and_signed(key, tmp
         assert loaded.kinds == () and "not accepted" in next(iter(loaded.skipped.values()))
     third = elsewhere("c", accept_file=key)
     assert [kind.kind for kind in third.load_cache_artifacts(device, saved).kinds] == ["torch"]
-    assert third.torch_artifacts(FACTS) == DATA
+    assert third.artifact("torch", FACTS) == DATA
 
 
 def test_a_bundle_is_read_where_it_lies(key, tmp_path):
     first = cache(sign_with_file=key)
-    first.put_torch_artifacts(FACTS, DATA)
+    first.put_artifact("torch", FACTS, DATA)
     path = tmp_path / "cache.wgb"
     path.write_bytes(first.save_cache_artifacts(include_torch=True)[0])
     os.chmod(path, 0o600)
     config = warmgraph.Config(accept_file=key, bundles=[str(path)])
     layered = warmgraph.Cache("net", config=config, cache_dir=tmp_path / "elsewhere")
-    assert layered.torch_artifacts(FACTS) == DATA and not (tmp_path / "elsewhere" / "torch").exists()
+    assert layered.artifact("torch", FACTS) == DATA and not (tmp_path / "elsewhere" / "torch").exists()
 
 
 def test_mega_cache_is_off_and_wants_a_key(key, monkeypatch):

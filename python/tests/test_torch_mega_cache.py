@@ -236,7 +236,7 @@ def test_an_engine_without_a_key_is_an_error(monkeypatch):
 def test_bytes_that_pytorch_does_not_read_are_a_failure_that_names_it(asked, key, monkeypatch):
     monkeypatch.undo()
     carrier = _mega_cache.Carrier(warmgraph.Cache("net", config=warmgraph.Config(sign_with_file=key)), {"torch": "x"})
-    carrier._cache.put_torch_artifacts({"torch": "x"}, b"no artifacts")
+    carrier._cache.put_artifact("torch", {"torch": "x"}, b"no artifacts")
     with pytest.raises(errors.Corrupt, match="does not read its own artifacts"):
         carrier.hand_over()
     carrier.hand_over()  # once per process

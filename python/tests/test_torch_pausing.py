@@ -96,10 +96,3 @@ def test_it_is_not_paused_while_pytorch_is_profiled(asked: list[str]) -> None:
         assert _pausing.pause() == "PyTorch's profiler runs"
     assert asked == []
     assert _pausing.pause() == ""
-
-
-def test_the_package_gives_it(asked: list[str]) -> None:
-    import warmgraph
-
-    result: Any = warmgraph.pause_recording()
-    assert result == "" and asked == ["pause"]

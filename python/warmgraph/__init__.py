@@ -8,7 +8,7 @@ from warmgraph.arrays._device import Array, Device, Local, Program
 from warmgraph.arrays._run import copy, empty, empty_like, fill, forked
 from warmgraph.arrays._shapes import Tensor, like
 from warmgraph.calls._cached_function import CachedFunction, cache_compile
-from warmgraph.calls._inspection import Cleared, clear, explain, load_cache_artifacts, pause_recording, readable_cache, save_cache_artifacts, stats
+from warmgraph.calls._inspection import Cleared, clear, explain, load_cache_artifacts, readable_cache, save_cache_artifacts, stats
 from warmgraph.config import Config
 from warmgraph.core.binding import _early_recording, _frameworks
 from warmgraph.core.binding._library import library
@@ -24,7 +24,7 @@ __all__ = [
     "Internal", "InvalidArgument", "IoFailed", "Local", "MissForbidden", "NoSpace", "NotFound", "NotRecordable", "OutOfMemory",
     "PartlyLaunched", "PermissionDenied", "PreloadProgress", "Program", "Report", "Scalar", "ServedFunction", "Server", "Spec", "Stale", "Statistics", "Tensor", "Unsupported",
     "Untrusted", "VerificationFailed", "cache_compile", "clear", "copy", "empty", "empty_like", "explain", "fill", "forked", "like",
-    "load_cache_artifacts", "pause_recording", "readable_cache", "save_cache_artifacts", "stats", "version",
+    "load_cache_artifacts", "readable_cache", "save_cache_artifacts", "stats", "version",
 ]
 
 

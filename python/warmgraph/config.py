@@ -29,9 +29,8 @@ class Config:
     """Options of a cache; docs/calls.md and docs/trust.md explain them. Mutable until the first call. An unknown name or a value of the
     wrong type raises InvalidArgument."""
 
-    mode: str = "reduce-overhead"  # TorchAir's name for graphs that are captured once and replayed; the only mode
-    policy: str = "default"  # default: $WARMGRAPH_POLICY, else read_write
-    model: str = ""  # folder name; default: the class of a method's object, or the function's module
+    policy: str = "default"  # $WARMGRAPH_POLICY, else read_write
+    model: str = ""  # folder name; the class of a method's object, or the function's module
     model_config: Mapping[str, str] = dataclasses.field(default_factory=dict)  # part of the model's identity
     environment: Sequence[str] = ()  # variables that become guards
     world_size: int = -1  # -1: from the launcher's environment
@@ -88,8 +87,6 @@ def _expecting_known(init: Callable[..., None]) -> Callable[..., None]:
 Config.__init__ = _expecting_known(Config.__init__)  # type: ignore[method-assign]
 
 def _checked(name: str, value: Any, default: Any) -> Any:
-    if name == "mode" and value != "reduce-overhead":
-        raise errors.InvalidArgument(f"mode is {value!r}, expected 'reduce-overhead': how PyTorch compiles a miss cannot be chosen yet")
     if name == "policy" and value not in POLICIES:
         raise unknown_option("policy", str(value), POLICIES)
     if name == "model_config":

@@ -7,7 +7,6 @@ namespace {
 
 /// The bytes of the first read: enough for most headers, which have 2-8 KiB (measured), so that one read suffices.
 constexpr std::uint64_t k_first_read = 32 * 1024;
-constexpr Extent k_stamp_alone{0, false};
 
 std::uint64_t entry_cap(const cachefmt::Limits& limits) noexcept
 {

@@ -9,6 +9,9 @@
 
 namespace warmgraph::store {
 
+/// Asks a tier for an object's stamp and none of its bytes.
+inline constexpr Extent k_stamp_alone{0, false};
+
 /// The fate of an object that must not be used. refuse: Tier::refuse() is called for it; leave: it stays as it is.
 enum class Fate : std::uint8_t { refuse, leave };
 

@@ -115,6 +115,21 @@ Result<std::vector<Variant>> Store::variants(const FunctionKey& function) const
     return variants;
 }
 
+Result<std::vector<EntryUse>> Store::by_last_use(const FunctionKey& function) const
+{
+    if (auto ok = check_key(function); !ok) return std::unexpected(ok.error());
+    std::vector<EntryUse> uses;
+    for (const Level& level : m_levels) {
+        const auto entries = level.tier->get_entries(function, k_stamp_alone);
+        if (!entries) return std::unexpected(entries.error());
+        for (const auto& [key, found] : *entries)
+            if (std::ranges::find(uses, key.guards_digest, &EntryUse::guards_digest) == uses.end())
+                uses.push_back({key.guards_digest, found ? found->stamp.used : decltype(Stamp::used){}});
+    }
+    std::ranges::stable_sort(uses, std::ranges::greater{}, &EntryUse::last_used);
+    return uses;
+}
+
 Result<Header> Store::header(const EntryKey& key) const
 {
     if (auto ok = check_key(key.function); !ok) return std::unexpected(ok.error());

@@ -31,9 +31,9 @@ void artifacts_are_carried_to_another_folder(void)
     wg_cache* cache = open_cache("artifacts", wg_policy_read_write);
     const wg_cache* const caches[] = {cache, cache};
     wg_artifacts *saved = NULL, *loaded = NULL, *none = NULL;
-    FAILS(wg_save_cache_artifacts(caches, 2, &saved), wg_not_found, "recorded and hit nothing");
+    FAILS(wg_save_cache_artifacts(caches, 2, NULL, &saved), wg_not_found, "recorded and hit nothing");
     CHECK(call_add_one(cache) == wg_outcome_recorded);
-    OK(wg_save_cache_artifacts(caches, 2, &saved));
+    OK(wg_save_cache_artifacts(caches, 2, NULL, &saved));
     uint64_t size = 0;
     const void* bytes = wg_artifacts_bytes(saved, &size);
     CHECK(bytes != NULL && size > 288);
@@ -67,7 +67,7 @@ void artifacts_are_carried_to_another_folder(void)
     CHECK(call_add_one(other) == wg_outcome_replayed);
     OK(wg_cache_close(other));
 
-    FAILS(wg_save_cache_artifacts(NULL, 1, &none), wg_invalid_argument, "caches is null");
+    FAILS(wg_save_cache_artifacts(NULL, 1, NULL, &none), wg_invalid_argument, "caches is null");
     FAILS(wg_load_cache_artifacts(NULL, g_device, bytes, size, NULL), wg_invalid_argument, "cache is null");
     FAILS(wg_cache_check_bundle(cache, g_device, NULL, json, sizeof json, &length), wg_invalid_argument,
           "file is null");
@@ -93,29 +93,33 @@ void what_pytorch_compiled_is_kept_and_given_under_a_key(void)
     const wg_cache* const caches[] = {signing};
     wg_artifacts* got = NULL;
     uint64_t size = 0;
-    FAILS(wg_cache_put_torch_artifacts(keyless, facts, 2, data, sizeof data), wg_untrusted, "no key to sign with");
-    OK(wg_cache_put_torch_artifacts(signing, facts, 2, data, sizeof data));
-    FAILS(wg_cache_get_torch_artifacts(keyless, facts, 2, &got), wg_untrusted, "no key is accepted");
-    FAILS(wg_cache_get_torch_artifacts(signing, other, 1, &got), wg_not_found, "under these facts");
-    OK(wg_cache_get_torch_artifacts(signing, facts, 2, &got));
+    FAILS(wg_cache_put_artifact(keyless, "torch", facts, 2, data, sizeof data), wg_untrusted, "no key to sign with");
+    OK(wg_cache_put_artifact(signing, "torch", facts, 2, data, sizeof data));
+    FAILS(wg_cache_get_artifact(keyless, "torch", facts, 2, &got), wg_untrusted, "no key is accepted");
+    FAILS(wg_cache_get_artifact(signing, "torch", other, 1, &got), wg_not_found, "under these facts");
+    OK(wg_cache_get_artifact(signing, "torch", facts, 2, &got));
     const void* bytes = wg_artifacts_bytes(got, &size);
     CHECK(size == sizeof data && memcmp(bytes, data, sizeof data) == 0);
     OK(wg_artifacts_destroy(got));
 
     wg_artifact_options options = {sizeof options, 1};
-    OK(wg_save_cache_artifacts_with(caches, 1, &options, &got));
+    OK(wg_save_cache_artifacts(caches, 1, &options, &got));
     CHECK(contains(wg_artifacts_info(got), "\"kind\":\"torch\""));
     OK(wg_artifacts_destroy(got));
-    FAILS(wg_save_cache_artifacts_with(caches, 1, NULL, &got), wg_not_found, "recorded and hit nothing");
+    FAILS(wg_save_cache_artifacts(caches, 1, NULL, &got), wg_not_found, "recorded and hit nothing");
     options.size = 4;
-    FAILS(wg_save_cache_artifacts_with(caches, 1, &options, &got), wg_invalid_argument, "wg_artifact_options");
+    FAILS(wg_save_cache_artifacts(caches, 1, &options, &got), wg_invalid_argument, "wg_artifact_options");
     const wg_cache* const unsigned_caches[] = {keyless};
     options.size = sizeof options;
-    FAILS(wg_save_cache_artifacts_with(unsigned_caches, 1, &options, &got), wg_invalid_argument, "are signed");
+    FAILS(wg_save_cache_artifacts(unsigned_caches, 1, &options, &got), wg_invalid_argument, "are signed");
 
-    FAILS(wg_cache_put_torch_artifacts(signing, facts, 2, NULL, 5), wg_invalid_argument, "bytes is null");
-    FAILS(wg_cache_put_torch_artifacts(signing, NULL, 0, data, sizeof data), wg_invalid_argument, "facts");
-    FAILS(wg_cache_get_torch_artifacts(NULL, facts, 2, &got), wg_invalid_argument, "cache is null");
+    FAILS(wg_cache_put_artifact(signing, "torch", facts, 2, NULL, 5), wg_invalid_argument, "bytes is null");
+    FAILS(wg_cache_put_artifact(signing, "torch", NULL, 0, data, sizeof data), wg_invalid_argument, "facts");
+    FAILS(wg_cache_put_artifact(signing, "tuned", facts, 2, data, sizeof data), wg_invalid_argument,
+          "the kind 'tuned': expected torch");
+    FAILS(wg_cache_get_artifact(signing, "pickles", facts, 2, &got), wg_invalid_argument, "expected torch");
+    FAILS(wg_cache_get_artifact(signing, NULL, facts, 2, &got), wg_invalid_argument, "kind is null");
+    FAILS(wg_cache_get_artifact(NULL, "torch", facts, 2, &got), wg_invalid_argument, "cache is null");
     OK(wg_cache_close(keyless));
     OK(wg_cache_close(signing));
 }

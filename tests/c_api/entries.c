@@ -40,12 +40,27 @@ void entries_tell_what_loading_them_needs(void)
     OK(wg_preload_destroy(preload));
     char json[4096] = "", build_id[256], program[256];
     uint64_t length = 0;
-    OK(wg_cache_entries(cache, g_device, "other", json, sizeof json, &length));
+    OK(wg_cache_entries(cache, g_device, "other", NULL, json, sizeof json, &length));
     CHECK(length == 2 && strcmp(json, "[]") == 0);
-    OK(wg_cache_entries(cache, g_device, "add_one", json, sizeof json, &length));
+    OK(wg_cache_entries(cache, g_device, "add_one", NULL, json, sizeof json, &length));
     CHECK(length == strlen(json));
     CHECK(contains(json, "\"inputs\":[{\"dtype\":\"f32\",\"name\":\"x\",\"sizes\":[64],\"strides\":[1]}]"));
     CHECK(contains(json, "\"metadata\":\"mine\"") && contains(json, "\"misfit\":\"\""));
+
+    wg_entry_query query = {.size = sizeof query, .spec = &spec, .most = 1, .metadata_only = 1};
+    spec.version = "other", spec.metadata = NULL;
+    char label[512] = "";
+    OK(wg_cache_entries(cache, g_device, "add_one", &query, label, sizeof label, &length));
+    CHECK(strcmp(label, "[]") == 0);
+    spec.version = NULL;
+    FAILS(wg_cache_entries(cache, g_device, "add_one", &query, label, sizeof label, &length), wg_invalid_argument,
+          "version");
+    query.spec = NULL;
+    OK(wg_cache_entries(cache, g_device, "add_one", &query, label, sizeof label, &length));
+    CHECK(contains(label, "\"metadata\":\"mine\"") && !contains(label, "inputs"));
+    query.size = 4;
+    FAILS(wg_cache_entries(cache, g_device, "add_one", &query, label, sizeof label, &length), wg_invalid_argument,
+          "wg_entry_query");
 
     const wg_key_value code[] = {{"code.build_id", text_of(json, "code.build_id", build_id, sizeof build_id)},
                                  {"program.small", text_of(json, "program.small", program, sizeof program)}};
@@ -59,10 +74,11 @@ void entries_tell_what_loading_them_needs(void)
     by_name.function_count = 1, by_name.functions = (const char* const[]){NULL};
     FAILS(wg_cache_preload(cache, &by_name, &preload), wg_invalid_argument, "a name in functions is null");
     CHECK(preload == NULL);
-    FAILS(wg_cache_entries(NULL, g_device, "add_one", json, sizeof json, &length), wg_invalid_argument,
+    FAILS(wg_cache_entries(NULL, g_device, "add_one", NULL, json, sizeof json, &length), wg_invalid_argument,
           "cache is null");
-    FAILS(wg_cache_entries(cache, NULL, "add_one", json, sizeof json, &length), wg_invalid_argument, "device is null");
-    FAILS(wg_cache_entries(cache, g_device, NULL, json, sizeof json, &length), wg_invalid_argument,
+    FAILS(wg_cache_entries(cache, NULL, "add_one", NULL, json, sizeof json, &length), wg_invalid_argument,
+          "device is null");
+    FAILS(wg_cache_entries(cache, g_device, NULL, NULL, json, sizeof json, &length), wg_invalid_argument,
           "function name is null");
     end(&it);
 }

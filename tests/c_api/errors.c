@@ -64,7 +64,7 @@ void null_handles_are_refused(void)
     FAILS(wg_cache_readable(NULL, "f", text, sizeof text, NULL), wg_invalid_argument, "cache is null");
     FAILS(wg_cache_miss_reasons(NULL, text, sizeof text, NULL), wg_invalid_argument, "cache is null");
     FAILS(wg_record_pending(NULL, NULL), wg_invalid_argument, "cache is null");
-    FAILS(wg_cache_clear(NULL, NULL, NULL), wg_invalid_argument, "cache is null");
+    FAILS(wg_cache_clear(NULL, NULL, NULL, NULL), wg_invalid_argument, "cache is null");
     FAILS(wg_cache_statistics(NULL, &statistics), wg_invalid_argument, "cache is null");
     FAILS(wg_wrap(NULL, g_device, &spec, never_called, NULL, &function), wg_invalid_argument, "cache is null");
     FAILS(wg_bind(NULL, "s", nowhere), wg_invalid_argument, "function is null");

@@ -369,9 +369,13 @@ void entries_are_shown_and_cleared(void)
     uint64_t length = 0, removed = 0;
     OK(wg_cache_readable(cache, "add_one", NULL, 0, &length));
     CHECK(length > 100);
-    OK(wg_cache_clear(cache, "other", &removed));
+    OK(wg_cache_clear(cache, "other", NULL, &removed));
     CHECK(removed == 0);
-    OK(wg_cache_clear(cache, NULL, &removed));
+    FAILS(wg_cache_clear(cache, NULL, "images", &removed), wg_invalid_argument, "the kind 'images'");
+    FAILS(wg_cache_clear(cache, "other", "tuned", &removed), wg_invalid_argument, "only entries belong to a function");
+    OK(wg_cache_clear(cache, NULL, "tuned", &removed));
+    CHECK(removed == 0);
+    OK(wg_cache_clear(cache, NULL, "entries", &removed));
     CHECK(removed == 1);
     OK(wg_cache_readable(cache, "add_one", NULL, 0, &length));
     CHECK(length == 0);

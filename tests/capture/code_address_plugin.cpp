@@ -1,5 +1,5 @@
 // Built twice, as two plugins that wrap callables of the same type.
-#include "warmgraph/code_address.hpp"
+#include "warmgraph/detail/code_address.hpp"
 
 namespace {
 void function(int) {}

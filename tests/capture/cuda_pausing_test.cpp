@@ -5,6 +5,7 @@
 #include "cuda_facade_fixture.hpp"
 #include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/cuda.hpp"
+#include "warmgraph/facade/cache_access.hpp"
 
 namespace warmgraph::test::cuda_pausing_test {
 namespace {
@@ -18,6 +19,11 @@ protected:
         CacheOptions result = options();
         result.pauses_recording = false;
         return result;
+    }
+    [[nodiscard]] static std::string pause(const Cache& cache)
+    {
+        const Cache* const one = &cache;
+        return CacheAccess::pause_recording({&one, 1});
     }
     /// Another library, which computes y = x + 1 with its own code.
     class Foreign {
@@ -61,18 +67,18 @@ TEST_F(CudaPausing, ManyReplaysInARowPauseItAndTheNextMissBeginsItAgain)
         Function f = add_one(cache);
         ASSERT_EQ(call(f, 256), Outcome::recorded) << f.report().reason;
         for (int i = 0; i < 600; ++i) ASSERT_EQ(call(f, 256), Outcome::replayed);
-        EXPECT_EQ(cache.pause_recording(), "") << "it was paused within a minute of a recording";
+        EXPECT_EQ(pause(cache), "") << "it was paused within a minute of a recording";
     }
     Cache cache{options()}; // the next process, which only replays
     Function f = add_one(cache);
     device.prepare_recording();
     for (int i = 0; i < 256; ++i) ASSERT_EQ(call(f, 256), Outcome::replayed); // the first call loads it
-    EXPECT_EQ(cache.pause_recording(), "") << "it was paused too early";
+    EXPECT_EQ(pause(cache), "") << "it was paused too early";
     device.prepare_recording();
     for (int i = 0; i < 256; ++i) ASSERT_EQ(call(f, 256), Outcome::replayed);
-    EXPECT_THAT(cache.pause_recording(), HasSubstr("no device code is kept"));
+    EXPECT_THAT(pause(cache), HasSubstr("no device code is kept"));
     EXPECT_EQ(call(f, 128), Outcome::recorded) << f.report().reason;
-    EXPECT_EQ(cache.pause_recording(), "") << "the miss did not begin it again";
+    EXPECT_EQ(pause(cache), "") << "the miss did not begin it again";
     EXPECT_EQ(call(f, 256), Outcome::replayed);
 }
 
@@ -86,7 +92,7 @@ TEST_F(CudaPausing, ItIsNotPausedByItselfWhereTheProgramSaysSo)
     Cache cache{manual()};
     Function f = add_one(cache);
     for (int i = 0; i < 600; ++i) ASSERT_EQ(call(f, 256), Outcome::replayed);
-    EXPECT_EQ(cache.pause_recording(), "");
+    EXPECT_EQ(pause(cache), "");
 }
 
 TEST_F(CudaPausing, AFunctionThatWasNotCalledYetKeepsItGoing)
@@ -95,7 +101,7 @@ TEST_F(CudaPausing, AFunctionThatWasNotCalledYetKeepsItGoing)
     Function f = add_one(cache);
     const Function other = cache.wrap("other", device, spec(), [](Recorder&) {});
     ASSERT_EQ(call(f, 256), Outcome::recorded) << f.report().reason;
-    EXPECT_THAT(cache.pause_recording(), HasSubstr("'other' was not called yet"));
+    EXPECT_THAT(pause(cache), HasSubstr("'other' was not called yet"));
 }
 
 TEST_F(CudaPausing, CodeThatWasLoadedInAPauseIsRefusedAndTheNextProcessDoesNotPause)
@@ -106,7 +112,7 @@ TEST_F(CudaPausing, CodeThatWasLoadedInAPauseIsRefusedAndTheNextProcessDoesNotPa
         const Foreign early{driver};
         Function f = foreign(cache, "f", early);
         ASSERT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded) << f.report().reason;
-        ASSERT_EQ(cache.pause_recording(), "");
+        ASSERT_EQ(pause(cache), "");
         const Foreign late{driver};
         Function g = foreign(cache, "g", late);
         EXPECT_EQ(g({{"x", x}, {"y", y}}), Outcome::refused);
@@ -119,14 +125,13 @@ TEST_F(CudaPausing, CodeThatWasLoadedInAPauseIsRefusedAndTheNextProcessDoesNotPa
         const Foreign code{driver};
         Function g = foreign(cache, "g", code);
         EXPECT_EQ(g({{"x", x}, {"y", y}}), Outcome::recorded) << g.report().reason;
-        for (int i = 0; i < 2; ++i)
-            EXPECT_THAT(cache.pause_recording(), HasSubstr("an earlier process lost a recording of 'g'"));
+        for (int i = 0; i < 2; ++i) EXPECT_THAT(pause(cache), HasSubstr("an earlier process lost a recording of 'g'"));
     }
     Cache cache{manual()};
     const Foreign code{driver};
     Function g = foreign(cache, "g", code);
     EXPECT_EQ(g({{"x", x}, {"y", y}}), Outcome::replayed) << g.report().reason;
-    EXPECT_EQ(cache.pause_recording(), "") << "the loss was made good once";
+    EXPECT_EQ(pause(cache), "") << "the loss was made good once";
 }
 
 /// In the pause, a module may have been unloaded and its handle used again, and the library did not see it.
@@ -137,7 +142,7 @@ TEST_F(CudaPausing, ModulesOfTheProgramsOwnAreUnknownAfterAPause)
     Function f = foreign(cache, "f", code);
     const Buffer x = numbers(5), y = device.allocate(k_bytes);
     ASSERT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded) << f.report().reason;
-    ASSERT_EQ(cache.pause_recording(), "");
+    ASSERT_EQ(pause(cache), "");
     Function again = foreign(cache, "again", code);
     EXPECT_EQ(again({{"x", x}, {"y", y}}), Outcome::refused);
     EXPECT_THAT(again.report().reason, HasSubstr("while recording was paused"));
@@ -163,7 +168,7 @@ TEST_F(CudaPausing, ThreadsReplayWhileItIsPausedAndBegunAgain)
         });
     int paused = 0;
     for (int i = 0; i < 50; ++i) {
-        paused += cache.pause_recording().empty() ? 1 : 0;
+        paused += pause(cache).empty() ? 1 : 0;
         device.prepare_recording();
     }
     ends = true;

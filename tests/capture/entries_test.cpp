@@ -161,6 +161,33 @@ TEST_F(EntriesTest, AreThereForEachShapeAndForNoOtherNameModelOrPolicy)
     expect_thrown(ErrorCode::invalid_argument, "../f", [&] { static_cast<void>(cache.entries("../f", device)); });
 }
 
+TEST_F(EntriesTest, AreAsManyAsWasAskedForTheLastUsedFirst)
+{
+    ASSERT_NO_FATAL_FAILURE(record(32));
+    ASSERT_NO_FATAL_FAILURE(record(k_count));
+    for (const auto& file : entries())
+        std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now() - std::chrono::hours{1});
+    const auto last = entries().front();
+    std::filesystem::last_write_time(last, std::filesystem::file_time_type::clock::now());
+    const Cache cache{options()};
+    const auto found = cache.entries("f", device, {.most = 1});
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].digest, last.stem().string());
+    EXPECT_EQ(cache.entries("f", device, {.most = 2}).size(), 2U);
+    EXPECT_TRUE(cache.entries("f", device, {.most = 0}).empty());
+}
+
+TEST_F(EntriesTest, HaveTheirMetadataAloneWhereNoMoreIsAskedFor)
+{
+    ASSERT_NO_FATAL_FAILURE(record());
+    const Cache cache{options()};
+    const auto found = cache.entries("f", device, {.metadata_only = true});
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].spec.metadata, "a text");
+    EXPECT_EQ(found[0].digest, entries().front().stem().string());
+    EXPECT_TRUE(found[0].spec.inputs.empty());
+}
+
 /// A user who can write the folder can store any interface. Interfaces that no declaration can have are not listed.
 TEST_F(EntriesTest, WhoseInterfaceLiesAreLeftOut)
 {

@@ -2,6 +2,7 @@
 #include "facade_fixture.hpp"
 #include "reseal.hpp"
 #include "warmgraph/cachefmt/codec.hpp"
+#include "warmgraph/facade/cache_access.hpp"
 
 namespace warmgraph::test::facade_test {
 namespace {
@@ -122,8 +123,8 @@ TEST_F(Facade, WhatCodeOfNobodyKnowsWhichBinaryRecordsIsNotPublished)
     for (const float summand : {1.0F, 2.0F}) {
         Cache cache{options()};
         Spec spec = vector_spec();
-        Function f = cache.wrap_code(
-            "f", device, spec,
+        Function f = CacheAccess::wrap(
+            cache, "f", device, spec,
             [&](Recorder& r) {
                 r.stream().launch(program, "add_int", k_launch, r["x"], r["y"], static_cast<std::int32_t>(summand));
             },

@@ -1,4 +1,4 @@
-// Cache::find: the readable text of an entry, by function, facts and inputs.
+// Cache::entries with a Spec: the readable text of an entry, by function, facts and inputs.
 #include "expect_error.hpp"
 #include "facade_fixture.hpp"
 
@@ -24,7 +24,18 @@ protected:
         const Buffer x = floats(5, count), y = device.allocate(static_cast<std::uint64_t>(count) * 4);
         ASSERT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded);
     }
-    /// The spec for a search, without outputs.
+    [[nodiscard]] std::optional<std::string> found(const Cache& cache, const std::string& name, const Spec& spec) const
+    {
+        const auto listed = cache.entries(name, device, {.spec = spec, .most = 1, .metadata_only = true});
+        const auto whole = cache.entries(name, device, {.spec = spec});
+        EXPECT_EQ(listed.empty(), whole.empty());
+        if (listed.empty() || whole.empty()) return std::nullopt;
+        EXPECT_EQ(listed[0].spec.metadata, whole[0].spec.metadata);
+        EXPECT_EQ(listed[0].digest, whole[0].digest);
+        EXPECT_EQ(whole[0].misfit, "");
+        return listed[0].spec.metadata;
+    }
+    /// The caller does not know the outputs.
     [[nodiscard]] Spec sought(std::int64_t count) const
     {
         Spec spec = spec_of(count);
@@ -38,10 +49,10 @@ TEST_F(FindTest, GivesTheTextOfTheEntryThatFits)
     ASSERT_NO_FATAL_FAILURE(record(16, "one tensor"));
     ASSERT_NO_FATAL_FAILURE(record(32, ""));
     const Cache cache{options()};
-    EXPECT_EQ(cache.find("f", device, sought(16)), "one tensor");
-    EXPECT_EQ(cache.find("f", device, sought(32)), "") << "there, with no text";
-    EXPECT_EQ(cache.find("f", device, sought(48)), std::nullopt);
-    EXPECT_EQ(cache.find("g", device, sought(16)), std::nullopt);
+    EXPECT_EQ(found(cache, "f", sought(16)), "one tensor");
+    EXPECT_EQ(found(cache, "f", sought(32)), "") << "there, with no text";
+    EXPECT_EQ(found(cache, "f", sought(48)), std::nullopt);
+    EXPECT_EQ(found(cache, "g", sought(16)), std::nullopt);
 }
 
 TEST_F(FindTest, AsksForTheSameFactsAsACall)
@@ -50,13 +61,13 @@ TEST_F(FindTest, AsksForTheSameFactsAsACall)
     const Cache cache{options()};
     Spec other = sought(16);
     other.version = "2";
-    EXPECT_EQ(cache.find("f", device, other), std::nullopt);
+    EXPECT_EQ(found(cache, "f", other), std::nullopt);
     other = sought(16);
     other.config = {{"mode", "fast"}};
-    EXPECT_EQ(cache.find("f", device, other), std::nullopt);
+    EXPECT_EQ(found(cache, "f", other), std::nullopt);
     other = sought(16);
     other.inputs[0].dtype = i32;
-    EXPECT_EQ(cache.find("f", device, other), std::nullopt);
+    EXPECT_EQ(found(cache, "f", other), std::nullopt);
 }
 
 /// No programs: both functions share facts that are gathered once.
@@ -72,10 +83,10 @@ TEST_F(FindTest, WhatIsLoadedNextIsHeldToItsOwnFacts)
     };
     const Buffer x = floats(5, 16), y = device.allocate(64);
     const auto call = [&](Function& f) { return f({{"x", x}, {"y", y}}); };
-    const auto found = [&](const Cache& cache) {
+    const auto is_found = [&](const Cache& cache) {
         Spec spec = copies("fast");
         spec.outputs.clear();
-        return cache.find("f", device, spec).has_value();
+        return found(cache, "f", spec).has_value();
     };
     {
         Cache cache{options()};
@@ -84,7 +95,7 @@ TEST_F(FindTest, WhatIsLoadedNextIsHeldToItsOwnFacts)
     }
     {
         Cache cache{options()};
-        ASSERT_TRUE(found(cache));
+        ASSERT_TRUE(is_found(cache));
         Function f = cache.load("f", device, copies("fast"));
         EXPECT_EQ(call(f), Outcome::replayed);
     }
@@ -97,7 +108,7 @@ TEST_F(FindTest, WhatIsLoadedNextIsHeldToItsOwnFacts)
                                                                    {"an input in place of the output", "f", inputs}};
     for (const auto& [what, name, spec] : k_others) {
         Cache cache{options()};
-        ASSERT_TRUE(found(cache));
+        ASSERT_TRUE(is_found(cache));
         Function f = cache.load(name, device, spec);
         try {
             call(f);
@@ -111,13 +122,13 @@ TEST_F(FindTest, WhatIsLoadedNextIsHeldToItsOwnFacts)
 TEST_F(FindTest, FindsNothingWhereNothingMayBeReplayed)
 {
     ASSERT_NO_FATAL_FAILURE(record(16, "one tensor"));
-    EXPECT_EQ((Cache{options(Policy::off)}.find("f", device, sought(16))), std::nullopt);
-    EXPECT_EQ((Cache{options(Policy::refresh)}.find("f", device, sought(16))), std::nullopt);
+    EXPECT_EQ(found(Cache{options(Policy::off)}, "f", sought(16)), std::nullopt);
+    EXPECT_EQ(found(Cache{options(Policy::refresh)}, "f", sought(16)), std::nullopt);
     Spec nameless = sought(16);
     nameless.version.clear();
     const Cache cache{options()};
-    EXPECT_THROW(static_cast<void>(cache.find("f", device, nameless)), Exception);
-    EXPECT_THROW(static_cast<void>(cache.find("../f", device, sought(16))), Exception);
+    EXPECT_THROW(static_cast<void>(found(cache, "f", nameless)), Exception);
+    EXPECT_THROW(static_cast<void>(found(cache, "../f", sought(16))), Exception);
 }
 
 TEST_F(FindTest, AnEntryThatCannotBeReadIsNone)
@@ -126,7 +137,7 @@ TEST_F(FindTest, AnEntryThatCannotBeReadIsNone)
     for (const auto& file : std::filesystem::recursive_directory_iterator{dir.path() / "cache"})
         if (file.path().extension() == ".wg") std::filesystem::resize_file(file.path(), 64);
     const Cache cache{options()};
-    EXPECT_EQ(cache.find("f", device, sought(16)), std::nullopt);
+    EXPECT_EQ(found(cache, "f", sought(16)), std::nullopt);
 }
 
 TEST_F(FindTest, AStreamOfSomebodyElsesIsForCuda)

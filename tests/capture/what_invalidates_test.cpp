@@ -254,7 +254,7 @@ protected:
         call(start, machine.device, f, k_called);
         const Tuned tuned = cache.tuner(machine.device, quick()).tune(kernel_of(start, machine.device));
         ASSERT_EQ(tuned.report().outcome, TuningOutcome::tuned) << tuned.report().reason;
-        cache.put_torch_artifacts(torch_facts(start, machine.device), as_bytes("pickles"));
+        cache.put_artifact("torch", torch_facts(start, machine.device), as_bytes("pickles"));
     }
     void learn(const Start& start) const
     {
@@ -321,7 +321,7 @@ protected:
         const Cache cache{options(start, Policy::read_only, "all")};
         const auto facts = torch_facts(start, machine.device);
         bool is_there = false;
-        const auto thrown = thrown_by([&] { is_there = cache.torch_artifacts(facts).has_value(); });
+        const auto thrown = thrown_by([&] { is_there = cache.artifact("torch", facts).has_value(); });
         if (is_there) return k_hit;
         return thrown ? says(thrown->what()) : k_miss;
     }

@@ -26,7 +26,7 @@ foreach(header IN LISTS facade_headers)
   string(APPEND facade "${text}")
 endforeach()
 file(READ ${PREFIX}/${INCLUDEDIR}/warmgraph/warmgraph.h c_interface)
-file(READ ${PREFIX}/${INCLUDEDIR}/warmgraph/python.h for_python)
+file(READ ${FOR_PYTHON} for_python) # not installed: the Python package alone calls it
 string(APPEND c_interface "${for_python}")
 string(REGEX MATCHALL "class WARMGRAPH_API [A-Za-z]+" classes "${facade}")
 string(REGEX MATCHALL "[^a-z_/]wg_[a-z_]+\\(" functions "${c_interface}")

@@ -1,5 +1,6 @@
 // Refusals of a pair: their codes, and the names in their messages.
 #include "pair_fixture.hpp"
+#include "warmgraph/facade/cache_access.hpp"
 
 namespace warmgraph::test::pair_bad_input_test {
 namespace {
@@ -98,7 +99,8 @@ TEST_F(PairBadInput, NamesThatAreTakenOrNone)
         [&] { static_cast<void>(cache.wrap_pair("a/b", device, spec(), [](Recorder&) {}, [](Recorder&) {})); });
     EXPECT_TRUE(failed_with(path, ErrorCode::invalid_argument));
     const auto empty = thrown_by([&] {
-        static_cast<void>(cache.wrap_pair_code("c", device, spec(), Callable{}, [](Recorder&) {}, nullptr, nullptr));
+        static_cast<void>(
+            CacheAccess::wrap_pair(cache, "c", device, spec(), Callable{}, [](Recorder&) {}, nullptr, nullptr));
     });
     EXPECT_THAT(message_of(empty), HasSubstr("'c' wraps an empty forward"));
 }

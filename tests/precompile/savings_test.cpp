@@ -67,7 +67,7 @@ TEST_F(SavingsTest, AProgramThatAReplayedEntryContainsIsCountedOnce)
 TEST_F(SavingsTest, WhatIsCompiledAllTheSameIsTakenOff)
 {
     const double first_call = record("replayed");
-    ASSERT_EQ(Cache{options()}.clear_kind("compiled"), 1U);
+    ASSERT_EQ(Cache{options()}.clear({}, "compiled"), 1U);
     Start start{*this, options()};
     EXPECT_EQ(call(start, "replayed"), Outcome::replayed);
     EXPECT_EQ(call(start, "new"), Outcome::recorded);
@@ -127,8 +127,9 @@ TEST_F(SavingsTest, KindsAreClearedAndBudgetedByTheProgram)
     EXPECT_EQ(folder->held().value().at(store::ArtifactKind::compiled).files, 0U) << "nothing fits into a byte";
     EXPECT_EQ(folder->held().value().at(store::ArtifactKind::entries).files, 3U) << "two entries and their image";
     Cache cache{options()};
-    EXPECT_EQ(cache.clear_kind("all"), 2U);
-    EXPECT_THROW(cache.clear_kind("images"), Exception);
+    EXPECT_THROW(cache.clear("f", "all"), Exception) << "a function has entries alone";
+    EXPECT_EQ(cache.clear({}, "all"), 2U);
+    EXPECT_THROW(cache.clear({}, "images"), Exception);
     how.max_bytes_by_kind = "1G";
     EXPECT_THROW(Cache{how}, Exception);
     how.max_bytes_by_kind = "images=1G";

@@ -121,6 +121,27 @@ TEST_F(StoreHeaders, OfAFunctionAreReadOnceAndNewOnesToo)
     EXPECT_EQ(m_tier.taken(), 0U);
 }
 
+TEST_F(StoreHeaders, AreReadOneByOneInTheOrderOfTheirUse)
+{
+    const Entry first = publish(0), second = publish(1), third = publish(2);
+    const auto used = [&](const Entry& entry, int hours) {
+        m_tier.objects.at(store::to_text(store::Name{entry.header.key})).stamp.used =
+            std::chrono::system_clock::time_point{std::chrono::hours{hours}};
+    };
+    used(first, 2), used(second, 3), used(third, 1);
+    const auto uses = m_store.by_last_use(k_decode);
+    ASSERT_TRUE(uses);
+    std::vector<Digest> digests;
+    for (const store::EntryUse& use : *uses) digests.push_back(use.guards_digest);
+    EXPECT_EQ(digests, (std::vector{second.header.key.guards_digest, first.header.key.guards_digest,
+                                    third.header.key.guards_digest}));
+    EXPECT_EQ(m_tier.taken(), 0U) << "no header was read";
+    EXPECT_EQ(header({k_decode, digests.front()}), second.header);
+    const std::uint64_t one = m_tier.taken();
+    EXPECT_EQ(variants().size(), 3U);
+    EXPECT_EQ(m_tier.taken(), 2 * one) << "the other two";
+}
+
 TEST_F(StoreHeaders, OfWholeEntriesAreKnown)
 {
     const Entry entry = publish();

@@ -1,4 +1,4 @@
-// Adoption: a graph that somebody else captured (another framework's CUgraph) becomes an entry.
+// Adoption: a graph that another framework captured (a CUgraph) becomes an entry.
 #pragma once
 
 #include <cstdint>
@@ -14,64 +14,71 @@
 
 namespace warmgraph {
 
-/// A captured graph, and where its memory was. The graph stays the caller's and is left as it is.
+/// A captured graph and the addresses of its memory. The caller keeps the graph; it is not changed.
 struct NativeCapture {
     void* graph = nullptr; ///< CUgraph
-    /// Inputs, outputs and states by their name in the Spec. A state that is left out is where the Spec says.
+    /// Memory of inputs, outputs and states, by their names in the Spec. A state that is left out lies where the Spec
+    /// says.
     std::vector<std::pair<std::string, MemoryRef>> regions{};
-    /// Memory that the graph uses as scratch (the framework's memory pools, workspaces), by names of your choice: the
-    /// restored graph gets its own.
+    /// Memory that the graph uses as scratch (the framework's memory pools, workspaces), by names of your choice. The
+    /// restored graph gets memory of its own for it.
     std::vector<std::pair<std::string, MemoryRef>> scratch{};
-    /// Events that the graph records or waits for (CUevent), by name; empty: those of Spec::events.
+    /// Events that the graph records or waits for (CUevent), by name; empty: the events of Spec::events.
     std::vector<std::pair<std::string, void*>> events{};
-    /// External semaphores that it signals or waits for (CUexternalSemaphore), by name; empty: those of
+    /// External semaphores that the graph signals or waits for (CUexternalSemaphore), by name; empty: those of
     /// Spec::semaphores.
     std::vector<std::pair<std::string, void*>> semaphores{};
-    /// What Spec::scalars were when it was captured, by name. Only the values of semaphores can follow them, and every
-    /// scalar differs between the two captures by a distance of its own: it proves which values follow which.
+    /// Values that Spec::scalars had at the capture, by name. Only the values of semaphores can follow a scalar. Each
+    /// scalar must differ between the two captures by a distance of its own: the distance shows which values follow
+    /// which scalar.
     std::vector<std::pair<std::string, Number>> scalars{};
-    /// Ranges of live allocations that nobody owned while the graph was captured: what a framework's allocator had free
-    /// in its caches both before and after (of the graph's own pool: nothing), and what it has allocated since. No
-    /// address there is one that the graph follows. Without them a stale pointer in padding that nobody initialised is
-    /// taken for a pointer to undeclared memory, and refused.
+    /// Ranges of live allocations that had no user while the graph was captured: the blocks that a framework's
+    /// allocator had free in its caches before and after the capture (not those of the graph's own pool), and the
+    /// memory that it has allocated since. The graph follows no address in these ranges. Without them, a stale pointer
+    /// in uninitialised padding looks like a pointer to undeclared memory, and the graph is refused.
     std::vector<MemoryRef> free_blocks{};
 };
 
-/// For programs that capture: call it in the capturing thread before each library's call. It fills 128 KiB of the
-/// thread's stack below the caller with zeros (nothing where there is less to spare). Libraries hand on bytes of
-/// parameters that they never wrote, and what earlier calls left there may look like an address: such a graph is
-/// refused now and then. Takes 3 us. Thread-safe.
+/// Fills 128 KiB of the calling thread's stack below the caller with zeros, or nothing where the stack has less to
+/// spare. A program that captures calls it in the capturing thread before each call of a library. Libraries pass on
+/// parameter bytes that they never wrote, and what earlier calls left on the stack may look like an address there: such
+/// a graph is refused now and then. Takes 3 us. Thread-safe.
 WARMGRAPH_API void clear_stack() noexcept;
 
-/// Words of parameters that lie in a region, where no second capture proved them to be addresses by moving them.
-enum class Unproven : std::uint8_t { refuse, allow };
+/// How a parameter word that lies in a region is taken, where no second capture proved that it is an address.
+enum class Unproven : std::uint8_t {
+    refuse, ///< the graph is refused
+    allow,  ///< the word is taken for an address
+};
 
-/// Forward or backward of a pair whose graphs are adopted one by one, backward first. Who replays them uses both or none.
+/// One half of a pair whose graphs are adopted one by one, backward first. A process replays both halves or neither.
 struct AdoptedPart {
-    std::uint64_t high = 0, low = 0; ///< the recording id: 128 random bits, the same for both
+    std::uint64_t high = 0, low = 0; ///< the recording id: 128 random bits, the same for both halves
     PairHalf half = PairHalf::forward;
 };
 
 struct Adoption {
     NativeCapture first;
-    /// The same work captured with all of its regions and scratch elsewhere: it proves which words are addresses.
+    /// The same work, captured with all of its regions and scratch elsewhere. It proves which words are addresses.
     std::optional<NativeCapture> second{};
     Unproven unproven = Unproven::refuse;
-    /// What Spec::values were when it was captured, by name.
+    /// Values that Spec::values had at the capture, by name.
     std::vector<std::pair<std::string, Number>> values{};
-    /// Instead of `second`: a folder where another process wrote its capture of the same call (Cache::write_capture). Its
-    /// memory lay elsewhere, as far as the process's allocator put it elsewhere. Who may write the folder decides what is
-    /// taken for proven: one that others may write is not read.
+    /// A folder, instead of `second`, in which another process wrote its capture of the same call
+    /// (Cache::write_capture). It proves as much as that process's allocator put its memory elsewhere. Users who may
+    /// write the folder decide what is taken for proven: a folder that others may write is not read.
     std::string captures{};
-    /// A function may enqueue something else while it is captured, and then both captures and the entry agree with each
-    /// other, and not with the function. Whoever ran it as it is from the same contents holds the graph to that:
-    /// `after_run` is called after each run of the original, while its results lie in the first capture's memory, and
-    /// `agreement` after the last of them. It gives how they agree ("bitwise"), which `warmgraph show` says. What either
-    /// throws refuses the graph (not_recordable, with its message). Both run in the thread that adopts, once the graph is
-    /// known to touch declared memory alone. Empty: nothing proves that the graph does what the function does.
+    /// These two hold the graph to the function. A function may enqueue other work while it is captured; then both
+    /// captures and the entry agree with each other, but not with the function. So the caller runs the function from
+    /// the same contents and compares. `after_run` is called after each run of the original graph, while its results
+    /// lie in the first capture's memory. `agreement` is called after the last run, and returns how the results agree
+    /// ("bitwise"), which `warmgraph show` prints. An exception from either refuses the graph: not_recordable with its
+    /// message. Both run in the thread that adopts, after the graph was found to touch declared memory alone. Empty:
+    /// nothing proves that the graph does what the function does.
     std::function<void()> after_run{};
     std::function<std::string()> agreement{};
-    /// Then the cache keeps, evicts and removes the entry together with its other one. None: it is used alone.
+    /// The half that this entry is. The cache keeps, evicts and removes it together with its other half. nullopt: the
+    /// entry is used alone.
     std::optional<AdoptedPart> part{};
 };
 

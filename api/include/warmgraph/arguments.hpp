@@ -1,4 +1,4 @@
-// What a call is given: memory, tensors and numbers by name.
+// The arguments of a call: memory, tensors and numbers, by name.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@
 
 namespace warmgraph {
 
-/// A tensor of a call where it differs from its declaration. Strides in elements; empty means contiguous.
+/// A tensor argument that differs from its declaration. Sizes and strides are in elements; empty strides mean
+/// contiguous.
 struct Tensor {
     MemoryRef memory;
     DType dtype = DType::u8;
@@ -22,7 +23,7 @@ struct Tensor {
     std::vector<std::int64_t> strides;
 };
 
-/// A host value of a call.
+/// A number argument: a scalar or a value of the function.
 struct Number {
     DType dtype = DType::i32;
     std::uint64_t bits = 0; ///< the value's bytes, zero-extended

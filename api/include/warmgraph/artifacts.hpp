@@ -1,4 +1,4 @@
-// What a process made or used, as bytes that another one starts with; and what a bundle would be worth here.
+// Artifacts that one process made or used, as bytes for another one; and whether a bundle fits here.
 #pragma once
 
 #include <cstddef>
@@ -8,39 +8,41 @@
 
 namespace warmgraph {
 
-/// Artifacts of one kind: "entries", "images", "constants", "compiled", "tuned", "profiles", "torch" (docs/kinds.md).
+/// The artifacts of one kind: "entries", "images", "constants", "compiled", "tuned", "profiles", "torch"
+/// (docs/kinds.md).
 struct ArtifactAmount {
     std::string kind;
     std::uint64_t count = 0;
-    std::uint64_t bytes = 0; ///< as they lie in a cache folder
-    /// The time that it took to make them: for entries what first calls without the cache took, compiling included; of compiled
-    /// programs compiling; of tuned configurations tuning. 0 of others.
+    std::uint64_t bytes = 0; ///< their size in a cache folder
+    /// The time that it took to make them, in seconds. For entries: the first calls without the cache, compiling
+    /// included. For compiled programs: compiling. For tuned configurations: tuning. 0 for other kinds.
     double seconds = 0;
     std::vector<std::string>
         names{}; ///< "entries/<model_info>/<rank>/<function>/<digest>", "compiled/<digest>.compiled"
 };
 
-/// An artifact that stayed where it was.
+/// An artifact that was not moved, and the reason.
 struct SkippedArtifact {
     std::string name;
     std::string why;
 };
 
 struct CacheInfo {
-    std::vector<ArtifactAmount> kinds{}; ///< that were saved or loaded; empty where nothing was
-    std::vector<SkippedArtifact>
-        there{}; ///< load: the folder had them, and they stay as they are (profiles are joined)
-    std::vector<SkippedArtifact> skipped{}; ///< what does not fit here, is damaged, or is not trusted
+    std::vector<ArtifactAmount> kinds{}; ///< the artifacts that were saved or loaded; empty where there were none
+    /// Artifacts that were not loaded because the folder has them. The folder's stay as they are; profiles are joined.
+    std::vector<SkippedArtifact> there{};
+    std::vector<SkippedArtifact> skipped{}; ///< artifacts that do not fit here, are damaged, or are not trusted
 };
 
-/// What save_cache_artifacts takes besides entries and what they need.
+/// Which artifacts Cache::save_cache_artifacts takes besides those that it always takes.
 struct ArtifactOptions {
-    /// What PyTorch compiled (Cache::put_torch_artifacts) and this process put or got. It can run code where it is used, and
-    /// goes only into a signed bundle: invalid_argument where the cache has no key to sign with.
+    /// Adds the artifacts of the kind "torch" that this process put or got (Cache::put_artifact). They can run code
+    /// where they are used, so they go only into a signed bundle: invalid_argument where the cache has no key to sign
+    /// with.
     bool torch = false;
 };
 
-/// Bytes of a bundle (docs/format.md, "The bundle"): a file of them is one.
+/// The bytes of a bundle (docs/format.md, "The bundle"). Written to a file, they are a bundle.
 struct CacheArtifacts {
     std::vector<std::byte> bytes{};
     CacheInfo info{};
@@ -48,25 +50,26 @@ struct CacheArtifacts {
 
 enum class FitVerdict : std::uint8_t {
     fits,
-    fits_after, ///< CacheOptions::accept_newer_driver; of a tuned configuration TuningDriver::any
+    fits_after, ///< fits with CacheOptions::accept_newer_driver; a tuned configuration: with TuningDriver::any
     does_not,
 };
 
-/// An entry of a bundle, judged by its facts about device, driver and environment; a compiled program, by its target and
-/// compiler; a tuned configuration, by its device and driver; or a shape profile, which fits everywhere.
+/// A member of a bundle and the verdict on it. An entry is judged by its facts about device, driver and environment; a
+/// compiled program by its target and compiler; a tuned configuration by its device and driver. A shape profile fits
+/// everywhere.
 struct BundledEntry {
     std::string name;
     FitVerdict verdict = FitVerdict::fits;
-    std::string field{};  ///< that differs: "device.architecture"; the error's code where it cannot be read
-    std::string detail{}; ///< "device.architecture sm_80 recorded, sm_90 now", and what to do
+    std::string field{};  ///< the fact that differs ("device.architecture"); the error's code where it cannot be read
+    std::string detail{}; ///< "device.architecture sm_80 recorded, sm_90 now", and the cure
 };
 
 struct BundleCheck {
-    /// What all entries share as 12 digits, which are the same on machines that are alike; "" where they share none, or
-    /// were recorded on several. And what this device has.
+    /// 12 digits for the environment that all entries share, and those for the environment here. They are the same on
+    /// machines that are alike. The first is "" where the entries share none, or were recorded on several machines.
     std::string environment_key{}, environment_here{};
-    std::string environment{};             ///< what all entries share: "backend opencl, driver.version 3.1"
-    FitVerdict verdict = FitVerdict::fits; ///< of the environment: where it does not fit, no entry does
+    std::string environment{};             ///< the facts that all entries share: "backend opencl, driver.version 3.1"
+    FitVerdict verdict = FitVerdict::fits; ///< on the environment: where it does not fit, no entry does
     std::string detail{};
     std::vector<BundledEntry> entries{};
 };

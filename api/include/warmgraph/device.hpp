@@ -23,8 +23,8 @@ class Device;
 class Device;
 class Stream;
 
-/// Device memory, or page-locked host memory, owned. Move-only; freed when destroyed (the Device stays alive until
-/// then).
+/// Owns device memory or page-locked host memory. Move-only. The destructor frees the memory; the device stays open
+/// until then.
 class WARMGRAPH_API Buffer {
 public:
     Buffer(Buffer&&) noexcept;
@@ -35,9 +35,9 @@ public:
     [[nodiscard]] std::uint64_t size() const noexcept { return m_memory.size; } ///< bytes
     operator MemoryRef() const noexcept { return m_memory; }                    // NOLINT: a buffer is its memory
 
-    /// Blocking copies of exactly the span's bytes, from/to byte `offset`. They do not wait for enqueued work: first
-    /// synchronise the stream that uses the buffer (Device::synchronize). invalid_argument when they do not fit;
-    /// not_recordable inside a function that is being captured.
+    /// Copy exactly the span's bytes to or from byte `offset`, and block until that is done. They do not wait for
+    /// enqueued work: synchronise the stream that uses the buffer first (Device::synchronize). invalid_argument: the
+    /// bytes do not fit. not_recordable: a function is being captured.
     void upload(std::span<const std::byte> bytes, std::uint64_t offset = 0);
     void download(std::span<std::byte> bytes, std::uint64_t offset = 0) const;
 
@@ -66,8 +66,8 @@ private:
     MemoryRef m_memory;
 };
 
-/// Kernel source with its build options. Cheap to make and to copy: it is compiled when a kernel is first launched
-/// from it, so a process in which everything is replayed never compiles.
+/// Kernel source with its build options. Cheap to make and to copy. It is compiled at the first launch of one of its
+/// kernels, so a process that replays everything never compiles.
 class WARMGRAPH_API Program {
 public:
     [[nodiscard]] const std::string& name() const noexcept;
@@ -84,20 +84,21 @@ private:
     std::shared_ptr<Impl> m_impl;
 };
 
-/// An accelerator: "opencl:0", "opencl", "opencl:<part of a name>", the same with "cuda". Cheap to copy.
+/// An accelerator. Cheap to copy. Thread-safe.
 class WARMGRAPH_API Device {
 public:
-    /// not_found lists the devices there are; unsupported for "cuda" in a build without that backend.
+    /// Opens a device: "opencl:0", "opencl" (the first one), "opencl:<part of a name>", and the same with "cuda".
+    /// not_found: no such device; the text lists the devices. unsupported: "cuda" in a build without that backend.
     explicit Device(std::string_view id = "opencl");
 
     [[nodiscard]] std::string id() const;
     [[nodiscard]] std::string name() const;
 
-    /// Device memory, contents undefined. invalid_argument for 0 bytes, out_of_memory.
+    /// Allocates device memory; its contents are undefined. invalid_argument: 0 bytes. out_of_memory.
     [[nodiscard]] Buffer allocate(std::uint64_t bytes) const;
-    /// Page-locked host memory, which the device addresses too. unsupported on OpenCL.
+    /// Allocates page-locked host memory, which the device can address too. unsupported on OpenCL.
     [[nodiscard]] Buffer allocate_host(std::uint64_t bytes) const;
-    /// A buffer of exactly these values.
+    /// Allocates a buffer and copies these values into it.
     template <class T>
     [[nodiscard]] Buffer upload(std::span<const T> values) const
     {
@@ -106,34 +107,38 @@ public:
         return buffer;
     }
     [[nodiscard]] Program program(std::string name, std::string source, std::string options = "") const;
-    [[nodiscard]] Stream stream() const; ///< a new in-order stream
-    /// One that somebody else made (CUstream; null is CUDA's legacy default stream): calls are enqueued behind his work.
-    /// It stays his and must outlive the result. CUDA only.
+    [[nodiscard]] Stream stream() const; ///< makes a new in-order stream
+    /// Returns a view of a stream that another library made (CUstream; null is CUDA's legacy default stream). Calls are
+    /// enqueued behind that library's work. The library keeps the stream, which must outlive the view. unsupported on
+    /// OpenCL.
     [[nodiscard]] Stream view_stream(void* native) const;
-    /// The stream of calls that are made without one, shared by all Device objects of this device.
+    /// Returns the stream of calls that are made without one. All Device objects of this device share it.
     [[nodiscard]] Stream default_stream() const;
     /// Blocks until the default stream's work (calls made without a stream) is done.
     void synchronize() const;
 
-    /// Starts to keep the device code that the process loads, so that graphs with the kernels of other libraries can be
-    /// recorded or adopted. Call it before those libraries load theirs; recording calls it too, which may be too late.
-    /// Idempotent. not_recordable with the cure where it cannot (a profiler is attached to the process).
+    /// Starts to keep the device code that the process loads, so that graphs with kernels of other libraries can be
+    /// recorded or adopted. Call it before those libraries load their code. Recording calls it too, which may be too
+    /// late. Calling it again changes nothing. not_recordable: the code cannot be kept (a profiler is attached to the
+    /// process); the text has the cure.
     void prepare_recording() const;
-    /// The same for a backend ("cuda") before any of its devices is open: it loads the driver and makes no context.
+    /// Does the same for a backend ("cuda") before one of its devices is open. It loads the driver and makes no
+    /// context. not_found: no such backend.
     static void prepare_recording(std::string_view backend);
-    /// Begins, on a thread of its own, what the first restore of this process would wait for (CUDA: 5 to 8 ms on an H200),
-    /// and touches 6 MB of host memory for the calling thread, which is to restore (2 ms). For a process that will replay
-    /// kernels of PyTorch or Triton: call it when the device is open, before weights are loaded. Restores wait for its end, so
-    /// one that follows at once gains nothing. Once for a device; nothing is reported. A process that records or adopts does
-    /// better without: the driver takes some 100 MB of device memory for it, and what lies on the host's stack looks like an
-    /// address there more often.
+    /// Prepares the first restore of this process, on a thread of its own: it does the work that the restore would wait
+    /// for (CUDA: 5 to 8 ms on an H200). It also touches 6 MB of host memory for the calling thread, which should be
+    /// the one that restores (2 ms). A process that will replay kernels of PyTorch or Triton calls it once the device
+    /// is open, before it loads weights. Restores wait until it is done, so a restore that follows at once gains
+    /// nothing. A second call does nothing, and failures are not reported. A process that records or adopts should not
+    /// call it: the driver takes about 100 MB of device memory for it, and more values on the host's stack look like
+    /// addresses there.
     void warm_up() const;
-    /// Declares that this process loaded the driver's `module` (CUmodule) from `image` (a cubin), and keeps it loaded
-    /// for as long as this device is open. Recording then knows its code, whenever it was loaded. Replays run this
-    /// module where an entry needs the same code and its variables hold what they held when it was recorded: what the
-    /// host writes into them later reaches the replays as it reaches the function. Where they hold something else, the
-    /// entry is refused. What is loaded already is loaded again by its next call. invalid_argument where the image is
-    /// not the module's. CUDA only.
+    /// Declares that this process loaded the driver's `module` (CUmodule) from `image` (a cubin) and keeps it loaded
+    /// while this device is open. Recording then knows the module's code, whenever it was loaded. Replays run this
+    /// module where an entry needs the same code and the module's variables hold the values that they held at the
+    /// recording: values that the host writes into them later reach the replays as they reach the function. Where the
+    /// variables hold other values, the entry is refused. A function that is restored already is restored again at its
+    /// next call. invalid_argument: the image is not the module's. unsupported on OpenCL.
     void register_module(void* module, std::span<const std::byte> image) const;
 
     struct Impl; ///< opaque
@@ -145,10 +150,10 @@ private:
     std::shared_ptr<Impl> m_impl;
 };
 
-/// Names a host function that recorded graphs may call: an entry stores the name, and a process that replays it
-/// registers its own function under that name first. `function(data)` runs on a thread of the driver's, where no driver
-/// call is allowed; both must stay valid as long as such graphs may run. invalid_argument: an empty or unprintable
-/// name, a null function, a name that another function has. Thread-safe.
+/// Gives a name to a host function that recorded graphs may call. An entry stores the name; a process that replays the
+/// entry registers its own function under that name first. `function(data)` runs on a thread of the driver, where no
+/// driver call is allowed. Both must stay valid as long as such graphs may run. invalid_argument: an empty or
+/// unprintable name, a null function, or a name that another function has. Thread-safe.
 WARMGRAPH_API void register_host_function(std::string name, void (*function)(void*), void* data);
 
 } // namespace warmgraph

@@ -1,4 +1,4 @@
-// What a failed call throws: a code that names what to do, and a text.
+// The exception of a failed call: a code that says what to do, and a text.
 #pragma once
 
 #include <stdexcept>

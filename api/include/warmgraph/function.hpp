@@ -1,4 +1,4 @@
-// A cached function, and what its first call did.
+// A cached function, and the report on its first call.
 #pragma once
 
 #include <cstdint>
@@ -17,55 +17,57 @@
 namespace warmgraph {
 
 enum class Outcome : std::uint8_t {
-    recorded, ///< missed, recorded, verified and (unless the disk failed) published
-    replayed, ///< hit
-    eager,    ///< ran as it is: policy, or no entry for these inputs
-    refused,  ///< ran as it is, because it cannot be recorded or replayed; the reason says why
+    recorded, ///< a miss: the function ran, and was recorded, verified and (unless the disk failed) published
+    replayed, ///< a hit: the stored graph ran
+    eager,    ///< the function ran as it is: because of the policy, or because no entry is for these inputs
+    refused,  ///< the function ran as it is, because it cannot be recorded or replayed; the report's reason says why
 };
 [[nodiscard]] WARMGRAPH_API std::string_view to_string(Outcome outcome) noexcept;
 
-/// What the first call of a function (or of a variant) did.
+/// A report on the first call of a function, or of one of its variants.
 struct Report {
     std::string function;
     Outcome outcome = Outcome::eager;
-    std::string reason; ///< why it missed or was refused; empty for a plain hit
+    std::string reason; ///< why the call missed or was refused; empty for a plain hit
     double first_call_ms = 0;
-    std::vector<std::pair<std::string, double>> phases; ///< milliseconds, in order: look up, load, build, compile, ...
-    std::string entry;                                  ///< first digits of the entry's guards digest
+    std::vector<std::pair<std::string, double>>
+        phases;        ///< the call's phases in order (look up, load, build, compile, ...), in milliseconds
+    std::string entry; ///< the first digits of the entry's guards digest
 };
 
-/// A fact of a call that the nearest stored variant has otherwise.
+/// A fact of a call that differs from the nearest stored variant.
 struct MissedFact {
     std::string fact, recorded, now;
     std::string cure; ///< may be empty
 };
 
-/// A call that no entry could serve, as it was judged then.
+/// A call that no entry could serve, and the judgement at that time.
 struct Miss {
-    std::string time;           ///< ISO 8601, UTC
-    std::string reason;         ///< as in the log
-    std::string end;            ///< "recorded", "ran as it is", "refused", "thrown", "replayed" (another process's)
-    std::string entry;          ///< first digits of the guards digest that the call would have
-    std::string nearest;        ///< of the variant with the fewest differences; "" where there was none
-    std::uint64_t variants = 0; ///< that could be read on disk
-    std::vector<MissedFact> differences{}; ///< from `nearest`, at most 32
-    std::uint64_t agree = 0;               ///< facts that agree with `nearest`
+    std::string time;    ///< ISO 8601, UTC
+    std::string reason;  ///< the same as in the log
+    std::string end;     ///< "recorded", "ran as it is", "refused", "thrown", "replayed" (the entry of another process)
+    std::string entry;   ///< the first digits of the guards digest that the call would have
+    std::string nearest; ///< the same of the variant with the fewest differences; "" where there was no variant
+    std::uint64_t variants = 0;            ///< number of variants on disk that could be read
+    std::vector<MissedFact> differences{}; ///< facts that differ from `nearest`, at most 32
+    std::uint64_t agree = 0;               ///< number of facts that agree with `nearest`
 };
 
-/// A cached function. Cheap to move; may outlive its Cache and its Device.
+/// A cached function. Cheap to move; may outlive its Cache and its Device. Thread-safe: calls are enqueued one after
+/// another.
 class WARMGRAPH_API Function {
 public:
     Function(Function&&) noexcept;
     Function& operator=(Function&&) noexcept;
-    /// May be called within its own callable: the call gives its result, and nothing of it is recorded.
+    /// May run within the function's own callable: the call still gives its result, and nothing of it is recorded.
     ~Function();
 
     /// Enqueues the function in the device's default stream, or in `stream`, and returns without waiting for it. The
-    /// first call loads or records. invalid_argument: an unknown, missing or repeated name, a buffer too small, a
-    /// number that the declared type cannot hold or that is outside its range, a call inside a wrapped function.
-    /// miss_forbidden: policy require_hit, or a miss of Cache::load's. partly_launched: the driver failed in the
-    /// middle, or memory of the caller's was damaged; start again from a known state. What the wrapped callable throws
-    /// passes through.
+    /// first call loads or records. invalid_argument: an unknown, missing or repeated name, a buffer that is too small,
+    /// a number that the declared type cannot hold or that is outside its range, or a call inside a wrapped function.
+    /// miss_forbidden: the call misses, and the policy is require_hit or the function comes from Cache::load.
+    /// partly_launched: the driver failed in the middle of the launch, or the caller's memory was damaged; start again
+    /// from a known state. Exceptions of the wrapped callable pass through.
     Outcome operator()(std::initializer_list<Arg> args) { return call(std::span{args.begin(), args.size()}); }
     Outcome operator()(Stream& stream, std::initializer_list<Arg> args)
     {
@@ -73,24 +75,28 @@ public:
     }
     Outcome call(std::span<const Arg> args);
     Outcome call(Stream& stream, std::span<const Arg> args);
-    /// call() where the caller has just asked Stream::is_capturing(), which said no. It is not asked again: a driver
-    /// takes 0.1 us to say it, of a call that takes 3. In a stream that captures after all the driver ends the capture.
+    /// Does the same as call(), for a caller that has just found Stream::is_capturing() to be false. The driver is not
+    /// asked again, which saves 0.1 us of a call of 3 us. If the stream does capture, the driver ends that capture with
+    /// an error.
     Outcome call_uncaptured(Stream& stream, std::span<const Arg> args);
 
-    /// Moves a state to other memory of the same size. invalid_argument: no such state, another size, within its own
-    /// callable.
+    /// Moves a state to other memory of the same size. invalid_argument: no such state, another size, or a call within
+    /// the function's own callable.
     void bind(std::string_view state, const MemoryRef& memory);
 
-    /// The first call's report (of the latest variant that was loaded or recorded), or why the function ran in place of
-    /// a replay that failed since.
+    /// Returns the report on the first call of the latest variant that was loaded or recorded. If a replay failed
+    /// since, the report says why the function ran instead.
     [[nodiscard]] Report report() const;
-    /// Its last 16 misses in this process, newest first. The folder keeps the last 16 of all processes where it can be
-    /// written, whatever the policy: `warmgraph explain` shows them. invalid_argument: within its own callable.
+    /// Returns the function's last 16 misses in this process, newest first. A folder that can be written keeps the last
+    /// 16 of all processes, under every policy: `warmgraph explain` shows them. invalid_argument: a call within the
+    /// function's own callable.
     [[nodiscard]] std::vector<Miss> misses() const;
 
-    /// The shapes that this process called it with, the most frequent first, at most 512. Empty where no profile is kept.
+    /// Returns the shapes that this process called the function with, the most frequent first, at most 512. Empty where
+    /// no profile is kept.
     [[nodiscard]] std::vector<ProfiledShape> shapes() const;
-    /// What each of Spec::buckets pads to now, ascending; empty for one that is fixed, or that nothing was learnt for.
+    /// Returns the sizes that each of Spec::buckets pads to now, ascending. Empty for buckets that are fixed, or for
+    /// which nothing was learnt yet.
     [[nodiscard]] std::vector<std::vector<std::int64_t>> buckets() const;
 
     struct Impl; ///< opaque

@@ -16,42 +16,43 @@
 
 namespace warmgraph {
 
-/// What a pair declares. What both halves depend on (code, tuned, config, environment, version, policy, metadata) may be
-/// said in either Spec and counts for both: a pair has one set of guards.
+/// Declares a pair. A pair has one set of guards, so facts on which both halves depend (code, tuned, config,
+/// environment, version, policy, metadata) may stand in either Spec.
 struct PairSpec {
     Spec forward{};
-    /// Its inputs are gradients of forward's outputs, and whatever else it reads; its outputs are the gradients.
+    /// Its inputs are the gradients of forward's outputs, and other tensors that it reads. Its outputs are gradients.
     Spec backward{};
-    /// What forward saves for backward. Lies in an arena of the pair's own; each callable asks Recorder::address for it.
-    /// Forward writes it as an output, backward reads it as an input; no call is given it.
+    /// Tensors that forward saves for backward. They lie in an arena that the pair owns, and no call passes them: each
+    /// callable asks Recorder::address for them. Forward writes them like outputs, backward reads them like inputs.
     std::vector<TensorDecl> saved{};
-    /// Of backward's inputs and outputs: which tensor of forward's each is the gradient of. It must have that one's shape.
+    /// For inputs and outputs of backward (key): the tensor of forward (value) whose gradient each is. Both have one
+    /// shape.
     std::map<std::string, std::string> gradients{};
 };
 
-/// One call of forward, for the backward that belongs to it.
+/// A call of forward. Pair::backward takes it for the backward that belongs to it.
 struct ForwardCall {
     Outcome outcome = Outcome::eager;
-    std::uint64_t generation = 0; ///< of what it saved; no other call of the process has it
+    std::uint64_t generation = 0; ///< names the saved contents; no other call of the process has this number
 };
 
 enum class PairHalf : std::uint8_t { forward, backward };
 
-/// A cached pair of functions. Cheap to move; may outlive its Cache and its Device. Thread-safe: one call at a time.
+/// A cached pair of functions. Cheap to move; may outlive its Cache and its Device. Thread-safe: calls run one at a
+/// time.
 ///
-/// Both halves run as they are until both are recorded: from the next forward call on both are replayed. Where one half
-/// cannot be recorded, both run as they are. The callables share nothing but declared and saved memory: what else backward
-/// uses of forward's (a variable of the host, memory that Recorder::alloc gave forward) is not there when forward is
-/// replayed.
+/// Both halves run as they are until both are recorded. From the next forward call on, both are replayed. Where one
+/// half cannot be recorded, both run as they are. The callables share declared and saved memory only: a variable of the
+/// host, or memory that Recorder::alloc gave to forward, has no contents for backward when forward is replayed.
 class WARMGRAPH_API Pair {
 public:
     Pair(Pair&&) noexcept;
     Pair& operator=(Pair&&) noexcept;
-    ~Pair(); ///< as Function's
+    ~Pair(); ///< may run within a callable of the pair, as the destructor of Function may
 
-    /// Enqueues forward in the device's default stream, or in `stream`, as Function::call does, with its errors. What an
-    /// earlier call saved is overwritten. invalid_argument also: a name of saved memory, memory that overlaps it, a
-    /// stream of another device.
+    /// Enqueues forward in the device's default stream, or in `stream`, as Function::call does and with its errors. It
+    /// overwrites the tensors that an earlier call saved. invalid_argument also: the name of a saved tensor, memory
+    /// that overlaps one, or a stream of another device.
     ForwardCall forward(std::initializer_list<Arg> args) { return forward(std::span{args.begin(), args.size()}); }
     ForwardCall forward(Stream& stream, std::initializer_list<Arg> args)
     {
@@ -60,9 +61,10 @@ public:
     ForwardCall forward(std::span<const Arg> args);
     ForwardCall forward(Stream& stream, std::span<const Arg> args);
 
-    /// Enqueues backward of that call, which may be done more than once; in another stream it comes after forward.
-    /// stale: a later forward has overwritten what `of` saved. invalid_argument: `of` is no call of this pair's, or a
-    /// tensor has another shape than forward's of that name, or than the one whose gradient it is.
+    /// Enqueues backward for the forward call `of`; it may be called more than once for one forward call. In another
+    /// stream it is ordered after forward. stale: a later forward call has overwritten the saved tensors.
+    /// invalid_argument: `of` is not a call of this pair, or a tensor has another shape than the tensor of that name in
+    /// forward, or than the tensor whose gradient it is.
     Outcome backward(const ForwardCall& of, std::initializer_list<Arg> args)
     {
         return backward(of, std::span{args.begin(), args.size()});
@@ -74,12 +76,12 @@ public:
     Outcome backward(const ForwardCall& of, std::span<const Arg> args);
     Outcome backward(const ForwardCall& of, Stream& stream, std::span<const Arg> args);
 
-    /// Moves a state to other memory of the same size, in each half that declares it. invalid_argument: neither does,
-    /// another size.
+    /// Moves a state to other memory of the same size, in each half that declares it. invalid_argument: neither half
+    /// declares it, or the memory has another size.
     void bind(std::string_view state, const MemoryRef& memory);
 
-    /// As Function::report and Function::misses, of one half. The pair's own misses are forward's, and those of a
-    /// backward whose forward was a hit.
+    /// Return one half's report and misses, as Function::report and Function::misses do. A miss of the pair is listed
+    /// with forward; backward lists only misses whose forward was a hit.
     [[nodiscard]] Report report(PairHalf half) const;
     [[nodiscard]] std::vector<Miss> misses(PairHalf half) const;
 

@@ -1,4 +1,4 @@
-// Restoring entries before the calls that need them.
+// Preloading: restores entries before the calls that need them.
 #pragma once
 
 #include <cstddef>
@@ -18,57 +18,62 @@ namespace warmgraph {
 class Device;
 
 struct PreloadProgress {
-    std::size_t loaded = 0;
-    std::size_t failed = 0; ///< damaged, or refused by the driver
-    std::size_t total = 0;  ///< what is planned by now
-    std::string function;   ///< of the last one
-    double elapsed_ms = 0;
+    std::size_t loaded = 0; ///< restored entries
+    std::size_t failed = 0; ///< entries that are damaged, or that the driver refused
+    std::size_t total = 0;  ///< entries that are planned so far
+    std::string function;   ///< the function of the last entry
+    double elapsed_ms = 0;  ///< since Cache::preload was called
 };
 
-/// Cache::preload returns when this is done.
+/// When Cache::preload returns.
 enum class PreloadWait : std::uint8_t {
-    first, ///< the most urgent entry is restored, in the caller's thread
-    all,   ///< all entries are restored
-    none,  ///< nothing is restored yet
+    first, ///< once the most urgent entry is restored, in the caller's thread
+    all,   ///< once all entries are restored
+    none,  ///< at once
 };
 
 struct PreloadOptions {
-    /// Whose entries. Empty: all those of functions that exist now whose facts hold here. Names of functions, which need not be
-    /// wrapped yet: the last used entry of each that `device` fits; a name that ends in '*' stands for all functions of the
-    /// model that begin so, for a program that has a table of them. Graphs by name take of the device, besides their callers'
-    /// memory, at most a hundredth of its memory, or 256 MiB where that is more, until calls take them; where there is no room,
-    /// and of an entry that has events, semaphores, host functions or code that keeps state, the device code alone is loaded.
+    /// The functions whose entries are restored. Empty: all functions that exist now, with all their entries whose
+    /// facts hold here. Otherwise names of functions, which need not be wrapped yet: of each function, the last used
+    /// entry that fits `device`. A name that ends in '*' stands for all functions of the model whose names begin so.
+    /// Until calls take them, graphs that are restored by name use at most a hundredth of the device's memory, or 256
+    /// MiB where that is more, besides their callers' memory. Only the device code is loaded where there is no room,
+    /// and for an entry with events, semaphores, host functions or code that keeps state.
     std::vector<std::string> functions{};
-    const Device* device = nullptr; ///< of the functions that are named
-    /// The function whose last used entry is restored before anything else is looked at: headers of many others take
-    /// milliseconds. preload returns then (not with PreloadWait::all), and the rest is planned behind it. That call enqueues the
-    /// nodes one by one where that does the same, and its graph is instantiated after it. Empty, or no function that has an
-    /// entry which fits: the most urgent of all.
+    const Device* device = nullptr; ///< the device of the functions that are named
+    /// The function whose last used entry is restored first, before other headers are read, which takes milliseconds
+    /// for many entries. Cache::preload returns after this entry (not with PreloadWait::all), and the rest is planned
+    /// in the background. The call of this function enqueues its nodes one by one where that gives the same result, and
+    /// its graph is instantiated after that call. Empty, or a function without an entry that fits: the most urgent
+    /// entry of all comes first.
     std::string first{};
-    /// Higher is restored first; among equals, and without it, the most recently used (of functions that are named: in the order
-    /// of their last use, as a program calls a table of them again). `inputs` as recorded. With PreloadWait::first it is called
-    /// before preload returns, in its thread, and what it throws passes through. Else, and behind `first`, it is called in a
-    /// thread of the cache, and what it throws is logged: all are equal then.
+    /// Returns how urgent an entry is; entries with a higher number are restored first. Among equals, and without this
+    /// function, the last used entries come first; functions that are named come in the order of their last use,
+    /// because a program calls a table of functions in the same order again. `inputs` are the recorded ones. With
+    /// PreloadWait::first it is called in the thread of Cache::preload before that returns, and its exceptions pass
+    /// through. With the other values, and after `first`, it is called in a thread of the cache; an exception is
+    /// logged, and all entries are equal then.
     std::function<int(std::string_view function, std::span<const TensorDecl> inputs)> urgency{};
-    /// Called after each entry, in the thread that restored it, never two at a time. What it throws is logged. It may exit the
-    /// process; entries that are restored while the Preload is destroyed are not told.
+    /// Called after each entry, in the thread that restored it, one call at a time. Exceptions are logged. It may exit
+    /// the process. It is not called for entries that are restored while the Preload is destroyed.
     std::function<void(const PreloadProgress&)> progress{};
     PreloadWait wait = PreloadWait::first;
-    std::uint32_t threads = 0; ///< that restore at once, eight at most; 0: eight, or the machine's if it has fewer
+    std::uint32_t threads = 0; ///< threads that restore at once, eight at most; 0: eight, or as many as the machine has
 };
 
-/// A running Cache::preload. Move-only. Its destructor stops after the entries that are being restored; those that were
-/// restored stay for their calls. It may outlive the Cache.
+/// A running Cache::preload. Move-only. The destructor stops it after the entries that are being restored; restored
+/// entries stay for their calls. It may outlive the Cache.
 class WARMGRAPH_API Preload {
 public:
     Preload(Preload&&) noexcept;
     Preload& operator=(Preload&&) noexcept;
     ~Preload();
 
-    /// Blocks until all are restored and what their first launches need is on the device. Not from the progress callback.
+    /// Blocks until all entries are restored and the device has everything that their first launches need. Must not be
+    /// called from the progress callback.
     void wait();
     [[nodiscard]] PreloadProgress progress() const; ///< thread-safe
-    /// It goes on by itself, to the end of its cache at most, and this object is empty.
+    /// Lets it go on by itself, until its cache ends at most. This object is empty then.
     void detach() noexcept;
 
     struct Impl; ///< opaque

@@ -1,4 +1,4 @@
-// The shape profile: with which sizes functions were called, and what is recorded of it ahead (docs/profile.md).
+// The shape profile: the sizes that functions were called with, and recording them ahead (docs/profile.md).
 #pragma once
 
 #include <cstddef>
@@ -12,26 +12,26 @@
 
 namespace warmgraph {
 
-/// Calls of one shape.
+/// The calls of one shape.
 struct ProfiledShape {
     std::map<std::string, std::vector<std::int64_t>>
-        sizes{};                                            ///< of inputs and outputs, in elements, as they were given
-    std::map<std::string, std::string> values{};            ///< of Spec::values, as text: "1", "0.5"
-    std::map<std::string, std::vector<std::int64_t>> ran{}; ///< of those that were padded: what the function saw
+        sizes{};                                 ///< sizes of inputs and outputs in elements, as the caller gave them
+    std::map<std::string, std::string> values{}; ///< values of Spec::values, as text: "1", "0.5"
+    std::map<std::string, std::vector<std::int64_t>> ran{}; ///< sizes that the function saw, for padded arguments
     std::uint64_t calls = 0;
 };
 
-/// Makes a call's arguments: every input and output of these sizes, every scalar, the values. What they refer to stays where
-/// it is until the next is asked for, or Cache::record_profile returns.
+/// Makes the arguments of a call: every input and output with these sizes, every scalar, and the values. Their memory
+/// must stay where it is until the next call of this function, or until Cache::record_profile returns.
 using MakeArguments = std::function<std::vector<Arg>(const ProfiledShape&)>;
 
-/// What Cache::record_profile did.
+/// The result of Cache::record_profile.
 struct ProfileRecording {
-    std::size_t shapes = 0;              ///< that the profile asks for
-    std::size_t recorded = 0;            ///< that missed, and were recorded
-    std::size_t replayed = 0;            ///< that were there
-    std::vector<std::string> problems{}; ///< of shapes that are neither: why
-    std::string why_not{};               ///< nothing was tried; empty otherwise
+    std::size_t shapes = 0;              ///< number of shapes that the profile asks for
+    std::size_t recorded = 0;            ///< number of them that missed and were recorded
+    std::size_t replayed = 0;            ///< number of them that had an entry
+    std::vector<std::string> problems{}; ///< why each other shape has no entry now
+    std::string why_not{};               ///< why nothing was tried; empty where it was
 };
 
 } // namespace warmgraph

@@ -1,4 +1,4 @@
-// What a wrapped callable talks to.
+// The recorder: a wrapped callable enqueues its work through it.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +13,31 @@
 
 namespace warmgraph {
 
-/// What the wrapped callable talks to. It is called more than once while recording, with other addresses and scalar
-/// values, and must enqueue the same work each time.
+/// Gives a wrapped callable its stream and the addresses, sizes and numbers of the current run. While a function is
+/// recorded, its callable is called more than once, with other addresses and scalar values, and must enqueue the same
+/// work each time. Valid within the call only; for the thread that runs the callable.
 class WARMGRAPH_API Recorder {
 public:
     [[nodiscard]] Stream& stream() noexcept;
-    /// A further stream that starts after all work enqueued in stream() so far. Join it before the callable returns
-    /// (not_recordable otherwise).
+    /// Makes a further stream, which starts after all work that was enqueued in stream() so far. The callable must join
+    /// it before it returns (not_recordable otherwise).
     [[nodiscard]] Stream& fork();
-    void join(Stream& forked);
+    void join(Stream& forked); ///< orders later work of stream() after all work of `forked`
 
-    /// Where an input, output or state is in this run; of scratch memory, what alloc gave. invalid_argument for an
-    /// unknown name.
+    /// Returns the address of an input, output, state or constant in this run, or of scratch memory from alloc().
+    /// invalid_argument: an unknown name.
     [[nodiscard]] Address address(std::string_view name) const;
     [[nodiscard]] Address operator[](std::string_view name) const { return address(name); }
-    /// Sizes of an input or output in this run.
+    /// Returns the sizes of an input or output in this run, in elements. invalid_argument: an unknown name.
     [[nodiscard]] const std::vector<std::int64_t>& sizes(std::string_view name) const;
     [[nodiscard]] DType dtype(std::string_view name) const;
 
-    /// Scratch memory that the entry owns: zeros at first, then what the call before left, and results may not follow
-    /// that. The same name gives the same memory. invalid_argument: 0 bytes, a declared name, another size for a name
-    /// in one run.
+    /// Returns scratch memory that the entry owns. It holds zeros at first, and then what the call before left there;
+    /// results must not depend on that. The same name gives the same memory. invalid_argument: 0 bytes, a declared
+    /// name, or another size for the same name in one run.
     [[nodiscard]] Address alloc(std::string_view name, std::uint64_t bytes);
 
-    /// A scalar or value of this run. T must be the declared type.
+    /// Returns a scalar or value of this run. T must be the declared type (invalid_argument otherwise).
     template <class T>
         requires std::is_arithmetic_v<T>
     [[nodiscard]] T scalar(std::string_view name) const

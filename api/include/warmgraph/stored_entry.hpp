@@ -1,7 +1,10 @@
-// An entry as a process can use it that has none of its function's code.
+// A stored entry, for a process that has none of its function's code.
 #pragma once
 
+#include <cstddef>
+#include <limits>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "warmgraph/arguments.hpp"
@@ -9,15 +12,28 @@
 
 namespace warmgraph {
 
-/// What Cache::entries lists.
+/// Which entries Cache::entries lists, and how much of each.
+struct EntryQuery {
+    /// Only entries that a call of a function with this Spec could use, as far as a header shows it: their facts hold
+    /// here, and their inputs and states look as declared. Outputs are not compared: a caller may learn them from the
+    /// entry. Spec::version is needed. nullopt: all entries of the function.
+    std::optional<Spec> spec{};
+    /// At most this many entries, the last used ones.
+    std::size_t most = std::numeric_limits<std::size_t>::max();
+    /// Fills in only Spec::metadata, `digest`, `recorded` and `misfit` of each StoredEntry, which is quicker.
+    bool metadata_only = false;
+};
+
+/// An entry that Cache::entries lists.
 struct StoredEntry {
-    /// For Cache::load, once `states` have addresses: their memory has a size and none. What says which code was recorded
-    /// is the entry's own word (Spec::recorded_code, Spec::config); variables of the environment are looked up here.
+    /// The Spec for Cache::load, once each of `states` has an address: here their memory has a size alone. The entry
+    /// itself says which code was recorded (Spec::recorded_code, Spec::config); environment variables are looked up
+    /// here.
     Spec spec;
-    std::map<std::string, Number> values; ///< what Spec::values were: calls must give the same
-    std::string digest;                   ///< of its guards, 64 hex digits: the name of its file
-    std::string recorded;                 ///< when, ISO 8601
-    std::string misfit; ///< what this device or its driver has otherwise, so that calls would miss; "" for nothing
+    std::map<std::string, Number> values; ///< the recorded Spec::values, by name: calls must give the same
+    std::string digest;                   ///< digest of its guards, 64 hex digits: the name of its file
+    std::string recorded;                 ///< when it was recorded, ISO 8601
+    std::string misfit; ///< how this device or its driver differs, so that calls would miss; "" where it does not
 };
 
 } // namespace warmgraph

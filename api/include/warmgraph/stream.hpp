@@ -1,4 +1,4 @@
-// Streams and what is enqueued in them.
+// Streams, and the work that is enqueued in them.
 #pragma once
 
 #include <array>
@@ -21,26 +21,27 @@ namespace backends {
 class Event;
 } // namespace backends
 
-/// Three dimensions; those left out are 1.
+/// Three dimensions; a dimension that is left out is 1.
 struct Extent {
     std::uint32_t x = 1, y = 1, z = 1;
 };
 
-/// How a launch relates to its own groups and to the work before it. On OpenCL all but the first are unsupported.
-enum class Cooperation : std::uint8_t { none, grid };          ///< grid: all groups may synchronise with each other
-enum class Start : std::uint8_t { after_previous, dependent }; ///< dependent: programmatic dependent launch
+/// Whether the groups of a launch may wait for each other, and when the launch may start. OpenCL supports only the
+/// first values.
+enum class Cooperation : std::uint8_t { none, grid };          ///< `grid`: all groups may synchronise with each other
+enum class Start : std::uint8_t { after_previous, dependent }; ///< `dependent`: programmatic dependent launch
 
-/// Work-group geometry: `grid` groups of `block` work-items (CUDA's thread blocks of threads).
+/// The geometry of a launch: `grid` groups of `block` work-items (in CUDA: thread blocks of threads).
 struct Launch {
     Extent grid;
     Extent block;
     std::uint32_t shared_bytes{}; ///< dynamic shared memory, CUDA only (OpenCL: LocalMemory arguments)
-    Extent cluster{0, 0, 0};      ///< groups of a cluster; 0: no clusters. CUDA only
+    Extent cluster{0, 0, 0};      ///< groups in a cluster; 0: no clusters. CUDA only
     Cooperation cooperation{};
     Start start{};
 };
 
-/// `n` bytes of work-group (shared) memory as a kernel argument.
+/// A kernel argument: `bytes` bytes of work-group (shared) memory.
 struct LocalMemory {
     std::uint64_t bytes = 0;
 };
@@ -52,7 +53,7 @@ public:
     KernelArg(const MemoryRef& memory) noexcept : m_value(memory.address) {}       // NOLINT
     KernelArg(const Buffer& buffer) noexcept : m_value(buffer.memory().address) {} // NOLINT
     KernelArg(LocalMemory local) noexcept : m_value(local) {}                      // NOLINT
-    /// A value given by its bytes.
+    /// A value, passed as its bytes.
     explicit KernelArg(std::span<const std::byte> bytes) : m_value(std::vector<std::byte>(bytes.begin(), bytes.end()))
     {
     }
@@ -71,17 +72,18 @@ private:
     std::variant<Address, LocalMemory, std::vector<std::byte>> m_value;
 };
 
-/// A point in a stream's order.
+/// A point in the order of a stream.
 using Event = std::shared_ptr<backends::Event>;
 
-/// An in-order queue of work.
+/// An in-order queue of work. Move-only. One thread at a time may use it.
 class WARMGRAPH_API Stream {
 public:
     Stream(Stream&&) noexcept;
     Stream& operator=(Stream&&) noexcept;
     ~Stream();
 
-    /// Compiles the program when it was not yet (compile_failed carries the log), then enqueues one kernel.
+    /// Compiles the program if it was not compiled yet (compile_failed: the text has the compiler's log), then enqueues
+    /// one kernel.
     template <class... Args>
     void launch(const Program& program, std::string_view kernel, const Launch& geometry, const Args&... args)
     {
@@ -91,17 +93,18 @@ public:
     void launch_list(const Program& program, std::string_view kernel, const Launch& geometry,
                      std::span<const KernelArg> args);
 
-    void copy(Address to, Address from, std::uint64_t bytes);
-    /// `pattern`: 1, 2, 4, 8 or 16 bytes; `bytes` is a multiple of it.
+    void copy(Address to, Address from, std::uint64_t bytes); ///< enqueues a copy of `bytes` bytes
+    /// Enqueues a fill of `bytes` bytes with a pattern of 1, 2, 4, 8 or 16 bytes; `bytes` must be a multiple of the
+    /// pattern.
     void fill(Address to, std::span<const std::byte> pattern, std::uint64_t bytes);
-    void zero(Address to, std::uint64_t bytes);
+    void zero(Address to, std::uint64_t bytes); ///< enqueues a fill of `bytes` bytes with zeros
 
-    [[nodiscard]] Event record();  ///< an event after all work so far
-    void wait(const Event& event); ///< later work of this stream comes after the event
-    /// Whether somebody captures what is enqueued in it.
+    [[nodiscard]] Event record();  ///< returns an event that comes after all work so far
+    void wait(const Event& event); ///< orders later work of this stream after the event
+    /// Whether a capture takes the work that is enqueued here.
     [[nodiscard]] bool is_capturing() const noexcept;
-    void synchronize(); ///< blocks; not_recordable inside a function that is being captured
-    /// The driver's handle (CUstream), for libraries that enqueue by themselves; null on OpenCL.
+    void synchronize(); ///< blocks until the work is done; not_recordable inside a function that is being captured
+    /// Returns the driver's handle (CUstream), for libraries that enqueue by themselves; null on OpenCL.
     [[nodiscard]] void* native() const noexcept;
 
     struct Impl; ///< opaque
@@ -115,18 +118,20 @@ private:
     std::unique_ptr<Impl> m_impl;
 };
 
-/// Watches what the thread that makes it enqueues, for as long as it lives, by any library. For programs that capture: make it
-/// once the capture has begun and destroy it before its end. What lies in a stream that does not capture has run at once,
-/// and is missing in the graph. Destroy it in the thread that made it. not_recordable with the cure where the backend could
-/// watch and cannot yet (Device::prepare_recording); OpenCL sees nothing.
+/// Watches the work that its thread enqueues, by any library, as long as it lives. A program that captures makes it
+/// once the capture has begun, and destroys it before the capture ends. Work in a stream that does not capture runs at
+/// once and is missing in the graph; this class finds it. Destroy it in the thread that made it. The constructor throws
+/// not_recordable, with the cure, if the backend could watch but does not yet (Device::prepare_recording). On OpenCL it
+/// sees nothing.
 class WARMGRAPH_API StreamWatch {
 public:
-    /// `stream` is where the work belongs, and in streams that wait for it.
+    /// The work belongs in `stream`, and in streams that wait for it.
     explicit StreamWatch(Stream& stream);
     StreamWatch(StreamWatch&&) noexcept;
     StreamWatch& operator=(StreamWatch&&) noexcept;
     ~StreamWatch();
-    /// The first work that lies elsewhere, "cuLaunchKernel in the legacy default stream"; empty: none so far.
+    /// Returns the first work that was enqueued elsewhere ("cuLaunchKernel in the legacy default stream"); empty: none
+    /// so far.
     [[nodiscard]] std::string stray() const;
 
     struct Impl; ///< opaque

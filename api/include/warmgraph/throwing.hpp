@@ -1,4 +1,4 @@
-// The facade's border: Result inside, Exception outside.
+// Not for users: the library uses Result inside and throws Exception outside; these two convert.
 #pragma once
 
 #include <utility>

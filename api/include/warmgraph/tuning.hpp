@@ -1,12 +1,12 @@
-// Tuned kernels: which of a kernel's configurations (tile sizes, unrolling) is the fastest on this device, found once and
-// kept beside the entries (docs/tuning.md).
+// Tuned kernels: the fastest of a kernel's configurations (tile sizes, unrolling) on this device is found once and kept
+// beside the entries (docs/tuning.md).
 //
-// A Tuner times the candidates, or walks from the best of them through declared ranges, and stores the winner. Later
-// processes read it and time nothing. A stored winner is used only for the same code (comments and include paths do not
-// count), the same candidates, sizes, device and driver; and only where its results are those of the default
-// configuration, which it is held to in each process that runs it as code. Anything else is a miss, or the default.
+// A Tuner times the candidates, or goes from the best of them through declared ranges, and stores the winner. Later
+// processes read the winner and time nothing. A stored winner is used only for the same code (comments and include
+// paths do not count), candidates, sizes, device and driver. Each process that runs it as code checks that its results
+// are those of the default configuration. Otherwise the kernel is a miss, or runs with the default.
 //
-// Threads: a Tuner and a Tuned may be used from several threads; kernels are tuned one at a time.
+// Threads: several threads may use a Tuner and a Tuned; kernels are tuned one at a time.
 #pragma once
 
 #include <cstddef>
@@ -24,31 +24,32 @@
 
 namespace warmgraph {
 
-/// Values of the parameters that a kernel is built with: {{"LANES", 4}, {"ROWS", 16}}. Each becomes a macro of its
-/// program: "-D LANES=4 -D ROWS=16".
+/// The values of the parameters that a kernel is built with: {{"LANES", 4}, {"ROWS", 16}}. Each becomes a macro of the
+/// kernel's program.
 using TunedConfig = std::map<std::string, std::int64_t>;
 
-/// "-D LANES=4 -D ROWS=16": to be added to a Program's options.
+/// Returns the macros of a configuration, to be added to a Program's options: "-D LANES=4 -D ROWS=16".
 [[nodiscard]] WARMGRAPH_API std::string definitions_of(const TunedConfig& config);
 
-/// Values that coordinate descent may give a parameter, ascending.
+/// The values that coordinate descent may give to a parameter, ascending.
 struct TuningRange {
     std::string name;
     std::vector<std::int64_t> values;
 };
-/// low, 2 low, 4 low ... up to high. invalid_argument: low below 1, high below low.
+/// Returns the values low, 2 low, 4 low ... up to high. invalid_argument: low is below 1, or high is below low.
 [[nodiscard]] WARMGRAPH_API TuningRange powers_of_two(std::string name, std::int64_t low, std::int64_t high);
 
-/// Memory that the kernel writes. What it holds when the work is made is put back before each run whose results count.
+/// Memory that the kernel writes. The contents that it has when the work is made are restored before each run whose
+/// results are compared.
 struct TuningOutput {
     MemoryRef memory;
-    DType dtype = f32; ///< integers are compared to the bit
+    DType dtype = f32; ///< integers must be equal
 };
 
-/// What configurations are timed on.
+/// The work that configurations are timed on.
 struct TuningWork {
-    /// Enqueues the kernel, once or as often as a model does, with the geometry that belongs to the configuration. Run
-    /// thousands of times in a row. What it throws means that this configuration cannot be used.
+    /// Enqueues the kernel, once or as often as a model does, with the geometry of the configuration. It is called
+    /// thousands of times in a row. An exception means that this configuration cannot be used.
     std::function<void(Stream&, const Program&, const TunedConfig&)> launch;
     std::vector<TuningOutput> outputs;
 };
@@ -56,31 +57,31 @@ struct TuningWork {
 /// A kernel that has configurations.
 struct TunableKernel {
     std::string name;                                 ///< letters, digits, '.', '_', '-'
-    std::string source;                               ///< of its program
-    std::string options{};                            ///< without the configuration
+    std::string source;                               ///< the program's source
+    std::string options{};                            ///< the program's options without the configuration
     std::map<std::string, std::int64_t> problem{};    ///< sizes that the best configuration depends on
-    std::vector<TunedConfig> candidates{};            ///< the first is the default, which is taken for right
+    std::vector<TunedConfig> candidates{};            ///< the first is the default; its results count as right
     std::vector<TuningRange> ranges{};                ///< for coordinate descent
-    std::function<bool(const TunedConfig&)> admits{}; ///< combinations that descent may try; empty: all
-    /// Makes memory and inputs. Called when something is to be timed or validated, and not where a stored winner's graph
-    /// is replayed; dropped afterwards.
+    std::function<bool(const TunedConfig&)> admits{}; ///< whether descent may try a combination; empty: any
+    /// Makes the memory and inputs. It is called before something is timed or validated, and not where a stored
+    /// winner's graph is replayed. Its result is dropped afterwards.
     std::function<TuningWork()> work{};
-    /// Floating-point results may differ from the default's by this share of their magnitude, or of the output's root mean
-    /// square where that is more...
+    /// Floating-point results may differ from the default's by this share of their magnitude, or of the output's root
+    /// mean square where that is more, plus absolute_tolerance.
     double relative_tolerance = 1e-4;
-    double absolute_tolerance = 1e-6; ///< ... and by this besides
+    double absolute_tolerance = 1e-6;
 };
 
 enum class TuningSearch : std::uint8_t {
-    enumerate,          ///< time all candidates
-    coordinate_descent, ///< then change one parameter at a time within its range, as long as it becomes faster
+    enumerate,          ///< times all candidates
+    coordinate_descent, ///< then changes one parameter at a time in its range, while that is faster
 };
 
-/// When a stored winner is held to the default's results. `at_first_run`: only where the program is to run as code:
-/// name the Tuned in Spec::tuned. A process that replays neither builds nor runs it then.
+/// When a stored winner is checked against the default's results. `at_first_run`: only before the program first runs as
+/// code; list the Tuned in Spec::tuned. Then a process that replays neither builds nor runs the kernel for the check.
 enum class TuningValidation : std::uint8_t { at_once, at_first_run };
 
-/// Whether a winner of another driver or runtime version is used.
+/// Whether a winner that was found under another driver or runtime version is used.
 enum class TuningDriver : std::uint8_t { same, any };
 
 struct TuningOptions {
@@ -88,45 +89,46 @@ struct TuningOptions {
     TuningValidation validation = TuningValidation::at_once;
     TuningDriver driver = TuningDriver::same;
     std::uint32_t rounds = 7; ///< measurements of each configuration; its time is their median
-    double min_gain = 0.03;   ///< share of the time that a configuration must save to be chosen over the default
-    double batch_ms = 2;      ///< runs are repeated for about so long in one measurement, at most 1000 times
+    double min_gain = 0.03;   ///< a configuration must save this share of the time to be chosen over the default
+    double batch_ms = 2;      ///< one measurement repeats runs for about this long, at most 1000 times
 };
 
 enum class TuningOutcome : std::uint8_t {
-    tuned,   ///< timed here
-    stored,  ///< read; nothing was timed
-    untuned, ///< the default: policy, no folder to keep it in, or a winner that was rejected. The reason says it
+    tuned,   ///< configurations were timed here
+    stored,  ///< the stored winner was read; nothing was timed
+    untuned, ///< the default is used: the policy, a missing folder or a rejected winner; the reason says which
 };
 [[nodiscard]] WARMGRAPH_API std::string_view to_string(TuningOutcome outcome) noexcept;
 
 struct TuningTiming {
     TunedConfig config;
-    double ms = 0;            ///< median of one run
-    std::uint64_t rounds = 0; ///< 0: not timed
-    std::string failed{};     ///< why it cannot be used; else empty
+    double ms = 0;            ///< time of one run, the median
+    std::uint64_t rounds = 0; ///< number of measurements; 0: not timed
+    std::string failed{};     ///< why the configuration cannot be used; else empty
 };
 
 struct TuningReport {
     std::string kernel;
     TuningOutcome outcome = TuningOutcome::untuned;
     std::string reason{};                ///< why nothing stored was used; empty for a plain hit
-    TunedConfig config{};                ///< to be used
-    std::string found_by{};              ///< "enumeration", "coordinate_descent"; empty: untuned
-    double took_ms = 0;                  ///< in this process
-    double search_ms = 0;                ///< the tuning itself, here or where it was done
-    double default_ms = 0, best_ms = 0;  ///< one run, when it was tuned; 0: untuned
-    std::vector<TuningTiming> timings{}; ///< of all that was tried, the default first
+    TunedConfig config{};                ///< the configuration to use
+    std::string found_by{};              ///< "enumeration" or "coordinate_descent"; empty: untuned
+    double took_ms = 0;                  ///< time that tune() took in this process
+    double search_ms = 0;                ///< time that the tuning took, in the process that did it
+    double default_ms = 0, best_ms = 0;  ///< time of one run at the tuning; 0: untuned
+    std::vector<TuningTiming> timings{}; ///< timings of all configurations that were tried, the default first
 };
 
-/// A kernel's configuration as it was when it was asked for. Cheap to copy; may outlive its Tuner.
+/// The configuration that Tuner::tune gave for a kernel. Cheap to copy; may outlive its Tuner.
 class WARMGRAPH_API Tuned {
 public:
     [[nodiscard]] const TunedConfig& config() const noexcept;
     [[nodiscard]] std::string definitions() const { return definitions_of(config()); }
     [[nodiscard]] const TuningReport& report() const noexcept;
-    /// Holds a stored winner to the default's results, once in a process: builds and runs both. verification_failed: the
-    /// winner does not run here or gives other results. It is removed from the folder, and Tuner::tune gives the default
-    /// from then on: make the programs anew and wrap again. invalid_argument: within a wrapped function.
+    /// Builds and runs a stored winner and the default, and compares their results, once in a process.
+    /// verification_failed: the winner does not run here or gives other results. It is removed from the folder, and
+    /// Tuner::tune gives the default from then on; make the programs anew and wrap again. invalid_argument: a call
+    /// within a wrapped function.
     void validate() const;
 
     struct Impl; ///< opaque
@@ -139,32 +141,33 @@ private:
 };
 
 struct TuningStatistics {
-    std::uint64_t hits = 0;                  ///< kernels whose stored winner was used
-    std::uint64_t misses = 0;                ///< kernels without one that could be
-    std::uint64_t tuned = 0;                 ///< kernels that were timed
-    std::uint64_t carried = 0;               ///< hits that only their module's file had
-    std::uint64_t rejected = 0;              ///< winners that failed their validation
-    std::uint64_t faults = 0;                ///< files that were damaged, or could not be read or written
-    double tuning_ms = 0;                    ///< spent on timing
-    double saved_ms = 0;                     ///< what the tunings took that hits stand for, less using them
+    std::uint64_t hits = 0;     ///< kernels whose stored winner was used
+    std::uint64_t misses = 0;   ///< kernels without a stored winner that could be used
+    std::uint64_t tuned = 0;    ///< kernels that were timed
+    std::uint64_t carried = 0;  ///< hits that came from the module's file, because the kernel had no file of its own
+    std::uint64_t rejected = 0; ///< winners that failed their validation
+    std::uint64_t faults = 0;   ///< files that were damaged, or that could not be read or written
+    double tuning_ms = 0;       ///< spent on timing
+    double saved_ms = 0;        ///< time of the tunings that hits saved, less the time to use the hits
     std::vector<std::string> miss_reasons{}; ///< "matmul: no stored configuration", at most 64
 };
 
-/// The kernels of one module (a model, a program with several kernels) between begin and end of its compile. What an
-/// earlier start found for this module is loaded ahead in one piece, and serves where a kernel's own file cannot; where
-/// both can, its own is the newer one. At the end all that was asked for is stored as the module's: what was found now and
-/// what was hit. So a model that shares kernels with an older one carries them on. One thread at a time.
+/// The kernels of one module (a model, or a program with several kernels) while it is compiled. The configurations that
+/// an earlier start found for this module are loaded ahead from one file. They serve a kernel whose own file cannot; a
+/// kernel's own file wins, because it is newer. end() stores the configurations of all kernels that were tuned or hit
+/// as the module's. So a model that shares kernels with an older one carries them on. One thread at a time may use it.
 class WARMGRAPH_API TuningModule {
 public:
     TuningModule(TuningModule&&) noexcept;
     TuningModule& operator=(TuningModule&&) noexcept;
-    ~TuningModule(); ///< as end()
+    ~TuningModule(); ///< calls end()
 
-    /// As Tuner::tune. invalid_argument: the module has ended.
+    /// Does the same as Tuner::tune. invalid_argument: the module has ended.
     [[nodiscard]] Tuned tune(const TunableKernel& kernel);
-    /// How many configurations were loaded ahead.
+    /// Returns how many configurations were loaded ahead.
     [[nodiscard]] std::size_t loaded() const noexcept;
-    /// Stores them, where there is anything new and the policy lets it. A failure is counted and logged. Once.
+    /// Stores the module's configurations, if some are new and the policy allows it. A failure is counted and logged. A
+    /// second call does nothing.
     void end() noexcept;
 
     struct Impl; ///< opaque
@@ -175,22 +178,24 @@ private:
     std::unique_ptr<Impl> m_impl;
 };
 
-/// The tuned kernels of a cache on one device; made by Cache::tuner. Its policy is the cache's: read_only, require_hit and
-/// off tune nothing (require_hit throws miss_forbidden for a miss), refresh tunes anew.
+/// Tunes the kernels of a cache on one device; Cache::tuner makes it. It has the cache's policy: under read_only,
+/// require_hit and off it tunes nothing (under require_hit a miss throws miss_forbidden), under refresh it tunes again.
 class WARMGRAPH_API Tuner {
 public:
-    /// The stored winner, else the one that is found now and stored. Later calls with the same kernel give what this one
-    /// gave. invalid_argument: candidates or ranges that make no sense. What the default configuration fails with is
-    /// thrown; other configurations that fail are out. A candidate that writes where it must not may end the process.
+    /// Returns the stored winner; without one it tunes the kernel now and stores the winner. Later calls with the same
+    /// kernel return the same. invalid_argument: candidates or ranges that make no sense. A failure of the default
+    /// configuration is thrown; other configurations that fail are left out. A candidate that writes to wrong addresses
+    /// may end the process.
     [[nodiscard]] Tuned tune(const TunableKernel& kernel);
 
-    /// `name`: letters, digits, '.', '_', '-'. `code` tells modules of one name apart: sources, a version; comments do not
-    /// count. invalid_argument for a bad name.
+    /// Begins a module. `name`: letters, digits, '.', '_', '-'. `code` (sources, a version) tells modules of one name
+    /// apart; comments do not count. invalid_argument: a bad name.
     [[nodiscard]] TuningModule begin_module(const std::string& name, std::string_view code = "");
 
-    /// Reads the stored winners of all kernels that this tuner was asked for, and returns the names of those that changed:
-    /// tune() gives the new ones. The last valid write is what all ranks get: let each tune, wait for all (a barrier of
-    /// yours), then let each reload before it makes programs.
+    /// Reads the stored winners of all kernels that this tuner tuned or hit, and returns the names of the kernels whose
+    /// winner changed; tune() returns the new winners. With it all ranks use one winner, the last that was written: let
+    /// each rank tune, wait for all ranks (with a barrier of your own), then let each rank reload before it makes
+    /// programs.
     std::vector<std::string> reload();
 
     [[nodiscard]] TuningStatistics statistics() const;

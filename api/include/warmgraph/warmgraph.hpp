@@ -1,12 +1,12 @@
 // warmgraph: record a function that launches accelerator work once, replay it in every later process.
 //
-// This is the header that users include. C++20. Failures are thrown as warmgraph::Exception, whose code names what to
-// do (ErrorCode) and whose text says what was expected, what was found and the cure. A miss, a damaged cache, a full
-// disk or a refused recording is no failure: the function then runs as it is, and report() says why.
+// Users include this header. It needs C++20. A call that fails throws warmgraph::Exception: its code says what to do
+// (ErrorCode), and its text says what was expected, what was found, and the cure. A miss, a damaged cache, a full disk
+// or a refused recording is not a failure: the function runs as it is, and report() says why.
 //
-// Threads: Device, Program, Cache, Function and Pair may be used from several threads at once (calls of one Function are
-// enqueued one after another; concurrent first calls record once). A Stream, an Event, a
-// Recorder and a Buffer belong to one thread at a time.
+// Threads: several threads may use a Device, Program, Cache, Function or Pair at once. Calls of one Function are
+// enqueued one after another, and concurrent first calls record once. One thread at a time may use a Stream, Event,
+// Recorder or Buffer.
 #pragma once
 
 #include <string_view>
@@ -33,10 +33,10 @@
 
 namespace warmgraph {
 
-/// "0.1.0"
+/// Returns the library's version: "0.1.0".
 [[nodiscard]] WARMGRAPH_API std::string_view version() noexcept;
 
-/// The backends that this build has: "opencl, cuda". A build without CUDA's headers has "opencl" alone.
+/// Returns the backends of this build: "opencl, cuda". A build without CUDA's headers has "opencl" alone.
 [[nodiscard]] WARMGRAPH_API std::string_view built_backends() noexcept;
 
 } // namespace warmgraph

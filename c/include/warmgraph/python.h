@@ -1,7 +1,8 @@
-// What a binding of Python's looks at natively, without Python's headers. For the package `warmgraph`, whose version is the
-// library's: other than in warmgraph.h these functions and structs change with it, and null pointers are not looked for.
+// The part of the C interface that only the Python package `warmgraph` calls; it is not installed. It reads Python's
+// objects natively, without Python's headers. The package has the library's version, so these functions and structs may
+// change with every version, and null pointers are not checked.
 //
-// Threads: call them with Python's lock held.
+// Threads: the caller holds Python's lock.
 #pragma once
 
 #include <stdint.h>
@@ -12,14 +13,15 @@
 extern "C" {
 #endif
 
-// --- what is as it was ----------------------------------------------------------------------------------------------
+// --- objects that did not change ------------------------------------------------------------------------------------
 
-// These own nothing, and objects must live meanwhile.
+// These structs own nothing. The objects must live as long as the structs are used.
 
-/// DLPack's dltensor_from_py_object_no_sync (dlpack.h, DLPackExchangeAPI): fills the DLTensor, and is 0 then.
+/// DLPack's dltensor_from_py_object_no_sync (dlpack.h, DLPackExchangeAPI). It fills the DLTensor and returns 0; another
+/// number means failure.
 typedef int (*wg_dltensor_reader)(void* object, void* dltensor);
 
-/// What a tensor looked like, and where its address is kept.
+/// The description of a tensor, and the place that keeps its address.
 typedef struct wg_tensor_look {
     const int64_t* sizes;   ///< `rank` of them, in elements
     const int64_t* strides; ///< `rank` of them, in elements
@@ -29,31 +31,32 @@ typedef struct wg_tensor_look {
     uint8_t code; ///< DLDataTypeCode
     uint8_t bits;
     uint16_t lanes;
-    uint64_t alignment; ///< bytes, which its address must be a multiple of; 0: any
-    uint64_t* address;
+    uint64_t alignment; ///< the address must be a multiple of this many bytes; 0: any address
+    uint64_t* address;  ///< the place that keeps the tensor's address
 } wg_tensor_look;
 
-/// What tensors look like now, each with any alignment and its address in `own` at its index. How many
-/// `numbers` their sizes and strides are in all: where there is room for fewer, it is called again with as many. Less than
-/// 0: one of them cannot be described, and the framework's exception is set where it has one.
+/// Describes tensors as they are now: each gets any alignment, and its address lies in `own` at its index. Returns how
+/// many `numbers` the sizes and strides of all tensors need. If there is `room` for fewer, the caller calls it again
+/// with that many. Less than 0: a tensor cannot be described; the framework's exception is set if it has one.
 WARMGRAPH_API int64_t wg_look_at_tensors(wg_dltensor_reader read, void* const* tensors, uint64_t count,
                                          wg_tensor_look* looks, uint64_t* own, int64_t* numbers, uint64_t room);
-/// 1: each tensor looks as it did, and lies at its address. 0: one does not, or cannot be described.
+/// Returns 1 if each tensor has its description and lies at its address. 0: a tensor has not, or cannot be described.
 WARMGRAPH_API int wg_tensors_are_there(wg_dltensor_reader read, void* const* tensors, const wg_tensor_look* looks,
                                        uint64_t count);
 
-/// How DLPack calls a type of elements; `bits` 0: nothing is known of it.
+/// DLPack's name for a type of elements. `bits` 0: the type is unknown.
 typedef struct wg_torch_type {
     uint8_t code; ///< DLDataTypeCode
     uint8_t bits;
 } wg_torch_type;
 
-/// PyTorch's own C functions of a tensor, which it keeps from version to version (torch/csrc/inductor/aoti_torch/c/shim.h).
-/// Each takes an at::Tensor*, sets what it found, and is 0; else it is another number.
+/// PyTorch's own C functions for a tensor, which stay the same from version to version
+/// (torch/csrc/inductor/aoti_torch/c/shim.h). Each takes an at::Tensor*, sets its result, and returns 0, or another
+/// number for a failure.
 typedef struct wg_torch_tensors {
     uint64_t at;                  ///< bytes from a Python object to its at::Tensor
-    void* kinds[2];               ///< classes: objects of others go to `otherwise`
-    wg_dltensor_reader otherwise; ///< DLPack's, for what is not on the host or a CUDA device, or has no strides
+    void* kinds[2];               ///< the classes of tensors; objects of other classes go to `otherwise`
+    wg_dltensor_reader otherwise; ///< DLPack's reader, for a tensor on another device, or without strides
     int32_t (*get_data_ptr)(void*, void**);
     int32_t (*get_dim)(void*, int64_t*);
     int32_t (*get_sizes)(void*, int64_t**);
@@ -63,25 +66,26 @@ typedef struct wg_torch_tensors {
     int32_t (*get_device_index)(void*, int32_t*);
     int32_t (*get_layout)(void*, int32_t*);
     uint8_t (*requires_grad)(const void*); ///< c10::TensorImpl::requires_grad
-    int32_t strided;                       ///< of layouts
-    int32_t cpu;                           ///< of device types
-    int32_t cuda;
-    wg_torch_type types[64]; ///< by PyTorch's number
+    int32_t strided;                       ///< PyTorch's number of the strided layout
+    int32_t cpu;                           ///< PyTorch's number of the device type CPU
+    int32_t cuda;                          ///< PyTorch's number of the device type CUDA
+    wg_torch_type types[64];               ///< types of elements, by PyTorch's number
 } wg_torch_tensors;
 
-/// What wg_read_torch_tensor goes by from now on, in this process. It is copied. Is 0.
+/// Sets the functions that wg_read_torch_tensor uses from now on, in this process. The struct is copied. Returns 0.
 WARMGRAPH_API int wg_use_torch_tensors(const wg_torch_tensors* tensors);
-/// A wg_dltensor_reader for PyTorch's tensors, past DLPack's exchange where it can.
+/// A wg_dltensor_reader for PyTorch's tensors. It calls PyTorch's functions where it can, which is quicker than
+/// DLPack's exchange.
 WARMGRAPH_API int wg_read_torch_tensor(void* object, void* dltensor);
 
-/// A dictionary and what it held: `count` pairs of a key and a value, in its order.
+/// A dictionary and its contents: `count` pairs of a key and a value, in the dictionary's order.
 typedef struct wg_dict_look {
     void* dict;
     void* const* pairs;
     uint64_t count;
 } wg_dict_look;
 
-/// One item of a dictionary; `value` is NULL where there was none.
+/// An item of a dictionary; `value` is NULL if the key was not there.
 typedef struct wg_dict_item_look {
     void* dict;
     void* key;
@@ -95,22 +99,22 @@ typedef struct wg_list_look {
     uint64_t count;
 } wg_list_look;
 
-/// An object, the dictionary of its attributes (NULL: any) and its class.
+/// An object, the dictionary of its attributes (NULL: it is not compared) and its class.
 typedef struct wg_object_look {
     void* object;
     void* dict;
     void* kind;
-    void** place; ///< set by wg_snapshot_is_same: where it has `dict`. NULL: Python is asked
+    void** place; ///< set by wg_snapshot_is_same: where the object keeps `dict`. NULL: Python is asked for it
 } wg_object_look;
 
-/// What getattr gives of an object by a name that is a text; `value` is NULL where there was nothing.
+/// An attribute that getattr gives for an object and a name; `value` is NULL if there was no such attribute.
 typedef struct wg_attribute_look {
     void* object;
     void* name;
     void* value;
 } wg_attribute_look;
 
-/// What was there, by identity.
+/// Objects that were found, to be compared by identity.
 typedef struct wg_snapshot {
     const wg_dict_look* dicts;
     uint64_t dict_count;
@@ -122,47 +126,49 @@ typedef struct wg_snapshot {
     uint64_t object_count;
     const wg_attribute_look* attributes;
     uint64_t attribute_count;
-    int32_t is_told;  ///< nonzero: Python tells of each change of the dictionaries (wg_note_dict_event)
-    int32_t has_seen; ///< nonzero: they held the same after `seen` events
+    int32_t is_told;  ///< nonzero: Python reports each change of the dictionaries (wg_note_dict_event)
+    int32_t has_seen; ///< nonzero: the dictionaries had the same contents after `seen` events
     uint64_t seen;    ///< set by wg_snapshot_is_same
 } wg_snapshot;
 
-/// 1: it is all there. 0: something is another object. -1: this process exports no Python. No exception stays set.
+/// Returns 1 if all objects are the same, 0 if one is another object, and -1 if this process exports no Python. No
+/// exception stays set.
 WARMGRAPH_API int wg_snapshot_is_same(wg_snapshot* snapshot);
-/// For PyDict_AddWatcher (Python 3.12): counts the events of all dictionaries that are watched by it. Is 0.
+/// A callback for PyDict_AddWatcher (Python 3.12). It counts the events of all dictionaries that it watches. Returns 0.
 WARMGRAPH_API int wg_note_dict_event(int event, void* dict, void* key, void* new_value);
-/// Where the count is, for as long as the library is loaded. Another number: some of them may have changed.
+/// Returns the address of that count, valid while the library is loaded. If the count differs, a dictionary may have
+/// changed.
 WARMGRAPH_API const uint64_t* wg_dict_events(void);
 
-// --- calls that are like one before ---------------------------------------------------------------------------------
+// --- calls that repeat an earlier call ------------------------------------------------------------------------------
 
-/// What a test looks at lies in a register. Register 0 is the tuple of arguments, 1 the dict of those by name; each of
-/// the others is set by one test, before it is looked at.
+/// A test reads its object from a register. Register 0 has the tuple of arguments, register 1 the dict of keyword
+/// arguments. Each other register is set by one test before it is read.
 typedef int32_t wg_test_kind;
 enum wg_test_kind_values {
-    wg_test_items = 0,      ///< `from`, a tuple or list, has `number` items: they go into `to` and those behind it
-    wg_test_named = 1,      ///< `from`, a dict, has the keys of the tuple `object`, in its order: its values do so
-    wg_test_attributes = 2, ///< the dict of its own attributes goes into `to`
-    wg_test_call = 3,       ///< what `object` returns goes into `to`; `other`, where it is not NULL, is its argument
-    wg_test_type = 4,       ///< `from` is of the class `object`, and of none below it
+    wg_test_items = 0, ///< `from`, a tuple or list, has `number` items; they go into `to` and the next registers
+    wg_test_named = 1, ///< `from`, a dict, has the keys of the tuple `object` in this order; its values go likewise
+    wg_test_attributes = 2, ///< the dict of the own attributes of `from` goes into `to`
+    wg_test_call = 3,       ///< the result of calling `object` (with `other`, if it is not NULL) goes into `to`
+    wg_test_type = 4,       ///< `from` is of the class `object`, and not of a class below it
     wg_test_is = 5,         ///< `from` is `object`
     wg_test_equals = 6,     ///< `from` == `object`
-    wg_test_number = 7,     ///< int(`from`) == `number`, of a signed number
+    wg_test_number = 7,     ///< int(`from`) == `number`, as signed numbers
     wg_test_bits = 8,       ///< `from`, a float, has the bits `number`
     wg_test_empty = 9,      ///< len(`object`) == 0
-    wg_test_apart = 10,     ///< `from` is no other register's that is tested so, and is none of `around`
-    wg_test_tensor = 11,    ///< `from`, a tensor, requires no grad; and what wg_tensor_test_values in `number` say
-    wg_test_code = 12, ///< what the C function `object` gives of the pointer `other` has the byte `number` at `from`
-    wg_test_code_null = 13,   ///< it gives a pointer to a null pointer (an empty std::shared_ptr)
-    wg_test_code_empty = 14,  ///< it gives a pointer to two equal pointers (an empty std::vector)
-    wg_test_code_numbers = 15 ///< it fills its first argument, up to 64 bytes, with 32-bit numbers: the first `from` of
-                              ///< them (at most 8) have the bytes of `number`, the lowest first
+    wg_test_apart = 10,     ///< `from` is not the object of another register with this test, and not in `around`
+    wg_test_tensor = 11,    ///< `from`, a tensor, requires no grad, and has the wg_tensor_test_values in `number`
+    wg_test_code = 12, ///< the C function `object`, called with `other`, returns a number whose byte `from` is `number`
+    wg_test_code_null = 13,   ///< the C function returns a pointer to a null pointer (an empty std::shared_ptr)
+    wg_test_code_empty = 14,  ///< the C function returns a pointer to two equal pointers (an empty std::vector)
+    wg_test_code_numbers = 15 ///< the C function fills up to 64 bytes at its first argument with 32-bit numbers; the
+                              ///< first `from` of them (at most 8) have the bytes of `number`, the lowest first
 };
 
 typedef int32_t wg_tensor_test;
 enum wg_tensor_test_values {
-    wg_tensor_test_not_lazy = 1,     ///< it is not lazily negated or conjugated
-    wg_tensor_test_no_attributes = 2 ///< it has no attributes of its own
+    wg_tensor_test_not_lazy = 1,     ///< the tensor is not lazily negated or conjugated
+    wg_tensor_test_no_attributes = 2 ///< the tensor has no attributes of its own
 };
 
 typedef struct wg_test {
@@ -174,20 +180,20 @@ typedef struct wg_test {
     void* other;
 } wg_test;
 
-/// A tensor that stays where it was: one of a call's states.
+/// A tensor that stays at its address: one of a call's states.
 typedef struct wg_weight {
     void* tensor;
     wg_tensor_look look;
     int32_t requires_grad;
-    int32_t can_be_lazy; ///< nonzero: whether it is has to be asked
-    const void* near[3]; ///< where the framework keeps what it says of the tensor: fetched ahead, and never read
+    int32_t can_be_lazy; ///< nonzero: each call asks whether the tensor is lazily negated or conjugated
+    const void* near[3]; ///< addresses of the framework's records on the tensor: prefetched, and never read
 } wg_weight;
 
-/// Memory that a call gets for a result.
+/// Makes the memory for a result of a call.
 typedef struct wg_result_maker {
     void* make;        ///< a callable
     void* arguments;   ///< a tuple
-    uint64_t* address; ///< set to where it lies, less `base`; NULL: it has no elements
+    uint64_t* address; ///< set to the result's address, less `base`; NULL: the result has no elements
 } wg_result_maker;
 
 typedef struct wg_memory_range {
@@ -195,81 +201,93 @@ typedef struct wg_memory_range {
     uint64_t end;
 } wg_memory_range;
 
-/// A call like one that was replayed. Objects are Python's, borrowed: `kept` keeps them alive.
+/// The description of a call that was replayed, so that the same call is recognised natively. Objects are Python's and
+/// are borrowed: `kept` keeps them alive.
 typedef struct wg_steady_call {
     void* kept;
     const wg_test* tests;
     uint64_t test_count;
     uint64_t register_count;
-    const uint64_t* around; ///< ids of objects that no argument is, ascending
+    const uint64_t* around; ///< ids of objects that must not be arguments, ascending
     uint64_t around_count;
-    const int32_t* is_frozen; ///< where it is nonzero, `surroundings`, `rest` and `weights` are not looked at
+    const int32_t* is_frozen; ///< if it is nonzero, `surroundings`, `rest` and `weights` are not compared
     wg_snapshot* surroundings;
-    void* const* rest; ///< callables that say whether what they look at is the same
+    void* const* rest; ///< callables that return whether the objects that they check are the same
     uint64_t rest_count;
     const wg_weight* weights;
     uint64_t weight_count;
-    /// Bytes of what a weight's at::Tensor points to (c10::TensorImpl): as long as these are the same, so is all that the
-    /// functions of wg_use_torch_tensors say of it but its address, which is asked. 0: they are asked at each call.
+    /// Size in bytes of the object that a weight's at::Tensor points to (c10::TensorImpl). While these bytes are the
+    /// same, the functions of wg_use_torch_tensors return the same for the weight; only its address is asked at each
+    /// call. 0: all are asked at each call.
     uint64_t weight_bytes;
-    wg_snapshot* always; ///< looked at whatever is frozen
+    wg_snapshot* always; ///< compared at each call, frozen or not
     wg_dltensor_reader read_tensor;
     uint64_t base;
     const uint32_t* inputs;            ///< registers of tensors
     const wg_tensor_look* input_looks; ///< `address` is set to the device pointer less `base`
     uint64_t input_count;
-    const uint64_t* extents;       ///< bytes of each input, 0 for those that lie nowhere
-    const wg_memory_range* states; ///< where no input may lie, ascending and apart
+    const uint64_t* extents;       ///< size of each input in bytes; 0 for an input without memory
+    const wg_memory_range* states; ///< memory that no input may overlap; ascending, without overlaps
     uint64_t state_count;
-    void* requires_grad;    ///< torch.Tensor.requires_grad, the descriptor. NULL: wg_use_torch_tensors said how to ask
+    void* requires_grad;    ///< torch.Tensor.requires_grad, the descriptor. NULL: wg_use_torch_tensors set a function
     void* is_negated;       ///< torch.Tensor.is_neg
     void* is_conjugated;    ///< torch.Tensor.is_conj
-    const uint32_t* values; ///< registers that are given to `result`
+    const uint32_t* values; ///< registers that `result` gets
     uint64_t value_count;
     const wg_result_maker* outputs;
     uint64_t output_count;
-    const uint64_t* moves; ///< odd while tensors are elsewhere, and counted at each change: it is another call then
-    void* acquire;         ///< of the lock that is held from the first test to the launch, callables without arguments
+    const uint64_t* moves; ///< odd while tensors are moved, and counted at each change; another number: another call
+    void* acquire;         ///< with `release`: callables for the lock that is held from the first test to the launch
     void* release;
-    void* native_stream; ///< a callable that gives the framework's current stream, as a number, of `device_index`
+    void* native_stream; ///< a callable that returns the framework's current stream of `device_index`, as a number
     void* device_index;
-    void* stream;      ///< a callable that gives the library's handle for such a number
+    void* stream;      ///< a callable that returns the library's handle for such a number
     uint64_t* replays; ///< counts launches
     uint64_t often;
-    void* replayed;                        ///< called before each launch that makes `replays` a multiple of `often`
-    int (*is_capturing)(const wg_stream*); ///< wg_stream_is_capturing: whether it is another call. NULL: a test asked
+    void* replayed; ///< a callable; it is called before each launch that makes `replays` a multiple of `often`
+    int (*is_capturing)(const wg_stream*); ///< wg_stream_is_capturing; 1 makes another call. NULL: a test asked already
     wg_status (*enqueue)(wg_function*, wg_stream*, const wg_arg*, uint64_t, wg_outcome*); ///< wg_call_uncaptured
     wg_function* function;
     const wg_arg* args;
     uint64_t arg_count;
-    void* failed; ///< (status): the result, or an exception, where `enqueue` fails
-    void* result; ///< (outputs, values), two tuples: the result. NULL: it is the output `output`
+    void* failed; ///< a callable (status): returns the result, or raises, if `enqueue` fails
+    void* result; ///< a callable (outputs, values), two tuples: returns the result. NULL: output `output` is the result
     uint64_t output;
-    void* otherwise; ///< the result of a call that is another one
+    void* otherwise; ///< returned for another call
 } wg_steady_call;
 
-/// A callable of Python's that takes (args, kwargs) and replays a call that is like it, or gives `otherwise`. Without
-/// `enqueue` it launches nothing and gives the tuples that `result` takes, under a lock of the caller's. It copies the
-/// struct and keeps `kept`. call_size: sizeof(wg_steady_call); wg_unsupported where that is another version's, or where the
-/// process exports no Python.
+/// Makes a Python callable that takes (args, kwargs). It replays a call that passes all tests, and returns `otherwise`
+/// for another call. Without `enqueue` it launches nothing and returns the tuples that `result` takes; the caller holds
+/// its lock then. It copies the struct and keeps `kept` alive. `call_size`: sizeof(wg_steady_call). wg_unsupported: the
+/// size is another version's, or the process exports no Python.
 WARMGRAPH_API wg_status wg_steady_call_create(uint64_t call_size, const wg_steady_call* call, void** callable);
 
-// --- facts ------------------------------------------------------------------------------------------------------------
+// --- facts -----------------------------------------------------------------------------------------------------------
 
-/// Of `facts`, a dict of texts, those whose name is in `known` or begins with `beginning`: a new text with a line of each, its
-/// name, a tab and its value, in the order of their names' bytes. The others go into the dict `apart`. An empty text where it
-/// would not be read as these facts: a value has a line's end, a name that or a tab, or there are none. NULL with an
-/// exception of Python's set. REQUIRES: this process exports Python (wg_snapshot_is_same).
+/// Returns a new text with a line for each fact of `facts` (a dict of texts) whose name is in `known` or begins with
+/// `beginning`: the name, a tab and the value. The lines are in the order of the names' bytes. The other facts go into
+/// the dict `apart`. The text is empty if there are no facts, or if it could not be read back: a value has a line end,
+/// or a name has a line end or a tab. NULL: an exception of Python is set. REQUIRES: this process exports Python
+/// (wg_snapshot_is_same).
 WARMGRAPH_API void* wg_list_facts(void* facts, void* known, const char* beginning, void* apart);
-/// Facts that are too many for an entry go into the dict `into`, so that names and values have at most `most` letters: those
-/// below one path as one fact, with how many they are and a digest, for paths of at most `deepest` steps that are as long as
-/// there is room for. Is 0, or -1 with an exception of Python's set. REQUIRES: as for wg_list_facts.
+/// Folds facts that are too many for an entry into the dict `into`, so that names and values have at most `most`
+/// letters together. All facts below one path become one fact: their number and a digest. The paths have at most
+/// `deepest` steps, and are as long as the room allows. Returns 0, or -1 with an exception of Python set. REQUIRES: as
+/// for wg_list_facts.
 WARMGRAPH_API int wg_fold_facts(void* facts, uint64_t most, uint64_t deepest, void* into);
 
-// --- texts ------------------------------------------------------------------------------------------------------------
+// --- recording -------------------------------------------------------------------------------------------------------
 
-/// Where each text of a list is, in UTF-8 with a zero behind it, for as long as the text lives: Python copies none. Is 0, or
-/// -1 with an exception of Python's set. REQUIRES: as for wg_list_facts; `addresses` has room for all of them.
+/// Stops keeping device code, for the whole process, until the next miss or wg_prepare_recording. The functions of
+/// these caches must be settled. wg_unsupported: it goes on, and wg_last_error says why (a function that was not called
+/// yet, code that keeps state, a profiler, a recording).
+WARMGRAPH_API wg_status wg_pause_recording(const wg_cache* const* caches, uint64_t count);
+
+// --- texts -----------------------------------------------------------------------------------------------------------
+
+/// Gives the address of each text of a list, in UTF-8 with an ending 0, valid as long as the text lives. It copies
+/// nothing. Returns 0, or -1 with an exception of Python set. REQUIRES: as for wg_list_facts; `addresses` has room for
+/// all texts.
 WARMGRAPH_API int wg_text_addresses(void* texts, uint64_t* addresses);
 
 #ifdef __cplusplus

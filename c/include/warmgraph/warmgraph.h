@@ -1,21 +1,26 @@
-// warmgraph's C interface: the facade of warmgraph/warmgraph.hpp for C11 and for foreign function interfaces (ctypes).
+// warmgraph's C interface: the same as warmgraph/warmgraph.hpp, for C11 and for foreign function interfaces (ctypes).
 //
-// Calling it needs no macro: fixed-width types, plain structs and opaque handles only. Structs that may grow begin with
-// `size`, which the caller sets to the sizeof it was compiled with: members that it does not have take their defaults.
-// A larger struct than this library knows is taken when its further bytes are zero (unsupported otherwise).
+// It has fixed-width types, plain structs and opaque handles only, so a caller needs no macro. A struct that may grow
+// begins with `size`, which the caller sets to the sizeof that it was compiled with. Members beyond that size take
+// their defaults. The library accepts a larger struct than it knows if the further bytes are zero (unsupported
+// otherwise).
 //
-// Errors: a function returns wg_ok or the code that names what to do; wg_last_error() then has the text. Nothing is
+// Errors: a function returns wg_ok, or a code that says what to do; wg_last_error() then has the text. Nothing is
 // thrown. On failure an `out` handle is set to NULL. A null handle, name or array (with a count above 0) is
-// invalid_argument, except where a parameter says that it may be NULL. Getters that return a value give NULL or 0 for a
-// null handle. A miss, a damaged cache, a full disk or a refused recording is no failure: the function runs as it is,
-// and its report says why.
+// invalid_argument, except where a parameter may be NULL. A getter that returns a value returns NULL or 0 for a null
+// handle. A miss, a damaged cache, a full disk or a refused recording is not a failure: the function runs as it is, and
+// its report says why.
 //
-// Ownership: who creates a handle destroys it, once; destroying NULL does nothing. Handles keep alive what they need
-// of others, so the order does not matter (a function may outlive its cache handle and its device handle). What the
-// accelerator still works on must not be destroyed: synchronise first.
+// Ownership: the caller destroys each handle that it creates, once. Destroying NULL does nothing. A handle keeps the
+// parts of other handles that it needs alive, so the order of destruction does not matter (a function may outlive its
+// cache handle and its device handle). Synchronise before you destroy something that the accelerator still uses.
 //
-// Threads: devices, programs, caches and functions may be used from several threads at once. A stream, an event and a
-// recorder belong to one thread at a time.
+// Texts: a function with `text`, `capacity` and `length` writes as snprintf does: at most `capacity` bytes with the
+// ending 0. `length` (may be NULL) gets the length of the whole text without the 0. `text` may be NULL if `capacity` is
+// 0.
+//
+// Threads: several threads may use a device, program, cache, function or pair at once. One thread at a time may use a
+// stream, an event, a buffer or a recorder.
 #pragma once
 
 #include <stdint.h>
@@ -28,27 +33,27 @@ extern "C" {
 
 // --- values ---------------------------------------------------------------------------------------------------------
 
-/// wg_ok or a failure's code.
+/// The result of a call: wg_ok, or the code of a failure.
 typedef int32_t wg_status;
 enum wg_status_values {
     wg_ok = 0,
-    wg_invalid_argument = 1,     ///< fix the call: a name, shape, binding, option or handle is wrong
+    wg_invalid_argument = 1,     ///< a name, shape, binding, option or handle is wrong: fix the call
     wg_not_recordable = 2,       ///< the function did something that a graph cannot hold; it runs as it is
-    wg_compile_failed = 3,       ///< fix the kernel source; the compiler's log is in the text
-    wg_miss_forbidden = 4,       ///< policy require_hit: record first; no_compile: compile ahead
+    wg_compile_failed = 3,       ///< the kernel source does not compile: fix it; the text has the compiler's log
+    wg_miss_forbidden = 4,       ///< the policy forbids the miss: require_hit: record first; no_compile: compile ahead
     wg_corrupt = 5,              ///< stored bytes are damaged or hostile
-    wg_stale = 6,                ///< stored for other facts (version, device, key)
+    wg_stale = 6,                ///< stored bytes are for other facts (version, device, key)
     wg_not_found = 7,            ///< the named thing does not exist
     wg_io_failed = 8,            ///< the cache folder failed
     wg_no_space = 9,             ///< the disk is full
-    wg_permission_denied = 10,   ///< the cache folder belongs to someone else or is not writable
-    wg_driver_failed = 11,       ///< the accelerator's driver refused a call; its text is in the message
+    wg_permission_denied = 10,   ///< the cache folder belongs to another user or cannot be written
+    wg_driver_failed = 11,       ///< the accelerator's driver refused a call; the text has the driver's message
     wg_out_of_memory = 12,       ///< device or host memory ran out
     wg_unsupported = 13,         ///< this backend, device or version of the library cannot do it
     wg_verification_failed = 14, ///< the restored graph did not reproduce the function
     wg_internal = 15,            ///< a defect of warmgraph: please report it
     wg_partly_launched = 16,     ///< the driver failed in the middle of a launch: state may be half updated
-    wg_untrusted = 17            ///< an entry has no signature that is accepted
+    wg_untrusted = 17            ///< an entry has no accepted signature
 };
 
 /// Element types.
@@ -69,37 +74,38 @@ enum wg_dtype_values {
     wg_boolean = 12
 };
 
-/// What a call did.
+/// The outcome of a call.
 typedef int32_t wg_outcome;
 enum wg_outcome_values {
-    wg_outcome_recorded = 0, ///< missed, recorded, verified and (unless the disk failed) published
-    wg_outcome_replayed = 1, ///< hit
-    wg_outcome_eager = 2,    ///< ran as it is: policy, or no entry for these inputs
-    wg_outcome_refused = 3   ///< ran as it is, because it cannot be recorded or replayed; the report's reason says why
+    wg_outcome_recorded = 0, ///< a miss: the function ran, was recorded and (unless the disk failed) published
+    wg_outcome_replayed = 1, ///< a hit: the stored graph ran
+    wg_outcome_eager = 2, ///< the function ran as it is: because of the policy, or because no entry is for these inputs
+    wg_outcome_refused = 3 ///< the function ran as it is, because it cannot be recorded or replayed; see the report
 };
 
 typedef int32_t wg_policy;
 enum wg_policy_values {
-    wg_policy_default = 0,     ///< cache: $WARMGRAPH_POLICY, else read_write; function: the cache's
-    wg_policy_read_write = 1,  ///< replay a hit, record a miss
-    wg_policy_read_only = 2,   ///< replay a hit, run a miss as it is
-    wg_policy_refresh = 3,     ///< record anew and replace
-    wg_policy_off = 4,         ///< never look, never record
-    wg_policy_require_hit = 5, ///< fail with miss_forbidden where anything would be recorded
-    wg_policy_no_compile = 6 ///< as read_write, and fail with miss_forbidden where a program would have to be compiled
+    wg_policy_default = 0,     ///< for a cache: $WARMGRAPH_POLICY, else read_write; for a function: the cache's policy
+    wg_policy_read_write = 1,  ///< replays a hit and records a miss
+    wg_policy_read_only = 2,   ///< replays a hit and runs a miss as it is
+    wg_policy_refresh = 3,     ///< records again and replaces the entry
+    wg_policy_off = 4,         ///< looks for no entry and records nothing
+    wg_policy_require_hit = 5, ///< fails with miss_forbidden where something would be recorded
+    wg_policy_no_compile = 6   ///< as read_write, but fails with miss_forbidden where a program would be compiled
 };
 
 typedef int32_t wg_access;
 enum wg_access_values { wg_access_read_write = 0, wg_access_read_only = 1 };
 
-/// A place in device memory: `base` names an allocation, `offset` counts bytes from its start (add to it to point
-/// inside). Zero is null. On CUDA the base is always 256, and base + offset is the device pointer.
+/// An address in device memory: `base` names an allocation, and `offset` counts bytes from its start. Add to `offset`
+/// to point inside the allocation. Zero is null. On CUDA the base is always 256, and base + offset is the device
+/// pointer.
 typedef struct wg_address {
     uint64_t base;
     uint64_t offset;
 } wg_address;
 
-/// A range of device memory, not owned.
+/// A range of device memory, which the struct does not own.
 typedef struct wg_memory {
     wg_address address;
     uint64_t size; ///< bytes
@@ -126,139 +132,143 @@ typedef struct wg_artifacts wg_artifacts;
 
 // --- library --------------------------------------------------------------------------------------------------------
 
-/// "0.1.0". Static.
+/// Returns the library's version: "0.1.0". Static.
 WARMGRAPH_API const char* wg_version(void);
 
-/// The backends that this build of the library has: "opencl, cuda". Static.
+/// Returns the backends of this build: "opencl, cuda". Static.
 WARMGRAPH_API const char* wg_backends(void);
 
-/// The text of the last call that failed in this thread: what was expected, what was found and the cure. Never NULL,
-/// "" when none failed yet; a call that succeeds leaves it. Valid until the next failing call in this thread.
+/// Returns the text of the last call that failed in this thread: what was expected, what was found, and the cure. Never
+/// NULL; "" if no call failed yet. A call that succeeds does not change it. Valid until the next call that fails in
+/// this thread.
 WARMGRAPH_API const char* wg_last_error(void);
 
-/// "not_recordable"; "ok"; "unknown" for no such code. Static.
+/// Returns a code's name: "not_recordable", "ok"; "unknown" for another number. Static.
 WARMGRAPH_API const char* wg_status_name(wg_status status);
 
-/// "replayed"; "unknown" for no such outcome. Static.
+/// Returns an outcome's name: "replayed"; "unknown" for another number. Static.
 WARMGRAPH_API const char* wg_outcome_name(wg_outcome outcome);
 
 typedef int32_t wg_log_level;
 enum wg_log_level_values { wg_log_trace = 0, wg_log_debug = 1, wg_log_info = 2, wg_log_warning = 3, wg_log_error = 4 };
 
-/// Log lines go to `receive(level, line, user)` instead of standard error; to standard error again when it is NULL.
-/// Lines have no prefix and no line end, and come in the thread that logs them, several at once. With a receiver and
-/// without WARMGRAPH_LOG the level is info. When this returns, no thread is in the receiver before. What is logged in
-/// a receiver is dropped; this function in one is invalid_argument.
+/// Sends log lines to `receive(level, line, user)` instead of standard error; NULL sends them to standard error again.
+/// A line has no prefix and no line end. The receiver is called in the thread that logs, by several threads at once.
+/// With a receiver and without WARMGRAPH_LOG, the level is info. When this function returns, no thread is in the
+/// receiver before. Lines that are logged inside a receiver are dropped. invalid_argument: a call inside a receiver.
 WARMGRAPH_API wg_status wg_receive_log(void (*receive)(wg_log_level level, const char* line, void* user), void* user);
 
-/// Lines below `least` are not made any more, and what they would say is not found out: for a host program whose own log
-/// drops them. It takes none of them more than without it. Until it is called again, or wg_receive_log is.
+/// Stops making lines below `least`, and collecting facts for them, for a host program whose own log drops them. It
+/// never makes lines that are dropped without it. Holds until the next call of it or of wg_receive_log.
 WARMGRAPH_API wg_status wg_limit_log(wg_log_level least);
 
 // --- devices and memory ---------------------------------------------------------------------------------------------
 
-/// Opens an accelerator: "opencl:0", "opencl", "opencl:<part of a name>", the same with "cuda". not_found lists the
-/// devices there are; unsupported for "cuda" in a build without that backend.
-/// Opening one device twice gives two handles that share the default stream.
+/// Opens an accelerator: "opencl:0", "opencl" (the first one), "opencl:<part of a name>", and the same with "cuda". Two
+/// handles of one device share its default stream. not_found: no such device; the text lists the devices. unsupported:
+/// "cuda" in a build without that backend.
 WARMGRAPH_API wg_status wg_device_open(const char* id, wg_device** out);
-/// Its default stream's handle ends with it.
+/// Closes the handle. The handle of its default stream ends with it.
 WARMGRAPH_API wg_status wg_device_close(wg_device* device);
-/// Blocks until the default stream's work is done. not_recordable inside a function that is being captured.
+/// Blocks until the default stream's work is done. not_recordable: inside a function that is being captured.
 WARMGRAPH_API wg_status wg_device_synchronize(wg_device* device);
-/// "opencl:0". Valid as long as the handle.
+/// Returns the device's id: "opencl:0". Valid as long as the handle.
 WARMGRAPH_API const char* wg_device_id(const wg_device* device);
-/// The marketing name. Valid as long as the handle.
+/// Returns the device's marketing name. Valid as long as the handle.
 WARMGRAPH_API const char* wg_device_name(const wg_device* device);
-/// The default stream; it belongs to the device handle.
+/// Returns the default stream, which belongs to the device handle.
 WARMGRAPH_API wg_stream* wg_device_stream(wg_device* device);
 
-/// Starts to keep the device code that the process loads, so that graphs with the kernels of other libraries can be
-/// recorded or adopted. Call it before those libraries load theirs; recording calls it too, which may be too late.
-/// Idempotent. not_recordable with the cure where it cannot (a profiler is attached to the process).
+/// Starts to keep the device code that the process loads, so that graphs with kernels of other libraries can be
+/// recorded or adopted. Call it before those libraries load their code. Recording calls it too, which may be too late.
+/// Calling it again changes nothing. not_recordable: the code cannot be kept (a profiler is attached to the process);
+/// the text has the cure.
 WARMGRAPH_API wg_status wg_prepare_recording(wg_device* device);
-/// The same for all of CUDA's devices, before one is open: it loads the driver and makes no context.
+/// Does the same for all CUDA devices, before one is open. It loads the driver and makes no context.
 WARMGRAPH_API wg_status wg_prepare_recording_early(void);
-/// Begins, on a thread of its own, what the first restore of this process would wait for (Device::warm_up). For a
-/// process that will replay.
+/// Prepares the first restore of this process, on a thread of its own (Device::warm_up in device.hpp). A process that
+/// will replay calls it once the device is open.
 WARMGRAPH_API wg_status wg_device_warm_up(wg_device* device);
-/// Declares that this process loaded the driver's `module` (CUmodule) from `image` (a cubin of `bytes` bytes, copied),
-/// and keeps it loaded for as long as the device is open. Recording then knows its code, whenever it was loaded.
-/// Replays run this module where an entry needs the same code and its variables hold what they held when it was
-/// recorded: what the host writes into them later reaches the replays as it reaches the function. Where they hold
-/// something else, the entry is refused, and the function runs as it is. What is loaded already is loaded again by its
-/// next call. wg_invalid_argument where the image is not the module's. CUDA only.
+/// Declares that this process loaded the driver's `module` (CUmodule) from `image` (a cubin of `bytes` bytes, copied)
+/// and keeps it loaded while the device is open. Recording then knows the module's code, whenever it was loaded.
+/// Replays run this module where an entry needs the same code and the module's variables hold the values that they held
+/// at the recording: values that the host writes into them later reach the replays as they reach the function. Where
+/// the variables hold other values, the entry is refused, and the function runs as it is. A function that is restored
+/// already is restored again at its next call. invalid_argument: the image is not the module's. unsupported on OpenCL.
 WARMGRAPH_API wg_status wg_register_module(wg_device* device, void* module, const void* image, uint64_t bytes);
 
-/// Names a host function that recorded graphs may call: an entry stores the name, and a process that replays it
-/// registers its own function under that name first. `function(data)` runs on a thread of the driver's, where no driver
-/// call is allowed; both must stay valid as long as such graphs may run. invalid_argument: an empty or unprintable
-/// name, a null function, a name that another function has.
+/// Gives a name to a host function that recorded graphs may call. An entry stores the name; a process that replays the
+/// entry registers its own function under that name first. `function(data)` runs on a thread of the driver, where no
+/// driver call is allowed. Both must stay valid as long as such graphs may run. invalid_argument: an empty or
+/// unprintable name, a null function, or a name that another function has.
 WARMGRAPH_API wg_status wg_register_host_function(const char* name, void (*function)(void*), void* data);
 
-/// `bytes` of device memory, contents undefined. invalid_argument for 0 bytes, out_of_memory; not_recordable inside a
-/// function that is being captured (wg_recorder_alloc gives scratch memory).
+/// Allocates `bytes` bytes of device memory; the contents are undefined. invalid_argument: 0 bytes. out_of_memory.
+/// not_recordable: inside a function that is being captured (wg_recorder_alloc gives scratch memory).
 WARMGRAPH_API wg_status wg_buffer_create(wg_device* device, uint64_t bytes, wg_buffer** out);
-/// The same of page-locked host memory, which the device addresses too. unsupported on OpenCL.
+/// Allocates page-locked host memory, which the device can address too. unsupported on OpenCL.
 WARMGRAPH_API wg_status wg_buffer_create_host(wg_device* device, uint64_t bytes, wg_buffer** out);
 WARMGRAPH_API wg_status wg_buffer_destroy(wg_buffer* buffer);
-/// Blocking copies of exactly `bytes` bytes, to or from byte `offset` of the buffer; they do not wait for work in
-/// streams. invalid_argument when they do not fit; not_recordable inside a function that is being captured.
+/// Copy exactly `bytes` bytes to or from byte `offset` of the buffer, and block until that is done. They do not wait
+/// for work in streams. invalid_argument: the bytes do not fit. not_recordable: inside a function that is being
+/// captured.
 WARMGRAPH_API wg_status wg_buffer_upload(wg_buffer* buffer, const void* from, uint64_t bytes, uint64_t offset);
 WARMGRAPH_API wg_status wg_buffer_download(const wg_buffer* buffer, void* to, uint64_t bytes, uint64_t offset);
-/// The whole buffer as a range, valid until it is destroyed.
+/// Returns the whole buffer as a range, valid until the buffer is destroyed.
 WARMGRAPH_API wg_memory wg_buffer_memory(const wg_buffer* buffer);
-/// Its device pointer; 0 on OpenCL, which has none.
+/// Returns the buffer's device pointer; 0 on OpenCL, which has no device pointers.
 WARMGRAPH_API uint64_t wg_buffer_pointer(const wg_buffer* buffer);
-/// Memory that others allocated (CUDA), by device pointer: for wg_arg, wg_state_decl, wg_bind and kernel arguments.
-/// Null for a null pointer. The device that is given it checks it.
+/// Returns memory that another library allocated (CUDA), for wg_arg, wg_state_decl, wg_bind and kernel arguments. Null
+/// for a null pointer. The device checks it at its use.
 WARMGRAPH_API wg_memory wg_memory_from_pointer(uint64_t pointer, uint64_t size);
 
 // --- programs and streams -------------------------------------------------------------------------------------------
 
-/// Kernel source with its build options; the texts are copied. It is compiled when a kernel is first launched from it,
-/// so a process in which everything is replayed never compiles. `options` may be NULL (none).
+/// Makes a program from kernel source and build options, which are copied. It is compiled at the first launch of one of
+/// its kernels, so a process that replays everything never compiles. `options` may be NULL: no options.
 WARMGRAPH_API wg_status wg_program_create(wg_device* device, const char* name, const char* source, const char* options,
                                           wg_program** out);
 WARMGRAPH_API wg_status wg_program_destroy(wg_program* program);
 
-/// A new in-order stream.
+/// Makes a new in-order stream.
 WARMGRAPH_API wg_status wg_stream_create(wg_device* device, wg_stream** out);
-/// A stream that somebody else made (CUstream; NULL is CUDA's legacy default stream): calls are enqueued behind his work.
-/// It stays his and must outlive the handle, which wg_stream_destroy frees. unsupported on OpenCL.
+/// Makes a handle for a stream of another library (CUstream; NULL is CUDA's legacy default stream). Calls are enqueued
+/// behind that library's work. The library keeps the stream, which must outlive the handle; wg_stream_destroy frees the
+/// handle. unsupported on OpenCL.
 WARMGRAPH_API wg_status wg_stream_view(wg_device* device, void* native, wg_stream** out);
-/// invalid_argument for a stream that belongs to a device or to a recorder.
+/// Destroys a stream. invalid_argument: it belongs to a device or to a recorder.
 WARMGRAPH_API wg_status wg_stream_destroy(wg_stream* stream);
-/// 1: somebody captures what is enqueued in it; else 0, also for NULL.
+/// Returns 1 if a capture takes the work that is enqueued in the stream; else 0, also for NULL.
 WARMGRAPH_API int wg_stream_is_capturing(const wg_stream* stream);
-/// Watches what this thread enqueues from now on, by any library, until wg_watch_destroy, which this thread calls. For programs
-/// that capture: begin it once the capture has begun, and end it before its end. What lies in a stream that does not capture
-/// has run at once, and is missing in the graph. `stream` is where the work belongs, and in streams that wait for it.
-/// not_recordable with the cure where the backend could watch and cannot yet (wg_device_prepare_recording); OpenCL sees
-/// nothing.
+/// Watches the work that this thread enqueues, by any library, until this thread calls wg_watch_destroy. A program that
+/// captures begins the watch once the capture has begun, and ends it before the capture ends. Work in a stream that
+/// does not capture runs at once and is missing in the graph; the watch finds it. The work belongs in `stream`, and in
+/// streams that wait for it. not_recordable: the backend could watch but does not yet (wg_prepare_recording). On OpenCL
+/// it sees nothing.
 WARMGRAPH_API wg_status wg_stream_watch(wg_stream* stream, wg_watch** out);
-/// The first work that lies elsewhere, "cuLaunchKernel in the legacy default stream"; empty: none so far. Written like
-/// wg_cache_summary.
+/// Writes the first work that was enqueued elsewhere ("cuLaunchKernel in the legacy default stream"); empty: none so
+/// far.
 WARMGRAPH_API wg_status wg_watch_stray(const wg_watch* watch, char* text, uint64_t capacity, uint64_t* length);
 WARMGRAPH_API wg_status wg_watch_destroy(wg_watch* watch);
-/// Blocks until its work is done. not_recordable inside a function that is being captured.
+/// Blocks until the stream's work is done. not_recordable: inside a function that is being captured.
 WARMGRAPH_API wg_status wg_stream_synchronize(wg_stream* stream);
-/// The driver's handle (CUstream), for libraries that enqueue by themselves; NULL on OpenCL. (CUDA's default stream is
-/// NULL too; warmgraph never uses it.)
+/// Returns the driver's handle (CUstream), for libraries that enqueue by themselves; NULL on OpenCL. (CUDA's default
+/// stream is NULL too; warmgraph never uses it.)
 WARMGRAPH_API void* wg_stream_native(const wg_stream* stream);
-/// An event after all work of the stream so far.
+/// Makes an event that comes after all work of the stream so far.
 WARMGRAPH_API wg_status wg_stream_record(wg_stream* stream, wg_event** out);
-/// Later work of the stream comes after the event. The event may be destroyed at once.
+/// Orders later work of the stream after the event. The event may be destroyed at once.
 WARMGRAPH_API wg_status wg_stream_wait(wg_stream* stream, const wg_event* event);
 WARMGRAPH_API wg_status wg_event_destroy(wg_event* event);
 
 typedef int32_t wg_kernel_arg_kind;
 enum wg_kernel_arg_kind_values {
-    wg_kernel_arg_memory = 0, ///< `address`
-    wg_kernel_arg_value = 1,  ///< `bytes` bytes at `value`, copied by the call
+    wg_kernel_arg_memory = 0, ///< device memory at `address`
+    wg_kernel_arg_value = 1,  ///< `bytes` bytes at `value`, which the call copies
     wg_kernel_arg_local = 2   ///< `bytes` bytes of work-group (shared) memory
 };
 
-/// One kernel argument. Members that its kind does not name are ignored.
+/// A kernel argument. Members that its kind does not name are ignored.
 typedef struct wg_kernel_arg {
     wg_kernel_arg_kind kind;
     wg_address address;
@@ -266,79 +276,83 @@ typedef struct wg_kernel_arg {
     uint64_t bytes;
 } wg_kernel_arg;
 
-/// Compiles the program when it was not yet (compile_failed carries the log), then enqueues one kernel in `grid` groups
-/// of `block` work-items. Arguments in the kernel's order. invalid_argument for a wrong number or kind of them.
+/// Compiles the program if it was not compiled yet (compile_failed: the text has the compiler's log), then enqueues one
+/// kernel in `grid` groups of `block` work-items. The arguments are in the kernel's order. invalid_argument: their
+/// number or kinds are wrong.
 WARMGRAPH_API wg_status wg_launch(wg_stream* stream, const wg_program* program, const char* kernel,
                                   const uint32_t grid[3], const uint32_t block[3], const wg_kernel_arg* args,
                                   uint64_t count);
-/// Launch geometry beyond grid and block. Zero is the default of every member but `size`, `grid` and `block`. On OpenCL
-/// the others are unsupported.
+/// The geometry of a launch beyond grid and block. Zero is the default of every member but `size`, `grid` and `block`.
+/// The others are unsupported on OpenCL.
 typedef struct wg_launch_options {
     uint64_t size;         ///< sizeof(wg_launch_options)
     uint32_t grid[3];      ///< groups
     uint32_t block[3];     ///< work-items of a group
-    uint32_t cluster[3];   ///< groups of a cluster; all 0: no clusters
+    uint32_t cluster[3];   ///< groups in a cluster; all 0: no clusters
     uint32_t shared_bytes; ///< dynamic shared memory
     int32_t cooperative;   ///< nonzero: all groups may synchronise with each other
     int32_t dependent;     ///< nonzero: programmatic dependent launch
 } wg_launch_options;
 
-/// wg_launch with these options.
+/// Does the same as wg_launch, with these options.
 WARMGRAPH_API wg_status wg_launch_with(wg_stream* stream, const wg_program* program, const char* kernel,
                                        const wg_launch_options* options, const wg_kernel_arg* args, uint64_t count);
 /// Enqueues a copy of `bytes` bytes.
 WARMGRAPH_API wg_status wg_copy(wg_stream* stream, wg_address to, wg_address from, uint64_t bytes);
-/// Enqueues a fill of `bytes` bytes with a pattern of 1, 2, 4, 8 or 16 bytes, which is copied; `bytes` is a multiple of
-/// it.
+/// Enqueues a fill of `bytes` bytes with a pattern of 1, 2, 4, 8 or 16 bytes, which is copied; `bytes` must be a
+/// multiple of the pattern's size.
 WARMGRAPH_API wg_status wg_fill(wg_stream* stream, wg_address to, const void* pattern, uint64_t pattern_bytes,
                                 uint64_t bytes);
 
 // --- the cache ------------------------------------------------------------------------------------------------------
 
-/// What wg_cache_options_init sets is in brackets. Texts are copied.
+/// Options of a cache. The default that wg_cache_options_init sets is in brackets. Texts are copied.
 typedef struct wg_cache_options {
     uint64_t size;              ///< sizeof(wg_cache_options)
     const char* model;          ///< folder name: letters, digits, '.', '_', '-' [NULL: must be set]
-    const wg_key_value* config; ///< the model's configuration: part of its identity; no key twice [NULL]
+    const wg_key_value* config; ///< the model's configuration, which is part of its identity; no key twice [NULL]
     uint64_t config_count;      ///< [0]
     const char* cache_dir; ///< NULL or "": $WARMGRAPH_CACHE_DIR, else .warmgraph_cache; made absolute at once [NULL]
     int32_t dynamic;       ///< nonzero: shapes are "dynamic" in the folder's name instead of "static" [0]
-    int32_t world_size;    ///< ranks: -1 takes the launcher's environment [-1]
+    int32_t world_size;    ///< ranks; -1: from the launcher's environment [-1]
     int32_t global_rank;   ///< [-1]
     int32_t tp_rank;       ///< [-1]
     int32_t pp_rank;       ///< [-1]
     wg_policy policy;      ///< [wg_policy_default]
-    int32_t accept_newer_driver; ///< nonzero: driver and runtime may be newer than recorded with [0]
-    int32_t share_with_group;    ///< nonzero: group-readable and -writable files; else only this user may write [0]
-    uint32_t max_variants;       ///< of one function, on disk and in memory; 0: 64 [0]
+    int32_t accept_newer_driver; ///< nonzero: driver and runtime may be newer than at the recording [0]
+    int32_t share_with_group;    ///< nonzero: the group may read and write the files; else only this user may write [0]
+    uint32_t max_variants;       ///< variants of one function, on disk and in memory; 0: 64 [0]
     uint32_t record_wait_ms;     ///< how long an adoption waits for another process that adopts the same; 0: 60000 [0]
-    int32_t
-        verify_on_load; ///< nonzero: the call that would use a restored graph first runs the function, and the graph on
-                        ///< copies; a wrong one is removed and counted as a cache fault. Not of loaded ones [0]
-    int32_t record_on_demand; ///< nonzero: misses are recorded when wg_record_pending is called [0]
-    uint32_t probing_ms;      ///< for probing a function's scalars while it is recorded; 0: 200 [0]
-    /// Signatures of entries. A key is a line "id:kind:hex" (docs/trust.md); a file has one on each line, and nobody
-    /// else may write it. Keys are never logged. NULL and "": the environment's.
-    const char* sign_with;          ///< what this process publishes is signed with it; else $WARMGRAPH_SIGN_KEY [NULL]
-    const char* sign_with_file;     ///< else $WARMGRAPH_SIGN_KEY_FILE [NULL]
-    const char* const* accept_keys; ///< beside sign_with; else $WARMGRAPH_ACCEPT_KEYS [NULL]
+    /// Nonzero: the first call that would use a restored graph runs the function instead, and the graph on copies. A
+    /// wrong entry is removed and counts as a cache fault. Functions of wg_cache_load cannot be compared [0]
+    int32_t verify_on_load;
+    int32_t record_on_demand; ///< nonzero: wg_record_pending records misses, and not the calls that miss [0]
+    uint32_t probing_ms;      ///< time for probing all scalars of a function while it is recorded; 0: 200 [0]
+    /// Keys for signatures of entries. A key is a line "id:kind:hex" (docs/trust.md). A file has one key on each line,
+    /// and must not be writable by others. Keys are never logged. NULL and "": the key comes from the environment.
+    const char* sign_with;      ///< the key that signs the artifacts of this process; else $WARMGRAPH_SIGN_KEY [NULL]
+    const char* sign_with_file; ///< a file with that key; else $WARMGRAPH_SIGN_KEY_FILE [NULL]
+    const char* const* accept_keys; ///< keys that are accepted besides sign_with; else $WARMGRAPH_ACCEPT_KEYS [NULL]
     uint64_t accept_key_count;      ///< [0]
-    const char* accept_file;        ///< else $WARMGRAPH_ACCEPT_KEYS_FILE [NULL]
-    int32_t require_signed; ///< nonzero, or $WARMGRAPH_REQUIRE_SIGNED=1: only entries with an accepted signature [0]
-    const uint32_t* trusted_owners; ///< user ids whose files are read besides this user's and root's; besides those in
-                                    ///< $WARMGRAPH_TRUSTED_OWNERS [NULL]
-    uint64_t trusted_owner_count;   ///< [0]
-    uint64_t max_bytes; ///< that the folder may hold; 0: $WARMGRAPH_CACHE_BYTES, else 8 GiB or a tenth of the disk [0]
-    uint64_t max_files; ///< the same in files; 0: $WARMGRAPH_CACHE_FILES, else 100000 [0]
-    const char* const*
-        bundles;           ///< files (.wgb) that are read where they lie, below the folder and in this order [NULL]
+    const char* accept_file;        ///< a file with accepted keys; else $WARMGRAPH_ACCEPT_KEYS_FILE [NULL]
+    int32_t require_signed; ///< nonzero, or $WARMGRAPH_REQUIRE_SIGNED=1: only signed entries that it accepts serve [0]
+    /// User ids whose files are read besides this user's and root's, and besides those in $WARMGRAPH_TRUSTED_OWNERS
+    /// [NULL]
+    const uint32_t* trusted_owners;
+    uint64_t trusted_owner_count; ///< [0]
+    /// The bytes and files that the folder may hold. 0: $WARMGRAPH_CACHE_BYTES and $WARMGRAPH_CACHE_FILES, else 8 GiB
+    /// (or a tenth of the disk where that is less) and 100000 files [0]
+    uint64_t max_bytes;
+    uint64_t max_files;
+    /// Files (.wgb) that are read where they lie, in this order, for artifacts that the folder does not have [NULL]
+    const char* const* bundles;
     uint64_t bundle_count; ///< [0]
-    int32_t
-        profile; ///< is counted with which sizes functions are called? 1: yes, -1: no; 0: $WARMGRAPH_PROFILE ("on" or
-                 ///< "off"), else yes [0]
-    int32_t
-        pauses_recording; ///< may wg_pause_recording be called by itself, after 256 replays in a row, the last miss being
-                          ///< a minute ago? nonzero: yes [1]
+    /// Whether the cache counts the sizes that functions are called with. 1: yes, -1: no, 0: $WARMGRAPH_PROFILE ("on"
+    /// or "off"), else yes [0]
+    int32_t profile;
+    /// Nonzero: the cache stops keeping device code after 256 replays in a row, a minute after the last miss at the
+    /// earliest. The next miss starts it again (docs/cuda.md) [1]
+    int32_t pauses_recording;
     const char*
         kinds; ///< which are used: "all", some of "entries,compiled,tuned,profiles", or all but some, "-tuned"; NULL
                ///< or "": $WARMGRAPH_KINDS, else all [NULL]
@@ -346,90 +360,96 @@ typedef struct wg_cache_options {
                                    ///< not named: as $WARMGRAPH_CACHE_BYTES says, "8G,compiled=1G" [NULL]
 } wg_cache_options;
 
-/// Fills in the defaults. `size` is the caller's sizeof(wg_cache_options); invalid_argument when it is too small.
+/// Fills in the defaults. `size` is the caller's sizeof(wg_cache_options). invalid_argument: it is too small.
 WARMGRAPH_API wg_status wg_cache_options_init(wg_cache_options* options, uint64_t size);
 
-/// The folder that wg_cache_options.cache_dir means now, absolute. Valid until the thread's next call of this.
+/// Returns the folder that this value of wg_cache_options.cache_dir means now, absolute. Valid until the thread calls
+/// it again.
 WARMGRAPH_API const char* wg_cache_folder(const char* cache_dir);
 
-/// The cache of one model in one process. Wrong options (a bad name, a bad rank) are invalid_argument; a folder that
-/// cannot be used is no failure: caching is then off, and wg_cache_disabled_reason and one warning in the log say why.
+/// Opens the cache of one model in one process. invalid_argument: wrong options (a bad name, a bad rank). A folder that
+/// cannot be used is not a failure: caching is off then, and wg_cache_disabled_reason and one warning in the log say
+/// why.
 WARMGRAPH_API wg_status wg_cache_open(const wg_cache_options* options, wg_cache** out);
-/// Functions of the cache stay usable.
+/// Closes the handle. Functions of the cache stay usable.
 WARMGRAPH_API wg_status wg_cache_close(wg_cache* cache);
-/// The cache's folder, absolute. Valid as long as the handle.
+/// Returns the cache's folder, absolute. Valid as long as the handle.
 WARMGRAPH_API const char* wg_cache_directory(const wg_cache* cache);
-/// Why caching is off; "" when it works. Valid as long as the handle.
+/// Returns why caching is off; "" when it works. Valid as long as the handle.
 WARMGRAPH_API const char* wg_cache_disabled_reason(const wg_cache* cache);
-/// "warmgraph: 2 hits, 0 misses, 1 image, 3.9 ms to load, 1.96 s saved". As snprintf: at most `capacity` bytes with
-/// the ending 0 are written; `length` (may be NULL) gets the whole text's length without it. `text` may be NULL when
-/// `capacity` is 0.
+/// Writes one line: "warmgraph: 2 hits, 0 misses, 1 image, 3.9 ms to load, 1.96 s saved".
 WARMGRAPH_API wg_status wg_cache_summary(const wg_cache* cache, char* text, uint64_t capacity, uint64_t* length);
-/// Entries of this model's function as text (as `warmgraph show`), written like wg_cache_summary. Counts as a use of
-/// each; what is damaged is moved to quarantine.
+/// Writes the entries of this model's function as text, as `warmgraph show` prints them. Counts as a use of each entry.
+/// Damaged entries are moved to quarantine.
 WARMGRAPH_API wg_status wg_cache_readable(const wg_cache* cache, const char* function, char* text, uint64_t capacity,
                                           uint64_t* length);
-/// Why first calls missed, at most 64 lines such as "decode: no entry", written like wg_cache_summary.
+/// Writes why first calls missed, at most 64 lines such as "decode: no entry".
 WARMGRAPH_API wg_status wg_cache_miss_reasons(const wg_cache* cache, char* text, uint64_t capacity, uint64_t* length);
-/// Why calls of a function run as they are, as their caller decided it.
+/// The reason why a caller ran calls of a function as they are.
 typedef struct wg_refusal {
-    uint64_t size;    ///< sizeof(wg_refusal)
-    const char* word; ///< they are counted by it: letters, digits, '.', '_' and '-'; anything else counts as "other"
-    const char* text; ///< what, expected against actual, the cure
-    uint64_t calls;   ///< since the last time; 0: the library counted them itself
+    uint64_t size; ///< sizeof(wg_refusal)
+    /// The calls are counted by this word: letters, digits, '.', '_' and '-'. Another word counts as "other".
+    const char* word;
+    const char* text; ///< the problem, expected against actual, and the cure
+    uint64_t calls;   ///< number of calls since the last report; 0: the library counted them itself
 } wg_refusal;
-/// Counts calls that ran as they are because their caller did not have them recorded or replayed, and keeps the reason
-/// beside the function's misses: `warmgraph explain`, `ls` and `stats` show it. Takes a few milliseconds at most, so call it
-/// for the first call of a kind and then now and then. What cannot be written is no failure. invalid_argument for a name that
-/// no function can have, or no text. Thread-safe.
+/// Counts calls that ran as they are because their caller did not let the cache record or replay them, and keeps the
+/// reason beside the function's misses: `warmgraph explain`, `ls` and `stats` show it. Takes a few milliseconds at
+/// most, so call it for the first call of a kind, and later only now and then. It succeeds also if it cannot write.
+/// invalid_argument: a name that no function can have, or no text. Thread-safe.
 WARMGRAPH_API wg_status wg_cache_note_refusal(wg_cache* cache, const wg_device* device, const char* function,
                                               const wg_refusal* refusal);
-/// Records what calls left to be recorded, as far as their work is done. `recorded` may be NULL.
+/// Records the calls that wait for it, if their work is done. `recorded` (may be NULL) gets their number.
 WARMGRAPH_API wg_status wg_record_pending(wg_cache* cache, uint64_t* recorded);
-/// Removes this rank's entries of one function, or of all when `function` is NULL. `removed` may be NULL.
-WARMGRAPH_API wg_status wg_cache_clear(wg_cache* cache, const char* function, uint64_t* removed);
-/// The same of one kind: "entries" (as wg_cache_clear), or of the whole folder "compiled", "tuned", "profiles" or "torch",
-/// which no model owns; "all": each of them. `removed`: files, not counting the images of entries.
-WARMGRAPH_API wg_status wg_cache_clear_kind(wg_cache* cache, const char* kind, uint64_t* removed);
+/// Removes stored artifacts. `kind` NULL or "entries": this rank's entries of `function`, or of all functions where it
+/// is NULL, with the images that no entry names any more. "compiled", "tuned", "profiles" or "torch": all files of that
+/// kind in the folder, since no model owns them. "all": each of these kinds. `removed` (may be NULL) gets how many
+/// files went, not counting the images of entries. invalid_argument: another kind, or a function with a kind that has
+/// none.
+WARMGRAPH_API wg_status wg_cache_clear(wg_cache* cache, const char* function, const char* kind, uint64_t* removed);
 
-/// What this process made or hit through these caches, each once, as the bytes of a bundle (docs/bundles.md): entries with
-/// what they need, compiled programs, tuned configurations and shape profiles. not_found: there is nothing.
-WARMGRAPH_API wg_status wg_save_cache_artifacts(const wg_cache* const* caches, uint64_t count, wg_artifacts** out);
 typedef struct wg_artifact_options {
     uint64_t size; ///< set it to sizeof(wg_artifact_options) before the call
-    /// Not 0: what PyTorch compiled as well (wg_cache_put_torch_artifacts), as far as this process put or got it. It goes only
+    /// Not 0: adds the artifacts of the kind "torch" that this process put or got (wg_cache_put_artifact). They go only
     /// into a signed bundle: invalid_argument where no cache has a key to sign with.
     int32_t torch;
 } wg_artifact_options;
-/// wg_save_cache_artifacts with more than entries. `options` may be NULL.
-WARMGRAPH_API wg_status wg_save_cache_artifacts_with(const wg_cache* const* caches, uint64_t count,
-                                                     const wg_artifact_options* options, wg_artifacts** out);
-/// Puts such bytes into the folder: what fits this device, its driver and the environment. The rest is skipped and named;
-/// nothing in the folder is replaced. `out` has what was done and no bytes; it may be NULL. corrupt, stale, untrusted: the
-/// bytes are no bundle that is used.
+/// Saves the artifacts that this process made or used through these caches, each once, as the bytes of a bundle
+/// (docs/bundles.md): entries with their images and constants, compiled programs, tuned configurations and shape
+/// profiles. `options` may be NULL. not_found: there are none. invalid_argument: a null cache, or the options say so.
+WARMGRAPH_API wg_status wg_save_cache_artifacts(const wg_cache* const* caches, uint64_t count,
+                                                const wg_artifact_options* options, wg_artifacts** out);
+/// Puts the artifacts of a bundle that fit this device, its driver and the environment into the folder. The others are
+/// skipped and named. Nothing in the folder is replaced; profiles are joined. `out` (may be NULL) gets the result,
+/// without bytes. corrupt, stale, untrusted: the bytes are not a bundle that can be used.
 WARMGRAPH_API wg_status wg_load_cache_artifacts(wg_cache* cache, const wg_device* device, const void* bytes,
                                                 uint64_t size, wg_artifacts** out);
-/// Valid as long as the handle; `size` gets their number. NULL, and 0, of what wg_load_cache_artifacts gave.
+/// Returns the bytes and their number (`size`), valid as long as the handle. NULL and 0 for a handle from
+/// wg_load_cache_artifacts.
 WARMGRAPH_API const void* wg_artifacts_bytes(const wg_artifacts* artifacts, uint64_t* size);
-/// JSON of the artifacts that were saved or loaded, valid as long as the handle: `kinds` (list of `kind` ("entries", "images", "constants",
-/// "compiled", "tuned", "profiles", "torch"), `count`, `bytes`, `seconds`: what first calls took without the cache, compiling, or
-/// tuning, `names`), `there` and `skipped` (lists of `name`, `why`).
+/// Returns JSON on the artifacts that were saved or loaded, valid as long as the handle: `kinds` (a list of `kind`
+/// ("entries", "images", "constants", "compiled", "tuned", "profiles", "torch"), `count`, `bytes`, `names` and
+/// `seconds`: the time of the first calls without the cache, of compiling, or of tuning), `there` (artifacts that the
+/// folder has already) and `skipped` (both lists of `name` and `why`).
 WARMGRAPH_API const char* wg_artifacts_info(const wg_artifacts* artifacts);
 WARMGRAPH_API wg_status wg_artifacts_destroy(wg_artifacts* artifacts);
-/// Keeps what PyTorch compiled in this process (the bytes of torch.compiler.save_cache_artifacts) under `facts`, for another
-/// one. They hold pickles, which run code where they are used: they are stored signed or not at all. Replaces what is there.
-/// untrusted: the cache has no key to sign with; invalid_argument: facts or bytes that cannot be stored; unsupported: over
-/// 1 GiB; io_failed: caching is off.
-WARMGRAPH_API wg_status wg_cache_put_torch_artifacts(wg_cache* cache, const wg_key_value* facts, uint64_t fact_count,
-                                                     const void* bytes, uint64_t size);
-/// `out` gets what an accepted key signed under these facts, in the folder or a bundle: wg_artifacts_bytes has it.
-/// not_found: there is nothing; untrusted: another key signed it, or the cache accepts none; corrupt, stale.
-WARMGRAPH_API wg_status wg_cache_get_torch_artifacts(const wg_cache* cache, const wg_key_value* facts,
-                                                     uint64_t fact_count, wg_artifacts** out);
-/// What of a bundle's file fits this device, from header and index (tuned configurations are read), as JSON:
-/// `environment_key` (what all entries share, as digits; "" where they share none) and `environment_here` (of this device),
-/// `environment` (what all share), `verdict` ("fits", "fits_after", "does_not") and `detail` of it, `entries` (and other
-/// objects: list of `name`, `verdict`, `field`, `detail`). Written like wg_cache_summary.
+/// Keeps `size` bytes that the program made, for later processes, which find them by the same kind and facts. `kind`:
+/// "torch", for the bytes of torch.compiler.save_cache_artifacts. The bytes may run code where they are used (pickles
+/// do), so the cache signs them. They replace the bytes that are there. untrusted: the cache has no key to sign with.
+/// invalid_argument: another kind, or facts or bytes that cannot be stored. unsupported: more than 1 GiB. io_failed:
+/// caching is off.
+WARMGRAPH_API wg_status wg_cache_put_artifact(wg_cache* cache, const char* kind, const wg_key_value* facts,
+                                              uint64_t fact_count, const void* bytes, uint64_t size);
+/// Gives `out` the bytes that wg_cache_put_artifact kept under this kind and these facts, from the folder or a bundle;
+/// wg_artifacts_bytes returns them. not_found: there are none. untrusted: no accepted key signed them. corrupt, stale:
+/// the file cannot be used.
+WARMGRAPH_API wg_status wg_cache_get_artifact(const wg_cache* cache, const char* kind, const wg_key_value* facts,
+                                              uint64_t fact_count, wg_artifacts** out);
+/// Judges which artifacts of a bundle's file fit this device, and writes the result as JSON. It reads the file's header
+/// and index, and tuned configurations. Members: `environment_key` (digits for the environment that all entries share;
+/// "" where they share none), `environment_here` (digits for the environment here), `environment` (the facts that all
+/// entries share), `verdict` on it ("fits", "fits_after", "does_not") with `detail`, and `entries` (a list of `name`,
+/// `verdict`, `field`, `detail`, also for artifacts of other kinds).
 WARMGRAPH_API wg_status wg_cache_check_bundle(const wg_cache* cache, const wg_device* device, const char* file,
                                               char* text, uint64_t capacity, uint64_t* length);
 
@@ -461,7 +481,7 @@ typedef struct wg_statistics {
     uint64_t profile_misses;    ///< that were asked for, and not there or damaged
 } wg_statistics;
 
-/// Fills `out->size` bytes; what a newer caller's struct has more is zero.
+/// Fills `out->size` bytes; members that this library does not know are set to zero.
 WARMGRAPH_API wg_status wg_cache_statistics(const wg_cache* cache, wg_statistics* out);
 
 // --- functions ------------------------------------------------------------------------------------------------------
@@ -473,49 +493,51 @@ typedef struct wg_tensor_decl {
     const int64_t* sizes; ///< elements; NULL when rank is 0
 } wg_tensor_decl;
 
-/// Memory of the caller's that lives across calls: a KV cache (read_write) or weights (read_only).
+/// The caller's memory that lives across calls: a KV cache (read_write) or weights (read_only).
 typedef struct wg_state_decl {
     const char* name;
-    wg_memory memory; ///< may be moved later with wg_bind
+    wg_memory memory; ///< wg_bind may move it later
     wg_access access;
 } wg_state_decl;
 
+/// The caller's memory whose contents the entry carries; the function only reads it.
 typedef struct wg_constant_decl {
     const char* name;
-    wg_memory memory; ///< zero: none here
+    wg_memory memory; ///< zero: this process has no such memory
 } wg_constant_decl;
 
-/// Type, sizes and strides of an input, output or state, by name, in place of what its declaration says: the strides of
-/// one that is not contiguous (channels last), the type of a state (bytes without one: it must be the same to the bit).
+/// The type, sizes and strides of an input, output or state, by name. They replace those of its declaration: for the
+/// strides of a tensor that is not contiguous (channels last), and for the type of a state. Contents of a state without
+/// a type are bytes, which must be equal when they are compared.
 typedef struct wg_layout {
     const char* name;
     wg_dtype dtype;
     uint32_t rank;          ///< number of dimensions
-    const int64_t* sizes;   ///< elements; NULL of a state: as many in one dimension as its memory holds
+    const int64_t* sizes;   ///< elements; NULL for a state: one dimension with as many as its memory holds
     const int64_t* strides; ///< elements; NULL: contiguous
 } wg_layout;
 
 typedef struct wg_scalar_decl {
     const char* name;
     wg_dtype dtype;    ///< i32, u32, i64, u64, f32 or f64
-    int32_t has_range; ///< nonzero: `low` and `high` are the values it may take, inclusive. Zero for a handle (u64)
-    double low;        ///< recording runs the function at a second value of the range to prove where the scalar goes
+    int32_t has_range; ///< nonzero: the scalar may be from `low` to `high`, both included. Zero for a handle (u64)
+    double low;        ///< recording captures the function at values of the range to prove where the scalar goes
     double high;
 } wg_scalar_decl;
 
-/// An event of the driver's (CUevent), which outlives the function.
+/// A driver's event (CUevent), which must outlive the function.
 typedef struct wg_named_event {
     const char* name;
     void* event;
 } wg_named_event;
 
-/// An external semaphore of the driver's (CUexternalSemaphore), which outlives the function.
+/// A driver's external semaphore (CUexternalSemaphore), which must outlive the function.
 typedef struct wg_named_semaphore {
     const char* name;
     void* semaphore;
 } wg_named_semaphore;
 
-/// A dimension of an input or output that is padded, and what with.
+/// A dimension of an input or output that is padded, and the value that fills it.
 typedef struct wg_padded_dimension {
     const char* argument;
     uint64_t dimension; ///< 0: the outermost
@@ -524,24 +546,25 @@ typedef struct wg_padded_dimension {
 
 typedef int32_t wg_bucket_rule;
 enum wg_bucket_rule_values {
-    wg_buckets_fixed = 0, ///< sizes as they come: each is a variant
-    wg_buckets_given = 1, ///< padded to the smallest of `sizes` that holds them
-    wg_buckets_learnt = 2 ///< likewise, to buckets that were learnt from the shape profile: none yet in the first start
+    wg_buckets_fixed = 0, ///< sizes are not padded: each size is a variant
+    wg_buckets_given = 1, ///< sizes are padded to the smallest of `sizes` that holds them
+    wg_buckets_learnt = 2 ///< sizes are padded to buckets learnt from the shape profile; the first start has none yet
 };
 
-/// Dimensions that have one size in each call, and what they are padded to (docs/profile.md). A call whose size no bucket
-/// holds is not recorded: the function runs as it is.
+/// Dimensions that have one common size in each call, and the sizes that they are padded to (docs/profile.md). If no
+/// bucket holds the size of a call, the function runs as it is and is not recorded.
 typedef struct wg_buckets {
     const wg_padded_dimension* dimensions; ///< at most two of one argument
     uint64_t dimension_count;
     wg_bucket_rule rule;
-    uint32_t most;        ///< learnt: at most so many, up to 256; 0: 8
-    const int64_t* sizes; ///< given: ascending, multiples of multiple_of
+    uint32_t most;        ///< for learnt: the number of buckets at most, up to 256; 0: 8
+    const int64_t* sizes; ///< for given: ascending, multiples of multiple_of
     uint64_t size_count;
-    int64_t multiple_of; ///< what the function needs: every size is padded to one, also in no bucket; 0: 1
+    int64_t multiple_of; ///< every size is padded to a multiple of this, with or without a bucket; 0: 1
 } wg_buckets;
 
-/// What a function takes; names and arrays are copied. Zero is the default of every member but `size` and `name`.
+/// The declaration of a function. Names and arrays are copied. Zero is the default of every member but `size` and
+/// `name`.
 typedef struct wg_function_spec {
     uint64_t size;    ///< sizeof(wg_function_spec)
     const char* name; ///< a folder name, unique within the cache
@@ -551,108 +574,112 @@ typedef struct wg_function_spec {
     uint64_t output_count;
     const wg_state_decl* states;
     uint64_t state_count;
-    const wg_scalar_decl* scalars; ///< patched at every call
+    const wg_scalar_decl* scalars; ///< numbers that are patched into the graph at every call
     uint64_t scalar_count;
     const wg_scalar_decl* values; ///< host values that the function specialises on: guards, one variant each
     uint64_t value_count;
-    const wg_program* const* code; ///< their source and options become guards
+    const wg_program* const* code; ///< programs whose source and options become guards
     uint64_t code_count;
     const wg_key_value* config; ///< further guards of this function; no key twice
     uint64_t config_count;
     const char* const* environment; ///< names of environment variables that become guards
     uint64_t environment_count;
-    /// Needed by wg_cache_load and wg_cache_adopt. Code identity given by you; NULL or "": the build id of the
-    /// callback's binary. A callback made at run time (ctypes) is in no binary: give its version.
+    /// Identifies the code. NULL or "": the build id of the callback's binary identifies it. wg_cache_load and
+    /// wg_cache_adopt need a version. So does a callback that was made at run time (ctypes), because it is in no
+    /// binary.
     const char* version;
     wg_policy policy;
-    const wg_named_event* events; ///< that the graph shares with work outside it; it gets its own for other names
+    const wg_named_event* events; ///< events that the graph shares with other work; it makes its own for other names
     uint64_t event_count;
-    /// That the graph signals or waits for. Trials leave them out; a later call records the function, when the first
-    /// one's work is done.
+    /// Semaphores that the graph signals or waits for. Trials leave them out. A later call records the function, once
+    /// the work of the first call is done.
     const wg_named_semaphore* semaphores;
     uint64_t semaphore_count;
-    /// Module variables whose contents you vouch for: nobody writes them while the function is in use; "*": all.
+    /// Module variables that stay as they are while the function is in use, so that the entry may store their contents;
+    /// "*": all.
     const char* const* frozen_variables;
     uint64_t frozen_variable_count;
-    /// Inputs, outputs and states that hold no addresses, whatever some of their words look like.
+    /// Inputs, outputs and states that hold no addresses, although some of their words may look like one.
     const char* const* no_addresses;
     uint64_t no_address_count;
-    /// Nonzero: refuse words in kernels' parameters that nobody initialised (in a recording those that nobody wrote, in
-    /// an adopted graph those that differ between the captures and follow nothing). Else they are stored as zeros, and
-    /// refused where the results depend on them.
+    /// Nonzero: uninitialised words in kernel parameters are refused (in a recording, words that were never written; in
+    /// an adopted graph, words that differ between the captures and follow nothing). Zero: they are stored as zeros,
+    /// and the function is refused only if its results depend on them.
     int32_t strict;
-    const wg_layout* layouts; ///< for inputs, outputs and states that are more than their declaration can say
+    const wg_layout* layouts; ///< for inputs, outputs and states whose declarations cannot say everything
     uint64_t layout_count;
-    /// Memory that the function only reads, whose contents the entry carries: a process that restores it needs none.
-    /// Null memory where entries are only loaded. Where there is memory, it must hold what the entry has.
+    /// Memory that the function only reads, and whose contents the entry carries: a process that restores the entry
+    /// needs no such memory. The memory may be null where entries are only loaded. Otherwise its contents must equal
+    /// the entry's.
     const wg_constant_decl* constants;
     uint64_t constant_count;
-    uint64_t max_constant_bytes; ///< of all constants together; 0: 64 MiB
-    /// Nonzero: allocations of libraries that the work only reads (cuFFT's tables), and what an adopted graph reads of
-    /// scratch before it writes it, are kept as constants, where they hold no addresses.
+    uint64_t max_constant_bytes; ///< limit for all constants together; 0: 64 MiB
+    /// Nonzero: undeclared memory that the work only reads is kept as constants if it holds no addresses: allocations
+    /// of libraries (cuFFT's tables), and scratch that an adopted graph reads before it writes it.
     int32_t undeclared_constants;
-    const char* metadata; ///< text that entries carry, for wg_cache_find; no guard. NULL: none
-    /// For wg_cache_load in a process that has none of the code: what wg_cache_entries gives as `recorded_code`. It
-    /// replaces `version` and `code`.
+    const char* metadata; ///< a text that entries carry, for wg_cache_entries; it is not a guard. NULL: none
+    /// For wg_cache_load in a process without the code: the `recorded_code` from wg_cache_entries. It replaces
+    /// `version` and `code`.
     const wg_key_value* recorded_code;
     uint64_t recorded_code_count;
-    const wg_buckets* buckets; ///< sizes that calls are padded to
+    const wg_buckets* buckets; ///< groups of dimensions that are padded
     uint64_t bucket_count;
 } wg_function_spec;
 
-/// Enqueues the function's work through the recorder. It is called more than once while recording, with other addresses
-/// and scalar values, in the thread of wg_call, and must enqueue the same work each time. Nonzero is failure. A wg_
-/// function that fails in it (a null or unknown name, a refused launch) fails the run with its code and text, also when
-/// the callback returns 0: its work would be missing. It must not throw or jump out. The recorder and its streams end
-/// with the call.
+/// Enqueues the function's work through the recorder. While the function is recorded, it is called more than once, in
+/// the thread of wg_call, with other addresses and scalar values, and must enqueue the same work each time. It returns
+/// 0, or nonzero for a failure. If a wg_ function fails in it (a null or unknown name, a refused launch), the run fails
+/// with that code and text, also if the callback returns 0, because that work would be missing. It must not throw or
+/// jump out. The recorder and its streams end with the call.
 typedef int (*wg_callback)(wg_recorder* recorder, void* user);
 
-/// Wraps a callback. `user` is handed to it as it is (may be NULL) and must live as long as the function.
+/// Makes a function from a callback. The callback gets `user` (may be NULL), which must live as long as the function.
+/// invalid_argument: a bad name, a name that is taken, a spec that contradicts itself.
 WARMGRAPH_API wg_status wg_wrap(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
                                 wg_callback callback, void* user, wg_function** out);
-/// A function without a callback: it can only be replayed. Its calls that miss are miss_forbidden, with the reason;
-/// those whose entry cannot be used have the code of what stood in the way. `spec->version` must be the one that the
-/// function was wrapped or adopted with (invalid_argument when it is empty).
+/// Makes a function without a callback, which can only be replayed. A call that misses gives miss_forbidden with the
+/// reason; a call whose entry cannot be used gives that error. `spec->version` must be the version that the function
+/// was wrapped or adopted with (invalid_argument: it is empty).
 WARMGRAPH_API wg_status wg_cache_load(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
                                       wg_function** out);
-/// For a process that knows a function's inputs and not what it gives: the metadata of the entry under these facts whose
-/// inputs and states look as declared (outputs are not looked at), the most recently used of several. Written like
-/// wg_cache_summary. Reads headers alone and judges no addresses, so a call may still miss. not_found: none, or the
-/// policy is off or refresh.
-WARMGRAPH_API wg_status wg_cache_find(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
-                                      char* text, uint64_t capacity, uint64_t* length);
-/// For a process that knows nothing of a function but its name: its entries on disk as a JSON list, most recently used
-/// first, each with what wg_cache_load is to be told. Members: `digest` (64 hex digits: the name of its file),
-/// `recorded` (ISO 8601), `misfit` (what this device or driver has otherwise, "" for nothing), `inputs`, `outputs` and
-/// `states` (lists of `name`, `dtype` ("f32"), `sizes`, `strides` (elements); of states also `bytes` and `read_only`),
-/// `scalars` (lists of `name`, `dtype`, `range` (null: none)), `values` (the same with `bits`, which calls must give),
-/// `config` and `recorded_code` (texts by name), `environment` (names), `metadata`. What only the recording process can
-/// tell (code, versions of its libraries, its settings) is the entry's own word, and not judged. Written like
-/// wg_cache_summary. Reads headers alone; what cannot be read is left out with a line in the log.
-WARMGRAPH_API wg_status wg_cache_entries(const wg_cache* cache, const wg_device* device, const char* function,
-                                         char* text, uint64_t capacity, uint64_t* length);
+/// Which entries wg_cache_entries lists, and how much of each. Zero is the default of every member but `size`.
+typedef struct wg_entry_query {
+    uint64_t size; ///< sizeof(wg_entry_query)
+    /// Only entries that a call of a function with this spec could use, as far as a header shows it: their facts hold
+    /// here, and their inputs and states look as declared. Outputs are not compared. Its version is needed. NULL: all
+    /// entries
+    const wg_function_spec* spec;
+    uint64_t most;         ///< at most this many entries, the last used ones; 0: all
+    int32_t metadata_only; ///< nonzero: each entry has only the members `digest`, `recorded`, `misfit` and `metadata`
+} wg_entry_query;
 
-/// Ends to keep device code, for the whole process, until the next miss (or wg_prepare_recording) begins it anew. What
-/// keeps it (CUPTI on CUDA) costs each launch of a graph 0.25 to 0.4 us a node, also of others' graphs. Code that is loaded
-/// meanwhile cannot be recorded by this process, but for CUDA's and PyTorch's own libraries' that was known before; a
-/// recording that is refused for it has the next process keep code to its end. `caches`: those whose functions are asked.
-/// unsupported: not paused, and wg_last_error says why (a function that was not called yet, code that keeps state, a
-/// profiler, a recording).
-WARMGRAPH_API wg_status wg_pause_recording(const wg_cache* const* caches, uint64_t count);
-/// May be called within the function's own callback, as wg_pair_destroy and wg_stream_destroy may: the call gives its
-/// result, the callback is not called again, and nothing of the call is recorded.
+/// Lists the stored entries of a function as a JSON list, the last used first, for a process that knows only its name,
+/// or its name and its inputs. wg_cache_load takes an entry's members as its spec. Members: `digest` (64 hex digits:
+/// the name of the entry's file), `recorded` (ISO 8601), `misfit` (how this device or its driver differs, "" where it
+/// does not), `inputs`, `outputs` and `states` (lists of `name`, `dtype` ("f32"), `sizes`, `strides` (elements); a
+/// state also has `bytes` and `read_only`), `scalars` (lists of `name`, `dtype`, `range` (null: none)), `values` (the
+/// same with `bits`, which calls must give), `config` and `recorded_code` (texts by name), `environment` (names),
+/// `metadata`. Without a spec, facts that only the recording process knows (code, versions of its libraries, its
+/// settings) are taken from the entry, and not judged. Reads headers alone, and no more than it needs; an entry whose
+/// header cannot be read is left out. `query` may be NULL. "[]" under the policies off and refresh. invalid_argument: a
+/// name that no function can have, a spec without a version; io_failed, permission_denied: the folder cannot be read.
+WARMGRAPH_API wg_status wg_cache_entries(const wg_cache* cache, const wg_device* device, const char* function,
+                                         const wg_entry_query* query, char* text, uint64_t capacity, uint64_t* length);
+
+/// Destroys a function. It may be called within the function's own callback (as wg_pair_destroy and wg_stream_destroy
+/// may): the call still gives its result, the callback is not called again, and nothing of the call is recorded.
 WARMGRAPH_API wg_status wg_function_destroy(wg_function* function);
-/// Moves a state to other memory of the same size.
+/// Moves a state to other memory of the same size. invalid_argument: no such state, another size.
 WARMGRAPH_API wg_status wg_bind(wg_function* function, const char* state, wg_memory memory);
 
 typedef int32_t wg_arg_kind;
 enum wg_arg_kind_values {
-    wg_arg_memory = 0, ///< `memory` for an input or output as declared, or for a state
+    wg_arg_memory = 0, ///< `memory` of an input or output as declared, or of a state
     wg_arg_tensor = 1, ///< `memory`, `dtype`, `rank`, `sizes` and `strides`, where they differ from the declaration
     wg_arg_number = 2  ///< `dtype` and `bits`, for a scalar or value
 };
 
-/// One named argument of a call. Members that its kind does not name are ignored.
+/// A named argument of a call. Members that its kind does not name are ignored.
 typedef struct wg_arg {
     const char* name;
     wg_arg_kind kind;
@@ -664,61 +691,62 @@ typedef struct wg_arg {
     uint64_t bits; ///< the number's bytes, zero-extended
 } wg_arg;
 
-/// Enqueues the function in `stream` and returns without waiting for it; wg_device_stream gives the default one. The
+/// Enqueues the function in `stream` (wg_device_stream gives the default one) and returns without waiting for it. The
 /// first call loads or records. `outcome` may be NULL. invalid_argument: an unknown, missing or repeated name, a buffer
-/// too small, a number that the declared type cannot hold, a callback that returned nonzero. What failed in the
-/// callback comes back with its own code.
+/// that is too small, a number that the declared type cannot hold, or a callback that returned nonzero. A wg_ function
+/// that failed in the callback gives its own code.
 WARMGRAPH_API wg_status wg_call(wg_function* function, wg_stream* stream, const wg_arg* args, uint64_t count,
                                 wg_outcome* outcome);
-/// wg_call where the caller has just asked wg_stream_is_capturing, which said no. The driver takes 0.1 us to say it, and
-/// is not asked again. In a stream that captures after all, the driver's error ends the capture (driver_failed).
+/// Does the same as wg_call, for a caller that has just got 0 from wg_stream_is_capturing. The driver is not asked
+/// again, which saves 0.1 us. If the stream does capture, the driver ends that capture with an error (driver_failed).
 WARMGRAPH_API wg_status wg_call_uncaptured(wg_function* function, wg_stream* stream, const wg_arg* args, uint64_t count,
                                            wg_outcome* outcome);
 
 /// A call that wg_record_profile is about to make.
 typedef struct wg_profiled_call wg_profiled_call;
-/// Sizes of an input or output, as the shape profile asks for them, in elements; valid within the callback. invalid_argument
-/// for an unknown name.
+/// Gives the sizes of an input or output that the shape profile asks for, in elements, valid within the callback.
+/// invalid_argument: an unknown name.
 WARMGRAPH_API wg_status wg_profiled_call_sizes(const wg_profiled_call* call, const char* name, const int64_t** sizes,
                                                uint64_t* rank);
-/// Its arguments, as wg_call takes them: of these sizes. Copied; memory stays until the next call is asked for, or
-/// wg_record_profile returns.
+/// Sets the arguments of the call, as wg_call takes them, with these sizes. They are copied. Their memory must stay
+/// where it is until the next call is made, or until wg_record_profile returns.
 WARMGRAPH_API wg_status wg_profiled_call_args(wg_profiled_call* call, const wg_arg* args, uint64_t count);
-/// Gives the call its arguments (wg_profiled_call_args). Nonzero is failure.
+/// Gives the call its arguments (wg_profiled_call_args). It returns 0, or nonzero for a failure.
 typedef int (*wg_make_arguments)(wg_profiled_call* call, void* user);
 
-/// Records before demand what the shape profile says of the function (of all processes), the most frequent shapes first,
-/// at most `most` (0: max_variants). Buckets are learnt where they are to be, and are in use from then on. The function is
-/// called, so states that it writes change. `recorded`, `replayed` (may be NULL): shapes that were recorded, that were there.
-/// `text`: why others are neither, a line each, or why nothing was tried; written like wg_cache_summary. invalid_argument: a
-/// function of another cache or without a callback, arguments of other sizes than asked for.
+/// Records ahead the shapes that the shape profile of all processes has for the function, the most frequent first, at
+/// most `most` (0: max_variants). First it learns buckets, if the function has some that are learnt; they are used from
+/// then on. The function is called, so states that it writes change. `recorded` and `replayed` (may be NULL) get the
+/// number of shapes that were recorded, and that had an entry. `text` gets a line for each other shape with the reason,
+/// or the reason why nothing was tried. invalid_argument: a function of another cache or without a callback, or
+/// arguments of other sizes than asked for.
 WARMGRAPH_API wg_status wg_record_profile(wg_cache* cache, wg_function* function, wg_make_arguments make, void* user,
                                           uint64_t most, uint64_t* recorded, uint64_t* replayed, char* text,
                                           uint64_t capacity, uint64_t* length);
-/// The shapes that this process called it with, the most frequent first, as a JSON list: `calls`, `sizes` (lists by
-/// argument), `ran` (of those that were padded: what the function saw), `values`. Written like wg_cache_summary.
+/// Writes the shapes that this process called the function with, the most frequent first, as a JSON list: `calls`,
+/// `sizes` (lists by argument), `ran` (the sizes that the function saw, for padded arguments), `values`.
 WARMGRAPH_API wg_status wg_function_shapes(const wg_function* function, char* text, uint64_t capacity,
                                            uint64_t* length);
 
-/// Its last 16 misses in this process, newest first, as they were judged then: a line for each ("<time> recorded: no
-/// entry"), and below it an indented one for each fact that the nearest variant has otherwise. Written like
-/// wg_cache_summary.
+/// Writes the function's last 16 misses in this process, newest first: a line for each ("<time> recorded: no entry"),
+/// and below it an indented line for each fact that differs from the nearest variant.
 WARMGRAPH_API wg_status wg_function_misses(const wg_function* function, char* text, uint64_t capacity,
                                            uint64_t* length);
 
-/// What the first call of a function (or of the latest variant that was loaded or recorded) did. A copy.
+/// Makes a report on the first call of the latest variant that was loaded or recorded. The report is a copy.
 WARMGRAPH_API wg_status wg_function_report(const wg_function* function, wg_report** out);
 WARMGRAPH_API wg_status wg_report_destroy(wg_report* report);
-/// Texts are valid as long as the report.
+/// Returns the function's name. The texts of a report are valid as long as the report.
 WARMGRAPH_API const char* wg_report_function(const wg_report* report);
-/// wg_outcome_eager before the first call; -1 for NULL.
+/// Returns the outcome; wg_outcome_eager before the first call; -1 for NULL.
 WARMGRAPH_API wg_outcome wg_report_outcome(const wg_report* report);
-/// Why it missed or was refused; "" for a plain hit.
+/// Returns why the call missed or was refused; "" for a plain hit.
 WARMGRAPH_API const char* wg_report_reason(const wg_report* report);
-/// First digits of the entry's guards digest; "" before the first call.
+/// Returns the first digits of the entry's guards digest; "" before the first call.
 WARMGRAPH_API const char* wg_report_entry(const wg_report* report);
 WARMGRAPH_API double wg_report_first_call_ms(const wg_report* report);
-/// Phases in order: look up, load, build, compile, ... NULL and 0 at an index that there is not.
+/// The phases of the first call in their order: look up, load, build, compile, ... NULL and 0 for an index that is too
+/// large.
 WARMGRAPH_API uint64_t wg_report_phase_count(const wg_report* report);
 WARMGRAPH_API const char* wg_report_phase_name(const wg_report* report, uint64_t index);
 WARMGRAPH_API double wg_report_phase_ms(const wg_report* report, uint64_t index);
@@ -728,34 +756,36 @@ WARMGRAPH_API double wg_report_phase_ms(const wg_report* report, uint64_t index)
 typedef int32_t wg_pair_half;
 enum wg_pair_half_values { wg_pair_forward_half = 0, wg_pair_backward_half = 1 };
 
-/// Forward and backward of a training step, recorded together and used together. What both depend on (code, config,
-/// environment, version, policy, metadata) may be said in either spec and counts for both.
+/// Declares forward and backward of a training step, which are recorded together and used together. Facts on which both
+/// depend (code, config, environment, version, policy, metadata) may stand in either spec.
 typedef struct wg_pair_spec {
     uint64_t size;                    ///< sizeof(wg_pair_spec)
     const wg_function_spec* forward;  ///< its name is the pair's
-    const wg_function_spec* backward; ///< its name is not looked at
-    const wg_tensor_decl* saved;      ///< what forward saves for backward, in an arena of the pair's own
+    const wg_function_spec* backward; ///< its name is not used
+    const wg_tensor_decl* saved;      ///< tensors that forward saves for backward, in an arena that the pair owns
     uint64_t saved_count;
-    const wg_key_value* gradients; ///< a tensor of backward (key) is the gradient of one of forward (value): same shape
+    const wg_key_value* gradients; ///< a tensor of backward (key) is the gradient of a tensor of forward (value)
     uint64_t gradient_count;
 } wg_pair_spec;
 
-/// Wraps both callbacks. Each asks wg_recorder_address for what is saved, by name; no call is given it. `user` is handed
-/// to both. invalid_argument: a tensor that is saved twice or declared besides, halves with other shapes, versions,
-/// policies or configurations. unsupported: events or semaphores.
+/// Makes a pair from two callbacks, which both get `user`. Each callback asks wg_recorder_address for the saved tensors
+/// by name; no call passes them. invalid_argument: a tensor that is saved twice or also declared, or halves whose
+/// shapes, versions, policies or configurations differ. unsupported: events, semaphores or buckets.
 WARMGRAPH_API wg_status wg_wrap_pair(wg_cache* cache, const wg_device* device, const wg_pair_spec* spec,
                                      wg_callback forward, wg_callback backward, void* user, wg_pair** out);
 WARMGRAPH_API wg_status wg_pair_destroy(wg_pair* pair);
-/// As wg_bind, in each half that declares the state.
+/// Does the same as wg_bind, in each half that declares the state.
 WARMGRAPH_API wg_status wg_pair_bind(wg_pair* pair, const char* state, wg_memory memory);
-/// As wg_call. What an earlier call saved is overwritten. `generation` is what wg_pair_backward is to be told.
+/// Enqueues forward, as wg_call does. It overwrites the tensors that an earlier call saved. `generation` gets the
+/// number of this call for wg_pair_backward.
 WARMGRAPH_API wg_status wg_pair_forward(wg_pair* pair, wg_stream* stream, const wg_arg* args, uint64_t count,
                                         uint64_t* generation, wg_outcome* outcome);
-/// As wg_call. stale: a later forward overwrote what that one saved. invalid_argument: `generation` is 0 (no forward
-/// was called), or a tensor has another shape than in forward.
+/// Enqueues backward of that forward call, as wg_call does. stale: a later forward call has overwritten the saved
+/// tensors. invalid_argument: `generation` is 0 (forward was not called), or a tensor has another shape than in
+/// forward.
 WARMGRAPH_API wg_status wg_pair_backward(wg_pair* pair, wg_stream* stream, uint64_t generation, const wg_arg* args,
                                          uint64_t count, wg_outcome* outcome);
-/// As wg_function_report, of one half.
+/// Makes a report on one half, as wg_function_report does.
 WARMGRAPH_API wg_status wg_pair_report(const wg_pair* pair, wg_pair_half half, wg_report** out);
 
 // --- adoption -------------------------------------------------------------------------------------------------------
@@ -773,41 +803,43 @@ typedef struct wg_named_number {
     uint64_t bits;  ///< the number's bytes, zero-extended
 } wg_named_number;
 
-/// A graph that was captured elsewhere (CUgraph), and where its memory was. It stays the caller's and is left as it is.
+/// A graph that another framework captured (CUgraph), and the addresses of its memory. The caller keeps the graph; it
+/// is not changed.
 typedef struct wg_native_capture {
     uint64_t size; ///< sizeof(wg_native_capture)
     void* graph;
-    const wg_named_memory*
-        regions; ///< inputs, outputs and states by their name in the spec; a state that is left out is
-                 ///< where the spec says
+    /// Memory of inputs, outputs and states, by their names in the spec. A state that is left out lies where the spec
+    /// says.
+    const wg_named_memory* regions;
     uint64_t region_count;
-    const wg_named_memory*
-        scratch; ///< memory pools, workspaces, by names of your choice: a restored graph gets its own
+    /// Memory pools and workspaces, by names of your choice. The restored graph gets memory of its own for them.
+    const wg_named_memory* scratch;
     uint64_t scratch_count;
-    const wg_named_event* events; ///< that it records or waits for; none: the spec's
+    const wg_named_event* events; ///< events that the graph records or waits for; none: the spec's
     uint64_t event_count;
-    const wg_named_semaphore* semaphores; ///< that it signals or waits for; none: the spec's
+    const wg_named_semaphore* semaphores; ///< semaphores that the graph signals or waits for; none: the spec's
     uint64_t semaphore_count;
-    /// What the spec's scalars were when it was captured. Only the values of semaphores can follow them, and each
-    /// differs between the two captures by a distance of its own.
+    /// Values that the spec's scalars had at the capture. Only the values of semaphores can follow a scalar. Each
+    /// scalar must differ between the two captures by a distance of its own.
     const wg_named_number* scalars;
     uint64_t scalar_count;
-    /// Ranges of live allocations that nobody owned while it was captured: what a framework's allocator had free in its
-    /// caches both before and after (of the graph's own pool: nothing), and what it has allocated since. No address there
-    /// is one that the graph follows; without them a stale pointer in padding that nobody initialised is refused.
+    /// Ranges of live allocations that had no user while the graph was captured: the blocks that a framework's
+    /// allocator had free in its caches before and after the capture (not those of the graph's own pool), and the
+    /// memory that it has allocated since. The graph follows no address in these ranges. Without them, a stale pointer
+    /// in uninitialised padding looks like a pointer to undeclared memory, and the graph is refused.
     const wg_memory* free_blocks;
     uint64_t free_block_count;
 } wg_native_capture;
 
-/// For programs that capture: call it in the capturing thread before each library's call. It fills 128 KiB of the
-/// thread's stack below the caller with zeros (nothing where there is less to spare). Libraries hand on bytes of
-/// parameters that they never wrote, and what earlier calls left there may look like an address: such a graph is
-/// refused now and then. Takes 3 us. Thread-safe.
+/// Fills 128 KiB of the calling thread's stack below the caller with zeros, or nothing where the stack has less to
+/// spare. A program that captures calls it in the capturing thread before each call of a library. Libraries pass on
+/// parameter bytes that they never wrote, and what earlier calls left on the stack may look like an address there: such
+/// a graph is refused now and then. Takes 3 us. Thread-safe.
 WARMGRAPH_API void wg_clear_stack(void);
 
-/// Forward or backward of a pair whose graphs are adopted one by one, backward first. Who replays them uses both or none.
+/// One half of a pair whose graphs are adopted one by one, backward first. A process replays both halves or neither.
 typedef struct wg_adopted_part {
-    uint64_t high; ///< with `low` the recording id: 128 random bits, the same for both
+    uint64_t high; ///< with `low` the recording id: 128 random bits, the same for both halves
     uint64_t low;
     wg_pair_half half;
 } wg_adopted_part;
@@ -815,121 +847,130 @@ typedef struct wg_adopted_part {
 typedef struct wg_adoption {
     uint64_t size; ///< sizeof(wg_adoption)
     const wg_native_capture* first;
-    const wg_native_capture*
-        second;                    ///< the same work with all regions and scratch elsewhere: it proves which words are
-                                   ///< addresses. NULL: none
+    /// The same work, captured with all regions and scratch elsewhere. It proves which words are addresses. NULL: none
+    const wg_native_capture* second;
     int32_t allow_unproven;        ///< nonzero: words that lie in a region are taken for addresses without that proof
-    const wg_named_number* values; ///< what the spec's values were when it was captured
+    const wg_named_number* values; ///< values that the spec's values had at the capture
     uint64_t value_count;
-    /// Instead of `second`: a folder where another process wrote its capture of the same call (wg_capture_write). Its
-    /// memory lay elsewhere, as far as the process's allocator put it elsewhere. Who may write the folder decides what is
-    /// taken for proven: one that others may write is not read. NULL: none
+    /// A folder, instead of `second`, in which another process wrote its capture of the same call (wg_capture_write).
+    /// It proves as much as that process's allocator put its memory elsewhere. Users who may write the folder decide
+    /// what is taken for proven: a folder that others may write is not read. NULL: none
     const char* captures;
-    /// A function may enqueue something else while it is captured, and then both captures and the entry agree with each
-    /// other, and not with the function. Whoever ran it as it is from the same contents holds the graph to that: this is
-    /// called after each run of the original (is_last 0), while its results lie in the first capture's memory, and once
-    /// more after the last of them (is_last 1), in the thread that adopts and once the graph is known to touch declared
-    /// memory alone. Nonzero refuses the graph: not_recordable, with the `text` that it writes (at most `size` bytes, with a
-    /// zero behind). With 0, the text of the last call is how they agree ("bitwise"), which `warmgraph show` says. NULL:
-    /// nothing proves that the graph does what the function does.
+    /// Holds the graph to the function. A function may enqueue other work while it is captured; then both captures and
+    /// the entry agree with each other, but not with the function. So the caller runs the function from the same
+    /// contents and compares. This is called after each run of the original graph (is_last 0), while its results lie in
+    /// the first capture's memory, and once more after the last run (is_last 1). It runs in the thread that adopts,
+    /// after the graph was found to touch declared memory alone. Nonzero refuses the graph: not_recordable, with the
+    /// `text` that it writes (at most `size` bytes with the ending 0). With 0, the text of the last call says how the
+    /// results agree ("bitwise"), which `warmgraph show` prints. NULL: nothing proves that the graph does what the
+    /// function does.
     int32_t (*answer)(void* user, int32_t is_last, char* text, uint64_t size);
     void* answer_user;
-    /// Then the cache keeps, evicts and removes the entry together with its other one. NULL: it is used alone.
+    /// The half that this entry is. The cache keeps, evicts and removes it together with its other half. NULL: it is
+    /// used alone
     const wg_adopted_part* part;
 } wg_adoption;
 
-/// The captured graph becomes an entry, under the guards that a call with the capture's memory and the declared shapes
-/// has; the function replays it, as one of wg_cache_load with this spec does in the next process. For another variant
-/// (a batch size) destroy the function and adopt under the same name again. The device must be idle, and the first
-/// capture's memory have valid contents; it is put back as it was. The version is needed; scalars are possible for the
-/// values of semaphores alone. not_recordable, verification_failed, unsupported (OpenCL), miss_forbidden (policy
-/// require_hit), invalid_argument. A folder that cannot be written is no failure: the report's reason says it. not_found:
-/// `adoption->captures` has none of this call that another process wrote and this version can read.
+/// Makes an entry from a graph that another framework captured. Its guards are those of a call with the capture's
+/// memory and the declared shapes. The function replays it; in the next process a function from wg_cache_load with this
+/// spec does. For another variant (a batch size), destroy the function and adopt under the same name again. The device
+/// must be idle, and the first capture's memory must have valid contents; that memory is restored afterwards. The
+/// version is needed. Only values of semaphores can follow scalars. If the folder cannot be written, the call succeeds,
+/// and the report's reason says so. Errors: not_recordable, verification_failed, unsupported (OpenCL), miss_forbidden
+/// (policy require_hit), invalid_argument, partly_launched (the memory could not be restored), not_found
+/// (`adoption->captures` has no capture of this call that another process wrote and this version can read).
 WARMGRAPH_API wg_status wg_cache_adopt(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
                                        const wg_adoption* adoption, wg_function** out);
 
-/// Writes `adoption->first` into the folder `adoption->captures`, which is made where there is none, for an adoption in
-/// another process that has no second capture of its own: the graph, where its memory was, digests of its code. Runs
-/// nothing, publishes nothing and reads no contents. At most 4 files of one call are kept, the newest. not_recordable,
-/// unsupported, invalid_argument, io_failed, no_space, permission_denied.
+/// Writes `adoption->first` into the folder `adoption->captures`, which it makes if needed, for an adoption in another
+/// process that has no second capture of its own. The file has the graph, the addresses of its memory and digests of
+/// its code, and no contents of memory. It runs and publishes nothing. The newest 4 files of one call are kept. Errors:
+/// not_recordable, unsupported, invalid_argument, io_failed, no_space, permission_denied.
 WARMGRAPH_API wg_status wg_capture_write(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
                                          const wg_adoption* adoption);
 
 // --- restoring entries before the calls that need them ---------------------------------------------------------------
 
 typedef struct wg_preload_progress {
-    uint64_t size; ///< set it to sizeof(wg_preload_progress) before wg_preload_progress_of
-    uint64_t loaded;
-    uint64_t failed; ///< damaged, or refused by the driver
-    uint64_t total;  ///< what is planned by now
+    uint64_t size;   ///< set it to sizeof(wg_preload_progress) before wg_preload_progress_of
+    uint64_t loaded; ///< restored entries
+    uint64_t failed; ///< entries that are damaged, or that the driver refused
+    uint64_t total;  ///< entries that are planned so far
     double elapsed_ms;
 } wg_preload_progress;
 
-/// wg_cache_preload returns when the most urgent entry is restored, in its own thread; when all are; at once.
+/// When wg_cache_preload returns: once its thread has restored the most urgent entry, once all entries are restored, or
+/// at once.
 typedef int32_t wg_preload_wait_for;
 enum wg_preload_wait_for_values { wg_preload_first = 0, wg_preload_all = 1, wg_preload_none = 2 };
 
 /// Zero is the default of every member but `size`.
 typedef struct wg_preload_options {
     uint64_t size; ///< sizeof(wg_preload_options)
-    /// Higher is restored first; NULL: the most recently used. `inputs` as recorded. Called in the thread of wg_cache_preload,
-    /// or, where that waits for nothing or `first` was restored, in one of the cache.
+    /// Returns how urgent an entry is; entries with a higher number are restored first. `inputs` are the recorded ones.
+    /// It is called in the thread of wg_cache_preload; with wg_preload_none, and after `first`, in a thread of the
+    /// cache. NULL: the last used entries come first.
     int32_t (*urgency)(const char* function, const wg_tensor_decl* inputs, uint64_t count, void* user);
-    /// After each entry, in the thread that restored it; `function` is the entry's. Both end with the call.
+    /// Called after each entry, in the thread that restored it, with the entry's function. Its arguments end with the
+    /// call.
     void (*progress)(const wg_preload_progress* progress, const char* function, void* user);
-    void* user; ///< handed to both; must live until the preload is destroyed
+    void* user; ///< passed to both; must live until the preload is destroyed
     wg_preload_wait_for wait;
-    uint32_t threads; ///< that restore at once, eight at most; 0: eight, or the machine's if it has fewer
-    /// The function whose last used entry is restored before anything else is looked at; the rest is planned behind it, and
-    /// `urgency` is called there. NULL, or none that has an entry which fits: the most urgent of all [NULL]
+    uint32_t threads; ///< threads that restore at once, eight at most; 0: eight, or as many as the machine has
+    /// The function whose last used entry is restored first, before other headers are read; the rest is planned after
+    /// it, and `urgency` is called then. NULL, or a function without an entry that fits: the most urgent entry of all
+    /// comes first [NULL]
     const char* first;
-    /// Names of functions, which need not be wrapped yet: of each the last used entry that `device` fits. A name that ends in
-    /// '*' stands for all functions of the model that begin so. None: of all functions that exist now, all entries whose facts
-    /// hold here. What graphs by name may take of the device: PreloadOptions::functions (preload.hpp) [NULL]
+    /// Names of functions, which need not be wrapped yet: of each function, the last used entry that fits `device` is
+    /// restored. A name that ends in '*' stands for all functions of the model whose names begin so. No names: all
+    /// functions that exist now, with all entries whose facts hold here. PreloadOptions::functions (preload.hpp) has
+    /// the limits on device memory [NULL]
     const char* const* functions;
     uint64_t function_count;
     const wg_device* device; ///< needed where functions are named [NULL]
 } wg_preload_options;
 
-/// Restores entries before the calls that need them: the most urgent one before it returns, the rest by threads of the cache,
-/// which rest while first calls are under way. A call whose entry was not restored yet restores it itself, at once. An entry
-/// that cannot be used is no failure: it counts as failed. `options` may be NULL. `out` may be NULL: it goes on by itself, to
-/// wg_cache_close at most, which waits for the entries that are being restored.
+/// Restores entries before the calls that need them. It restores the most urgent entry before it returns; threads of
+/// the cache restore the rest, and pause while first calls run. A call whose entry is not restored yet restores it
+/// itself. An entry that cannot be used counts as failed; the call succeeds. `options` may be NULL. `out` may be NULL:
+/// it goes on by itself then, until wg_cache_close at most, which waits for the entries that are being restored.
 WARMGRAPH_API wg_status wg_cache_preload(wg_cache* cache, const wg_preload_options* options, wg_preload** out);
-/// Blocks until all are restored and what their first launches need is on the device. Not from the progress callback.
+/// Blocks until all entries are restored and the device has everything that their first launches need. Must not be
+/// called from the progress callback.
 WARMGRAPH_API wg_status wg_preload_wait(wg_preload* preload);
-/// Fills `out->size` bytes; what a newer caller's struct has more is zero.
+/// Fills `out->size` bytes; members that this library does not know are set to zero.
 WARMGRAPH_API wg_status wg_preload_progress_of(const wg_preload* preload, wg_preload_progress* out);
-/// Stops after the entries that are being restored; what was restored stays. Not from the progress callback.
+/// Stops after the entries that are being restored; restored entries stay. Must not be called from the progress
+/// callback.
 WARMGRAPH_API wg_status wg_preload_destroy(wg_preload* preload);
 
 // --- inside the callback --------------------------------------------------------------------------------------------
 
-/// The stream of this run; it belongs to the recorder.
+/// Returns the stream of this run, which belongs to the recorder.
 WARMGRAPH_API wg_stream* wg_recorder_stream(wg_recorder* recorder);
-/// A further stream that starts after all work of wg_recorder_stream so far; it belongs to the recorder. Join it before
-/// the callback returns (not_recordable otherwise).
+/// Makes a further stream, which starts after all work of wg_recorder_stream so far and belongs to the recorder. The
+/// callback must join it before it returns (not_recordable otherwise).
 WARMGRAPH_API wg_status wg_recorder_fork(wg_recorder* recorder, wg_stream** out);
-/// Later work of wg_recorder_stream comes after the forked stream's. invalid_argument for a stream that is no fork of
-/// this recorder.
+/// Orders later work of wg_recorder_stream after the forked stream's work. invalid_argument: the stream is not a fork
+/// of this recorder.
 WARMGRAPH_API wg_status wg_recorder_join(wg_recorder* recorder, wg_stream* forked);
-/// Where an input, output or state is in this run. invalid_argument for an unknown name.
+/// Gives the address of an input, output, state or constant in this run. invalid_argument: an unknown name.
 WARMGRAPH_API wg_status wg_recorder_address(wg_recorder* recorder, const char* name, wg_address* out);
-/// Scratch memory of `bytes` bytes that the entry owns: zeros at first, then what the call before left, and results may
-/// not follow that. The same name gives the same memory.
+/// Gives `bytes` bytes of scratch memory that the entry owns. It holds zeros at first, and then what the call before
+/// left there; results must not depend on that. The same name gives the same memory.
 WARMGRAPH_API wg_status wg_recorder_alloc(wg_recorder* recorder, const char* name, uint64_t bytes, wg_address* out);
-/// The scalar or value of this run: writes the 4 or 8 bytes of a number of type `dtype`, which must be the declared
-/// one.
+/// Writes a scalar or value of this run to `out`: the 4 or 8 bytes of a number of type `dtype`, which must be the
+/// declared type.
 WARMGRAPH_API wg_status wg_recorder_scalar(wg_recorder* recorder, const char* name, wg_dtype dtype, void* out);
-/// Sizes of an input or output in this run, in elements; they belong to the recorder. A state has its bytes as one
-/// size.
+/// Gives the sizes of an input or output in this run, in elements; they belong to the recorder. A state has one size:
+/// its number of bytes.
 WARMGRAPH_API wg_status wg_recorder_sizes(wg_recorder* recorder, const char* name, const int64_t** sizes,
                                           uint64_t* rank);
-/// Element type of an input or output in this run.
+/// Gives the element type of an input or output in this run.
 WARMGRAPH_API wg_status wg_recorder_dtype(wg_recorder* recorder, const char* name, wg_dtype* out);
-/// Fails this run with a code and reason of the callback's own, for languages whose exceptions must not leave it. It
-/// returns `status`; the callback returns nonzero then. While the function is captured, wg_not_recordable makes the
-/// reason the refusal's.
+/// Fails this run with the callback's own code and reason, for languages whose exceptions must not leave the callback.
+/// It returns `status`; the callback returns nonzero then. While the function is captured, wg_not_recordable makes
+/// `reason` the reason of the refusal.
 WARMGRAPH_API wg_status wg_recorder_fail(wg_recorder* recorder, wg_status status, const char* reason);
 
 #ifdef __cplusplus

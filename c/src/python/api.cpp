@@ -9,7 +9,7 @@ namespace warmgraph::python {
 
 namespace {
 
-/// Looks names up until one is not there.
+/// Looks up symbols, and remembers whether all of them were found.
 class Symbols {
 public:
     template <class T>
@@ -79,7 +79,7 @@ std::optional<Api> loaded()
                          .into(api.type_error, "PyExc_TypeError")
                          .all();
     static_cast<void>(Symbols{}.into(api.attributes_place, "_PyObject_GetDictPtr"));
-    // A build of Python's that traces references has the class elsewhere.
+    // In a Python that was built to trace references, the class lies elsewhere in an object: kind_of() cannot be used.
     return all && Api::kind_of(api.yes) == api.bool_type ? std::optional(api) : std::nullopt;
 }
 

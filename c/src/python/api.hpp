@@ -1,5 +1,5 @@
-// Python's functions as the process has them: of its stable ABI, so that one library serves all Pythons, and no header of
-// theirs is needed.
+// Python's functions, looked up in the process. They are functions of the stable ABI, so that one library serves all
+// versions of Python and needs none of Python's headers.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@ namespace warmgraph::python {
 
 using Object = void;
 
-/// An exception of Python's is set.
+/// Thrown when a Python exception is set.
 struct Raised {};
 
 class Ref;
 
-/// Call them with Python's lock held. https://docs.python.org/3/c-api/stable.html says what each of them does.
+/// Functions of Python's stable ABI (https://docs.python.org/3/c-api/stable.html). The caller holds Python's lock.
 struct Api {
-    /// None where the process exports no Python. Thread-safe.
+    /// Returns the process's functions; null if the process exports no Python. Thread-safe.
     [[nodiscard]] static const Api* of_process() noexcept;
 
     int (*dict_next)(Object*, std::ptrdiff_t*, Object**, Object**) = nullptr;
@@ -32,24 +32,26 @@ struct Api {
     Object* (*tuple_get)(Object*, std::ptrdiff_t) = nullptr; ///< borrowed
     int (*contains)(Object*, Object*) = nullptr;
     std::ptrdiff_t (*size)(Object*) = nullptr;
-    int (*compare)(Object*, Object*, int) = nullptr; ///< as Py_EQ and its neighbours: 1, 0, or -1 with an exception
+    int (*compare)(Object*, Object*,
+                   int) = nullptr; ///< compares by Py_EQ or another operator: 1, 0, or -1 with an exception
     double (*double_of)(Object*) = nullptr;
     Object* (*int_of)(Object*) = nullptr;
     Object* (*int_of_number)(long long) = nullptr;
-    unsigned long long (*number_of)(Object*) = nullptr; ///< all ones with an exception where it is none
+    unsigned long long (*number_of)(Object*) = nullptr; ///< all ones with an exception if the object is not a number
     long long (*long_of)(Object*, int*) = nullptr;
     Object* (*text_of)(const char*, std::ptrdiff_t) = nullptr;
     const char* (*utf8_of)(Object*, std::ptrdiff_t*) = nullptr;
     Object* (*attributes)(Object*, void*) = nullptr;
     Object* (*attribute)(Object*, Object*) = nullptr;
-    /// Where an object has the dictionary of its attributes; of no ABI: NULL where Python has no such function, or it none.
+    /// Returns the place where an object keeps the dictionary of its attributes; null if it has no such place. It
+    /// belongs to no ABI, so it is null if this Python does not have it.
     Object** (*attributes_place)(Object*) = nullptr;
-    Object* (*call)(Object*, ...) = nullptr; ///< arguments up to a null pointer
+    Object* (*call)(Object*, ...) = nullptr; ///< the arguments end with a null pointer
     Object* (*call_alone)(Object*) = nullptr;
-    Object* (*call_with)(Object*, Object*, Object*) = nullptr; ///< a tuple, and a dict or a null pointer
+    Object* (*call_with)(Object*, Object*, Object*) = nullptr; ///< takes a tuple, and a dict or a null pointer
     void* (*type_slot)(Object*, int) = nullptr;
     void (*clear_error)() = nullptr;
-    int (*is_error)(Object*) = nullptr; ///< the exception that is set is of this class
+    int (*is_error)(Object*) = nullptr; ///< whether the exception that is set is of this class
     void (*take_error)(Object**, Object**, Object**) = nullptr;
     void (*set_error)(Object*, Object*, Object*) = nullptr; ///< takes the references
     void (*set_error_text)(Object*, const char*) = nullptr;
@@ -59,7 +61,7 @@ struct Api {
     void* (*leave_lock)() = nullptr;
     void (*enter_lock)(void*) = nullptr;
     Object* (*new_callable)(void*, Object*,
-                            Object*) = nullptr; ///< of a PyMethodDef, an object and one more that it keeps
+                            Object*) = nullptr; ///< takes a PyMethodDef, an object, and another object that it keeps
     Object* (*new_capsule)(void*, const char*, void (*)(Object*)) = nullptr;
     void* (*in_capsule)(Object*, const char*) = nullptr;
     Object* yes = nullptr;
@@ -67,10 +69,11 @@ struct Api {
     Object *list_type = nullptr, *tuple_type = nullptr;
     Object **exception = nullptr, **type_error = nullptr; ///< classes
 
-    /// Borrowed: its object holds it. Py_TYPE, which extension modules of the stable ABI have compiled into them.
+    /// Returns the object's class (Py_TYPE), borrowed. Extension modules of the stable ABI have this access compiled
+    /// in.
     [[nodiscard]] static Object* kind_of(Object* object) noexcept { return static_cast<Object**>(object)[1]; }
 
-    /// Borrowed, as kind_of(). A null pointer where it has none of its own.
+    /// Returns the dictionary of the object's attributes, borrowed; null if it has no attributes of its own.
     [[nodiscard]] Object* attributes_of(Object* object) const noexcept
     {
         Object* const found = attributes(object, nullptr);
@@ -81,16 +84,16 @@ struct Api {
         return found;
     }
 
-    /// What Python gave. Throws Raised where that is nothing.
+    /// Takes an object that Python returned. Throws Raised if it is null.
     [[nodiscard]] static Ref checked(Object* owned);
-    /// What Python says of what it did: less than 0 for nothing.
+    /// Takes a status that Python returned. Throws Raised if it is less than 0.
     static void checked(int status)
     {
         if (status < 0) throw Raised{};
     }
 };
 
-/// A reference that is owned.
+/// Owns a reference to an object.
 class Ref {
 public:
     Ref() = default;
@@ -108,13 +111,13 @@ public:
         if (m_object != nullptr) Api::of_process()->release(m_object);
     }
     [[nodiscard]] Object* get() const noexcept { return m_object; }
-    /// Another reference to the same.
+    /// Returns another reference to the same object.
     [[nodiscard]] Ref again() const
     {
         Api::of_process()->retain(m_object);
         return Ref(m_object);
     }
-    /// It is the caller's from now on.
+    /// Gives the reference to the caller.
     [[nodiscard]] Object* leave() noexcept { return std::exchange(m_object, nullptr); }
 
 private:

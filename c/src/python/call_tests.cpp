@@ -23,7 +23,7 @@ TensorQuestions::TensorQuestions(const Api& api, const wg_steady_call& call)
                                        : std::bit_cast<Object* (*)(Object*, Object*, Object*)>(
                                              api.type_slot(Api::kind_of(m_requires_grad), k_py_tp_descr_get)))
 {
-    if (m_requires_grad != nullptr && m_get == nullptr) throw Raised{}; // no descriptor
+    if (m_requires_grad != nullptr && m_get == nullptr) throw Raised{}; // it is not a descriptor
 }
 
 bool TensorQuestions::requires_grad(Object* tensor) const
@@ -74,7 +74,7 @@ bool CallTests::holds(const wg_test& test, Registers& registers, std::vector<Obj
     }
 }
 
-/// One that throws says something else.
+/// A function that throws counts as a function with another result.
 bool CallTests::is_code_as_it_was(const wg_test& test)
 try {
     if (test.kind == wg_test_code) {
@@ -85,7 +85,7 @@ try {
     if (test.kind == wg_test_code_numbers) return are_numbers_as_they_were(test);
     const auto* const found = std::bit_cast<const void* const* (*)(void*)>(test.object)(test.other);
     return test.kind == wg_test_code_null ? found[0] == nullptr : found[0] == found[1];
-} catch (...) { // of whatever class: it is another library's
+} catch (...) { // any class: the exception is another library's
     return false;
 }
 
@@ -125,7 +125,7 @@ bool CallTests::values(const wg_test& test, Registers& registers) const
         keys.push_back(key);
         registers[test.to + static_cast<std::size_t>(at)] = borrowed(value);
     }
-    // Texts alone, which run no code of the caller's: the dictionary keeps its keys.
+    // Only texts are compared, because comparing them runs no code of the caller, which could change the dictionary.
     return std::ranges::all_of(keys, [&, i = std::ptrdiff_t{0}](Object* key) mutable {
         Object* const expected = m_api.tuple_get(test.object, i++);
         return key == expected || (Api::kind_of(key) == m_api.str_type && equals(key, expected));

@@ -1,4 +1,4 @@
-// Whether the arguments of a call, and what Python's functions say, are what they were at another call.
+// Tests whether the arguments of a call, and the results of Python's functions, are the same as at an earlier call.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace warmgraph::python {
 
-/// What the tests of one call look at, and hold meanwhile.
+/// The objects that the tests of one call read. The registers own references to them.
 using Registers = std::vector<Ref>;
 
-/// How PyTorch is asked about a tensor.
+/// Asks PyTorch about a tensor.
 class TensorQuestions {
 public:
     TensorQuestions(const Api& api, const wg_steady_call& call);
-    /// Throws Raised.
+    /// Both throw Raised.
     [[nodiscard]] bool requires_grad(Object* tensor) const;
     [[nodiscard]] bool is_lazy(Object* tensor) const;
 
@@ -28,14 +28,15 @@ private:
     const Api& m_api;
     const TorchTensors& m_torch = TorchTensors::of_process();
     Object *m_requires_grad, *m_is_negated, *m_is_conjugated;
-    Object* (*m_get)(Object*, Object*, Object*); ///< tp_descr_get of m_requires_grad, past the search for the name
+    Object* (*m_get)(Object*, Object*,
+                     Object*); ///< tp_descr_get of m_requires_grad, which saves the search for the name
 };
 
 class CallTests {
 public:
     CallTests(const Api& api, const wg_steady_call& call);
 
-    /// All of them, in their order: what they find goes into the registers. Throws Raised.
+    /// Runs the tests in their order until one fails, and fills the registers. Throws Raised.
     [[nodiscard]] bool hold(Registers& registers) const;
     [[nodiscard]] const TensorQuestions& questions() const { return m_questions; }
 

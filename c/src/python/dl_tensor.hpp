@@ -22,7 +22,7 @@ struct DlTensor {
 };
 static_assert(sizeof(DlTensor) == 48);
 
-/// Of few numbers, where a call of memcmp takes as long as they do.
+/// Compares a few numbers: a call of memcmp would take longer.
 [[nodiscard]] inline bool are_same(const std::int64_t* one, const std::int64_t* other, std::int32_t count)
 {
     for (std::int32_t i = 0; i < count; ++i)
@@ -30,7 +30,7 @@ static_assert(sizeof(DlTensor) == 48);
     return true;
 }
 
-/// But for where it lies.
+/// Compares all but the address.
 [[nodiscard]] inline bool looks_as_it_did(const DlTensor& tensor, const wg_tensor_look& look)
 {
     return tensor.device_type == look.device_type && tensor.device_id == look.device_id && tensor.rank == look.rank &&
@@ -39,13 +39,13 @@ static_assert(sizeof(DlTensor) == 48);
                                  are_same(tensor.strides, look.strides, tensor.rank)));
 }
 
-/// Where its first element lies.
+/// Returns the address of the first element.
 [[nodiscard]] inline std::uint64_t address_of(const DlTensor& tensor)
 {
     return std::bit_cast<std::uint64_t>(tensor.data) + tensor.byte_offset;
 }
 
-/// It looks as it did, and lies where it lay.
+/// Compares the address too.
 [[nodiscard]] inline bool is_there(const DlTensor& tensor, const wg_tensor_look& look)
 {
     return looks_as_it_did(tensor, look) && address_of(tensor) == *look.address;

@@ -17,30 +17,29 @@ namespace warmgraph::python {
 
 namespace {
 
-constexpr std::size_t k_digits = 64; // of a digest
+constexpr std::size_t k_digits = 64; // hex digits of a digest
 
 struct Fact {
     Object *name, *value;
     std::string_view path, text;
-    std::vector<std::size_t> steps; ///< where they begin: at a full stop, or an index
+    std::vector<std::size_t> steps; ///< offsets in the path at which a step begins: a full stop, or an index
 };
 
-/// Facts that begin so.
+/// The facts whose paths begin with `start`.
 struct Group {
     std::string_view start;
-    const Fact* first; ///< of them
+    const Fact* first; ///< the first of these facts
     std::size_t count;
 
     [[nodiscard]] bool is_one_fact() const { return count == 1 && first->path == start; }
 };
 
-/// `of`: the group of each fact.
 struct Groups {
-    std::vector<Group> all; ///< in the order in which they were met
-    std::vector<std::size_t> of;
+    std::vector<Group> all;      ///< in the order of their first facts
+    std::vector<std::size_t> of; ///< the group of each fact
 };
 
-/// Python's len() of a text.
+/// Returns the number of letters, as Python's len().
 std::size_t letters_in(std::string_view text)
 {
     return static_cast<std::size_t>(
@@ -102,7 +101,7 @@ std::string digest_of(std::vector<const Fact*> facts)
     return head_of(facts.size()) + to_hex(state.finish());
 }
 
-/// By group.
+/// Returns the facts of each group.
 std::vector<std::vector<const Fact*>> sorted_out(const std::vector<Fact>& facts, const Groups& groups)
 {
     std::vector<std::vector<const Fact*>> found(groups.all.size());

@@ -1,4 +1,4 @@
-// Facts that are too many for an entry: those below one path become one digest.
+// Folds facts that are too many for an entry: all facts below one path become one digest.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,9 @@
 
 namespace warmgraph::python {
 
-/// As _long_facts.folded (python/warmgraph/torch/replay/_long_facts.py) folds them, into the dict `into`: by the longest paths, of at most
-/// `deepest` steps, of which all have at most `most` letters. Throws Raised.
+/// Folds facts into the dict `into`, as _long_facts.folded (python/warmgraph/torch/replay/_long_facts.py) does. It
+/// takes the longest paths, of at most `deepest` steps, with which all facts have at most `most` letters. Throws
+/// Raised.
 void fold_facts(const Api& python, Object* facts, std::uint64_t most, std::uint64_t deepest, Object* into);
 
 } // namespace warmgraph::python

@@ -19,7 +19,7 @@ bool is_same(const Api& api, const wg_dict_look& one)
 bool is_same(const Api& api, const wg_dict_item_look& one)
 {
     Object* const now = api.dict_get(one.dict, one.key);
-    if (now == nullptr) api.clear_error(); // a key without a hash, or none of it
+    if (now == nullptr) api.clear_error(); // the key is not there, or has no hash
     return now == one.value;
 }
 
@@ -51,7 +51,7 @@ bool is_same(const Api& api, const wg_attribute_look& one)
     if (now == nullptr)
         api.clear_error();
     else
-        api.release(now); // whoever looks holds the one that it was
+        api.release(now); // the caller holds a reference to the recorded object
     return now == one.value;
 }
 
@@ -65,7 +65,7 @@ bool are_dicts_same(const Api& api, wg_snapshot& snapshot)
 {
     const auto hold_the_same = [&] { return are_same(api, snapshot.dicts, snapshot.dict_count); };
     if (snapshot.is_told == 0) return hold_the_same();
-    const std::uint64_t now = dict_events(); // of before the look
+    const std::uint64_t now = dict_events(); // read before the comparison, so that a change meanwhile is seen next time
     if (snapshot.has_seen != 0 && snapshot.seen == now) return true;
     if (!hold_the_same()) return false;
     snapshot.has_seen = 1;

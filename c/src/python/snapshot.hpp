@@ -1,4 +1,4 @@
-// Whether Python's objects are those that were there.
+// Compares Python's objects with those that were recorded.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,11 @@
 
 namespace warmgraph::python {
 
-/// All of it. It remembers when the dictionaries were the same, where Python tells of changes.
+/// Compares a whole snapshot. If Python reports changes of the dictionaries, it notes the count at which they were the
+/// same.
 [[nodiscard]] bool is_as_it_was(const Api& api, wg_snapshot& snapshot);
 
-/// Of dictionaries that are watched (PyDict_Watch). Under Python's lock.
+/// Counts the events of watched dictionaries (PyDict_Watch). The caller holds Python's lock.
 [[nodiscard]] std::uint64_t& dict_events();
 
 } // namespace warmgraph::python

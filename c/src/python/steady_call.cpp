@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* k_capsule = "warmgraph.steady_call";
 
-/// Holds a lock of Python's, where there is one.
+/// Holds the call's lock, a Python object, if there is one.
 class Lock {
 public:
     Lock(const Api& api, const wg_steady_call& call) : m_api(api), m_release(call.release)
@@ -47,7 +47,7 @@ SteadyCall::SteadyCall(const Api& api, const wg_steady_call& call)
     : m_api(api),
       m_call(call),
       m_tests(api, m_call),
-      // Without PyTorch's functions there is nothing that they would save.
+      // Noted bytes save calls of PyTorch's functions, so they are needed only with these functions.
       m_body_bytes(call.requires_grad == nullptr ? call.weight_bytes : 0),
       m_bodies(call.weight_count * m_body_bytes)
 {
@@ -90,9 +90,9 @@ Ref SteadyCall::answered(Registers& registers)
         if (m_call.is_capturing != nullptr && m_call.is_capturing(m_stream) != 0) return otherwise();
         outputs = made_outputs();
         if (++*m_call.replays % m_call.often == 0) static_cast<void>(Api::checked(m_api.call_alone(m_call.replayed)));
-        // Another thread ran where Python was called: what was read may be where it is for its capture alone.
+        // Another thread may have run while Python was called, and may have moved tensors for its capture.
         if (*m_call.moves != moves) return otherwise();
-    } catch (const Raised&) { // whoever reads the call at length says what is wrong
+    } catch (const Raised&) { // the slow way, which reads the whole call, reports what is wrong
         if (m_api.is_error(*m_api.exception) == 0) throw;
         m_api.clear_error();
         return otherwise();
@@ -119,8 +119,9 @@ bool SteadyCall::are_surroundings_same()
 
 namespace {
 
-/// What PyTorch's functions read of a tensor's body, its storage and what gradients need, in bytes from where each begins:
-/// of PyTorch 2.11, and elsewhere no more than slower. They begin anywhere in a line of the processor's caches.
+/// Offsets in bytes that PyTorch's functions read in a tensor's body, its storage and its record for gradients. They
+/// are those of PyTorch 2.11; with other versions the prefetch only helps less. The objects may begin anywhere in a
+/// cache line.
 constexpr std::array<std::size_t, 4> k_of_body{0, 64, 128, 176};
 constexpr std::array<std::size_t, 2> k_of_storage{16, 59}, k_of_gradients{0, 144};
 
@@ -130,7 +131,7 @@ void fetch(const void* place, std::span<const std::size_t> offsets)
     for (const std::size_t at : offsets) __builtin_prefetch(static_cast<const std::byte*>(place) + at);
 }
 
-/// Whoever launched the work before it had other things in the processor's caches: a weight is in nine lines of them.
+/// Prefetches a weight's nine cache lines, which other work has evicted since the call before.
 void fetch(const WeightLook& weight)
 {
     __builtin_prefetch(weight.tensor);
@@ -151,32 +152,33 @@ bool SteadyCall::are_weights_there()
     return true;
 }
 
-/// Which storage an address belongs to is not asked: the launch has the addresses of the call before.
+/// It compares addresses, and not storages: the launch uses the addresses of the call before.
 bool SteadyCall::is_there(std::size_t number)
 {
     const WeightLook& weight = m_weights[number];
-    return Api::kind_of(weight.tensor) == weight.kind && // one below it may have operators of its own
+    return Api::kind_of(weight.tensor) == weight.kind && // a class below it may have operators of its own
            (is_there_by_pytorch(number) || is_there(weight.tensor, m_call.weights[number].look)) &&
            m_tests.questions().requires_grad(weight.tensor) == weight.requires_grad &&
            (!weight.can_be_lazy || !m_tests.questions().is_lazy(weight.tensor));
 }
 
-/// And lies where it lay. By PyTorch's own functions, where these can be asked.
+/// Compares the description and the address by PyTorch's own functions; false if these cannot be used.
 bool SteadyCall::is_there_by_pytorch(std::size_t number)
 {
-    if (m_call.requires_grad != nullptr) return false; // wg_use_torch_tensors did not say how
+    if (m_call.requires_grad != nullptr) return false; // wg_use_torch_tensors set no functions
     Object* const tensor = m_weights[number].tensor;
     if (is_as_noted(number)) return m_torch.is_at(tensor, m_weights[number].address);
     if (!m_torch.is_there(tensor, m_call.weights[number].look)) return false;
     if (m_body_bytes == 0 || !m_torch.is_within(tensor, m_body_bytes)) return true;
     const std::byte* const noted = note(number);
-    // Asked once more: another thread's t_() needs no lock of Python's, and what is noted is good for all later calls.
+    // PyTorch is asked again, because the noted bytes count for all later calls, and another thread's t_() needs no
+    // lock of Python: it may have changed the tensor meanwhile.
     if (!m_torch.is_there(tensor, m_call.weights[number].look)) return false;
     m_weights[number].body = noted;
     return true;
 }
 
-/// Ten functions of PyTorch's for each weight take longer than a look at its bytes.
+/// Compares the noted bytes, which is quicker than ten PyTorch functions for each weight.
 bool SteadyCall::is_as_noted(std::size_t number) const
 {
     const WeightLook& weight = m_weights[number];
@@ -199,7 +201,8 @@ bool SteadyCall::is_there(Object* weight, const wg_tensor_look& look) const
     return python::is_there(tensor, look);
 }
 
-/// They look as they did, and none lies in memory of a state, which is asked where one has moved.
+/// Whether all inputs have their descriptions, and none overlaps a state. Overlaps are computed only if an input has
+/// moved.
 bool SteadyCall::are_inputs_placed(const Registers& registers)
 {
     const bool were_judged = std::exchange(m_are_places_judged, false);
@@ -209,7 +212,8 @@ bool SteadyCall::are_inputs_placed(const Registers& registers)
     return m_are_places_judged;
 }
 
-/// Whether one is elsewhere than before. The places are to be judged where all look as they did.
+/// Sets the inputs' addresses, and returns whether one has moved. m_are_places_judged: all inputs have their
+/// descriptions.
 bool SteadyCall::place(const Registers& registers)
 {
     bool have_moved = false;
@@ -265,13 +269,13 @@ unsigned long long SteadyCall::number_of(const Ref& handle) const
 {
     const unsigned long long found = m_api.number_of(handle.get());
     if (found != ~0ULL) return found;
-    m_api.set_error_text(*m_api.type_error, "a stream is no number"); // instead of what Python may have set
+    m_api.set_error_text(*m_api.type_error, "a stream is no number"); // replaces Python's own message
     throw Raised{};
 }
 
 wg_status SteadyCall::launched()
 {
-    void* const thread = m_api.leave_lock(); // the device may have too much to do
+    void* const thread = m_api.leave_lock(); // a busy device may block the launch
     const wg_status status = m_call.enqueue(m_call.function, m_stream, m_call.args, m_call.arg_count, nullptr);
     m_api.enter_lock(thread);
     return status;
@@ -308,7 +312,7 @@ Ref SteadyCall::otherwise() const
 
 namespace {
 
-/// PyMethodDef of methodobject.h.
+/// The same as PyMethodDef in methodobject.h.
 struct Method {
     const char* name;
     Object* (*call)(Object*, Object* const*, std::ptrdiff_t);
@@ -343,7 +347,7 @@ Ref callable_of(const Api& api, const wg_steady_call& call)
     auto made = std::make_unique<SteadyCall>(api, call);
     const Ref capsule = Api::checked(api.new_capsule(made.get(), k_capsule, destroy));
     static_cast<void>(made.release());
-    // What the call needs is kept as its module is, which the collector of garbage sees.
+    // `kept` is passed as the callable's module, so that Python's garbage collector sees the reference.
     return Api::checked(api.new_callable(const_cast<Method*>(&method), capsule.get(), call.kept));
 }
 

@@ -1,4 +1,4 @@
-// A call that is like one that was replayed: looked at, and replayed.
+// A call that repeats an earlier call: it is tested, and replayed.
 #pragma once
 
 #include <array>
@@ -14,23 +14,23 @@
 
 namespace warmgraph::python {
 
-/// A weight, as each call looks at it: in one line of the processor's caches.
+/// The fields of a weight that each call checks. They fill one line of the processor's caches.
 struct alignas(64) WeightLook {
     Object* tensor;
     const Object* kind; ///< its class
-    const std::byte* body =
-        nullptr; ///< of which the bytes were noted: what PyTorch's functions said is so while they stay
+    /// The tensor's body whose bytes were noted. While they stay the same, PyTorch's functions would return the same.
+    const std::byte* body = nullptr;
     std::uint64_t address;
-    std::array<const void*, 3> near; ///< as wg_weight has it
+    std::array<const void*, 3> near; ///< wg_weight::near
     bool requires_grad, can_be_lazy;
 };
 
-/// Used with Python's lock held, and from the tests to the launch with the call's own one.
+/// The caller holds Python's lock. From the tests to the launch, the call's own lock is held as well.
 class SteadyCall {
 public:
     SteadyCall(const Api& api, const wg_steady_call& call);
 
-    /// A new reference, or a null pointer with an exception. `args`: a tuple, `named`: a dict.
+    /// Returns a new reference, or a null pointer with an exception. `args` is a tuple, `named` a dict.
     [[nodiscard]] Object* operator()(Object* args, Object* named);
 
 private:
@@ -59,15 +59,15 @@ private:
     wg_steady_call m_call;
     CallTests m_tests;
     const TorchTensors& m_torch = TorchTensors::of_process();
-    bool m_are_places_judged = false; ///< none of the inputs, where they were last, lies on a state
+    bool m_are_places_judged = false; ///< at their last addresses, no input overlaps a state
     unsigned long long m_native_stream = 0;
-    wg_stream* m_stream = nullptr; ///< of m_native_stream
+    wg_stream* m_stream = nullptr; ///< the handle of m_native_stream
     std::vector<WeightLook> m_weights;
-    std::uint64_t m_body_bytes; ///< 0: none are noted
+    std::uint64_t m_body_bytes; ///< bytes of a body that are noted; 0: none
     std::vector<std::byte> m_bodies;
 };
 
-/// A callable of Python's that owns a SteadyCall. Throws Raised.
+/// Makes a Python callable that owns a SteadyCall. Throws Raised.
 [[nodiscard]] Ref callable_of(const Api& api, const wg_steady_call& call);
 
 } // namespace warmgraph::python

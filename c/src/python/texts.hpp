@@ -1,4 +1,4 @@
-// Texts of Python's as views.
+// Python's texts as views.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace warmgraph::python {
 
-/// In UTF-8. It lives as long as the object. Throws Raised where it has none.
+/// Returns a text in UTF-8, valid as long as the object lives. Throws Raised if it has no UTF-8.
 [[nodiscard]] inline std::string_view view_of(const Api& python, Object* text)
 {
     std::ptrdiff_t size = 0;

@@ -27,7 +27,7 @@ bool TorchTensors::is_there(Object* tensor, const wg_tensor_look& look) const
     std::int64_t *sizes = nullptr, *strides = nullptr;
     void* data = nullptr;
     const bool is_on_host = look.device_type == k_dl_cpu;
-    // In an order in which none of them throws, which they would print.
+    // In this order no function throws. A function that throws would print its exception.
     return *static_cast<void**>(handle) != nullptr && (is_on_host || look.device_type == k_dl_cuda) &&
            m_torch.get_device_type(handle, &type) == 0 && type == (is_on_host ? m_torch.cpu : m_torch.cuda) &&
            m_torch.get_device_index(handle, &index) == 0 && (is_on_host || index == look.device_id) &&
@@ -38,7 +38,7 @@ bool TorchTensors::is_there(Object* tensor, const wg_tensor_look& look) const
            m_torch.get_data_ptr(handle, &data) == 0 && std::bit_cast<std::uint64_t>(data) == *look.address;
 }
 
-/// Of what PyTorch calls by a number.
+/// Compares a type by PyTorch's number for it.
 bool TorchTensors::is_of_type(std::int32_t number, const wg_tensor_look& look) const
 {
     return number >= 0 && static_cast<std::size_t>(number) < std::size(m_torch.types) && look.lanes == 1 &&
@@ -57,8 +57,8 @@ bool TorchTensors::is_within(Object* tensor, std::uint64_t bytes) const
     std::int64_t *sizes = nullptr, *strides = nullptr;
     if (m_torch.get_sizes(handle, &sizes) != 0 || m_torch.get_strides(handle, &strides) != 0) return false;
     return std::ranges::all_of(std::array{sizes, strides}, [&](const std::int64_t* one) {
-        const auto at =
-            std::bit_cast<std::uint64_t>(one) - std::bit_cast<std::uint64_t>(body); // huge where it lies before
+        const auto at = std::bit_cast<std::uint64_t>(one) -
+                        std::bit_cast<std::uint64_t>(body); // a huge number if it lies before the body
         return at < bytes;
     });
 }
@@ -69,7 +69,7 @@ bool TorchTensors::is_at(Object* tensor, std::uint64_t address) const
     return m_torch.get_data_ptr(handle_of(tensor), &data) == 0 && std::bit_cast<std::uint64_t>(data) == address;
 }
 
-/// What the functions are not sure to answer they are not asked: they print what they throw.
+/// A function is called only if it cannot fail: it would print its exception.
 bool TorchTensors::is_read(Object* tensor, DlTensor& found) const
 {
     if (!is_of_known_kind(tensor)) return false;
@@ -88,7 +88,7 @@ bool TorchTensors::is_read(Object* tensor, DlTensor& found) const
     return true;
 }
 
-/// Not those of a class below: they may be something else behind it.
+/// Objects of a class below are not accepted: their at::Tensor may lie elsewhere.
 bool TorchTensors::is_of_known_kind(Object* object) const
 {
     const Object* const kind = Api::kind_of(object);

@@ -130,8 +130,8 @@ bundle::Transfer gather_profiles(bundle::Writer& writer, ProfileKeeper& keeper)
 
 } // namespace
 
-std::optional<CacheArtifacts> Cache::save_cache_artifacts_of(std::span<const Cache* const> caches,
-                                                             const ArtifactOptions& options)
+std::optional<CacheArtifacts> Cache::save_cache_artifacts(std::span<const Cache* const> caches,
+                                                          const ArtifactOptions& options)
 {
     CacheArtifacts artifacts;
     const SigningKey* key = nullptr;
@@ -165,7 +165,7 @@ std::optional<CacheArtifacts> Cache::save_cache_artifacts_of(std::span<const Cac
 std::optional<CacheArtifacts> Cache::save_cache_artifacts(const ArtifactOptions& options) const
 {
     const Cache* const self = this;
-    return save_cache_artifacts_of({&self, 1}, options);
+    return save_cache_artifacts({&self, 1}, options);
 }
 
 CacheInfo Cache::load_cache_artifacts(const Device& device, std::span<const std::byte> bytes)
@@ -187,19 +187,23 @@ CacheInfo Cache::load_cache_artifacts(const Device& device, std::span<const std:
     return to_info(value_or_raise(bundle::unpack(*opened, m_impl->store->tier(), wanted, how)));
 }
 
-void Cache::put_torch_artifacts(const std::map<std::string, std::string>& facts, std::span<const std::byte> bytes)
+void Cache::put_artifact(std::string_view kind, const std::map<std::string, std::string>& facts,
+                         std::span<const std::byte> bytes)
 {
+    value_or_raise(store::parse_kind("put_artifact", kind, store::KindUse::opaque));
     if (!m_impl->store)
-        raise({ErrorCode::io_failed,
-               "PyTorch's artifacts are not kept: caching is off: " + m_impl->settings.disabled_reason});
+        raise({ErrorCode::io_failed, fmt::format("the artifact of kind '{}' is not kept: caching is off: {}", kind,
+                                                 m_impl->settings.disabled_reason)});
     const std::string now = to_iso8601(system_clock().wall());
     value_or_raise(
         counted(m_impl->counters, store::put_torch(*m_impl->store, facts, now, bytes, m_impl->settings.trust)));
     m_impl->touched.note(store::torch_name(facts));
 }
 
-std::optional<std::vector<std::byte>> Cache::torch_artifacts(const std::map<std::string, std::string>& facts) const
+std::optional<std::vector<std::byte>> Cache::artifact(std::string_view kind,
+                                                      const std::map<std::string, std::string>& facts) const
 {
+    value_or_raise(store::parse_kind("artifact", kind, store::KindUse::opaque));
     if (!m_impl->store) return std::nullopt;
     auto found =
         value_or_raise(counted(m_impl->counters, store::find_torch(*m_impl->store, facts, m_impl->settings.trust)));

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "cache/cache_impl.hpp"
-#include "cache/making.hpp"
 #include "warmgraph/autotune/tuner_impl.hpp"
 #include "warmgraph/backends/built.hpp"
 #include "warmgraph/base/log.hpp"
@@ -9,7 +8,6 @@
 #include "warmgraph/base/units.hpp"
 #include "warmgraph/cachefmt/key.hpp"
 #include "warmgraph/cachefmt/readable.hpp"
-#include "warmgraph/call/argument_reader.hpp"
 #include "warmgraph/device/device_impl.hpp"
 #include "warmgraph/throwing.hpp"
 
@@ -62,91 +60,15 @@ std::string Cache::Impl::summary() const
 
 Cache::Cache(const CacheOptions& options) : Cache(Impl::open(options, posix_file_system())) {}
 Cache::Cache(std::shared_ptr<Impl> impl) noexcept : m_impl(std::move(impl)) {}
+Cache CacheAccess::open(const CacheOptions& options, FileSystem& files)
+{
+    return Cache{Cache::Impl::open(options, files)};
+}
 Cache::Cache(Cache&&) noexcept = default;
 Cache& Cache::operator=(Cache&&) noexcept = default;
-std::string Cache::pause_recording()
-{
-    const Cache* const self = this;
-    return pause_recording_of({&self, 1});
-}
-
-std::string Cache::pause_recording_of(std::span<const Cache* const> caches)
-{
-    std::vector<Impl*> impls;
-    for (const Cache* cache : caches) impls.push_back(cache->m_impl.get());
-    return pause_recording_of_all(impls);
-}
-
 Cache::~Cache()
 {
     if (m_impl) log().info("{}", m_impl->summary().substr(std::string_view{"warmgraph: "}.size()));
-}
-
-namespace {
-
-Spec without_outputs(Spec spec)
-{
-    spec.outputs.clear();
-    return spec;
-}
-
-std::string& interface_fact(std::vector<cachefmt::Fact>& facts)
-{
-    return std::ranges::find(facts, k_interface_fact, &cachefmt::Fact::name)->value; // gather_facts() adds it
-}
-
-/// Whether the recorded inputs and states match the declaration.
-bool has_regions(const cachefmt::Guards& recorded, const Interface& wanted)
-{
-    auto after = recorded.tensors.begin(); // usually in the same order, except outputs
-    return std::ranges::all_of(wanted.regions, [&](const RegionDecl& region) {
-        auto tensor =
-            std::find_if(after, recorded.tensors.end(), [&](const auto& one) { return one.name == region.name; });
-        if (tensor == recorded.tensors.end())
-            tensor = std::ranges::find(recorded.tensors, region.name, &cachefmt::TensorSpec::name);
-        if (tensor == recorded.tensors.end()) return false;
-        after = tensor + 1;
-        return tensor->dtype == region.dtype && tensor->sizes == region.sizes &&
-               (region.strides.empty() || tensor->strides == region.strides);
-    });
-}
-
-} // namespace
-
-std::optional<std::string> Cache::find(const std::string& name, const Device& device, Spec spec) const
-{
-    value_or_raise(cachefmt::check_name("function name", name));
-    require_version("looked for", name, spec);
-    const Policy policy = spec.policy.value_or(m_impl->settings.policy);
-    if (!m_impl->looks_for_entries(policy)) return std::nullopt;
-    const Interface interface =
-        value_or_raise(spec.outputs.empty() ? interface_of(spec) : interface_of(without_outputs(spec)));
-    const auto& backend = *DeviceAccess::impl(device)->device;
-    const auto variants = m_impl->store->variants(m_impl->settings.key(name, backend));
-    if (!variants) {
-        m_impl->counters.cache_fault();
-        log().warn("'{}' cannot be looked for: {}", name, variants.error().message);
-        return std::nullopt;
-    }
-    auto facts = gather_facts(*m_impl, name, spec, backend, "", nullptr);
-    std::optional<std::string> found;
-    std::chrono::system_clock::time_point last_used{};
-    for (const auto& variant : *variants) {
-        if (!variant.header || variant.header->kind != cachefmt::EntryKind::graph) continue;
-        if (found && variant.last_used <= last_used) continue;
-        const cachefmt::Guards& recorded = variant.header->guards;
-        const auto outputs = std::ranges::find(recorded.facts, k_interface_fact, &cachefmt::Fact::name);
-        if (outputs == recorded.facts.end()) continue;
-        interface_fact(facts) = outputs->value; // contains the outputs, which are not known yet
-        // Tensors and values belong to each call.
-        if (!has_regions(recorded, interface) ||
-            !guards::evaluate_facts(recorded.facts, facts, m_impl->settings.relaxation).empty())
-            continue;
-        const auto metadata = std::ranges::find(recorded.facts, k_metadata_fact, &cachefmt::Fact::name);
-        found = metadata != recorded.facts.end() ? metadata->value : "";
-        last_used = variant.last_used;
-    }
-    return found;
 }
 
 replay::ImageSource Cache::Impl::image_source() const
@@ -221,31 +143,37 @@ std::string Cache::readable(std::string_view function) const
     return text;
 }
 
-std::uint64_t Cache::clear(std::string_view function)
+namespace {
+
+std::uint64_t clear_entries(const Cache::Impl& impl, std::string_view function)
 {
     std::uint64_t removed = 0;
-    if (!m_impl->store) return removed;
-    // Each request searches the whole folder for images, so one request clears all functions.
-    store::ClearRequest request{.rank = cachefmt::folder_name(m_impl->settings.rank)};
+    // Each request looks through the whole folder for images: one is enough for all functions.
+    store::ClearRequest request{.rank = cachefmt::folder_name(impl.settings.rank)};
     if (!function.empty()) request.function = function;
-    for (const std::string& model : cachefmt::model_infos(m_impl->settings.options.model, m_impl->settings.shape_mode(),
-                                                          m_impl->settings.options.config)) {
+    for (const std::string& model :
+         cachefmt::model_infos(impl.settings.options.model, impl.settings.shape_mode(), impl.settings.options.config)) {
         request.model = model;
-        removed += value_or_raise(m_impl->store->clear(request)).of(store::ArtifactKind::entries).files;
+        removed += value_or_raise(impl.store->clear(request)).of(store::ArtifactKind::entries).files;
     }
     return removed;
 }
 
-std::uint64_t Cache::clear_kind(std::string_view kind)
+} // namespace
+
+std::uint64_t Cache::clear(std::string_view function, std::string_view kind)
 {
     std::vector<store::ArtifactKind> kinds = store::kinds_for(store::KindUse::budgeted);
-    if (kind != "all")
-        kinds = {value_or_raise(store::parse_kind("clear_kind", kind, store::KindUse::budgeted, {"all"}))};
+    if (kind != "all") kinds = {value_or_raise(store::parse_kind("clear", kind, store::KindUse::budgeted, {"all"}))};
+    if (!function.empty() && kind != to_string(store::ArtifactKind::entries))
+        raise({ErrorCode::invalid_argument,
+               fmt::format("clear has the function '{}' and the kind '{}': only entries belong to a function", function,
+                           kind)});
     std::uint64_t removed = 0;
     if (!m_impl->store) return removed;
     for (const store::ArtifactKind one : kinds)
         removed += one == store::ArtifactKind::entries
-                       ? clear()
+                       ? clear_entries(*m_impl, function)
                        : value_or_raise(m_impl->store->clear({.kinds = {one}})).of(one).files;
     return removed;
 }

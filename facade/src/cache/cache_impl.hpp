@@ -19,6 +19,7 @@
 #include "warmgraph/call/counters.hpp"
 #include "warmgraph/call/recording_pause.hpp"
 #include "warmgraph/device/programs.hpp"
+#include "warmgraph/facade/cache_access.hpp"
 #include "warmgraph/guards/evaluate.hpp"
 #include "warmgraph/guards/interface_text.hpp"
 #include "warmgraph/preload/preload_entry.hpp"
@@ -61,7 +62,7 @@ struct Cache::Impl {
     [[nodiscard]] bool looks_for_entries(Policy by) const noexcept { return store && settings.looks_for_entries(by); }
     [[nodiscard]] Statistics statistics() const;
     [[nodiscard]] std::string summary() const;
-    /// Why Cache::pause_recording is impossible in this cache now; empty if it is possible (pausing.cpp).
+    /// Returns why this cache needs device code to be kept; empty: it does not (pausing.cpp).
     [[nodiscard]] std::string why_not_paused();
     /// Call this after each replay; pauses recording after many replays in a row.
     void note_replay() noexcept;
@@ -71,18 +72,6 @@ struct Cache::Impl {
     [[nodiscard]] TunerSources tuner_sources(std::shared_ptr<Impl> self);
     /// Adds CacheOptions::bundles as layers of the store. Returns how many could be opened.
     std::size_t open_bundles(const std::vector<std::uint32_t>& owners);
-};
-
-/// Implements Cache::pause_recording_of (pausing.cpp).
-[[nodiscard]] std::string pause_recording_of_all(std::span<Cache::Impl* const> caches);
-
-/// For tests: opens a cache on another file system and gives access to its parts.
-struct CacheAccess {
-    static Cache open(const CacheOptions& options, FileSystem& files)
-    {
-        return Cache{Cache::Impl::open(options, files)};
-    }
-    static const std::shared_ptr<Cache::Impl>& impl(const Cache& cache) noexcept { return cache.m_impl; }
 };
 
 using guards::k_interface_fact;

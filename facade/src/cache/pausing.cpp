@@ -1,4 +1,4 @@
-// Decides when a cache stops keeping device code.
+// When a cache stops keeping device code.
 #include <algorithm>
 #include <array>
 #include <exception>
@@ -40,7 +40,9 @@ std::string Cache::Impl::why_not_paused()
     return pause.keep_code(lost);
 }
 
-std::string pause_recording_of_all(std::span<Cache::Impl* const> caches)
+namespace {
+
+std::string pause_for(std::span<Cache::Impl* const> caches)
 {
     if (is_profiled()) return "a profiler was started with the process, or WARMGRAPH_TRACK_IMAGES is set";
     for (Cache::Impl* cache : caches)
@@ -55,13 +57,21 @@ std::string pause_recording_of_all(std::span<Cache::Impl* const> caches)
     return "no device code is kept, or something is being recorded";
 }
 
+} // namespace
+
+std::string CacheAccess::pause_recording(std::span<const Cache* const> caches)
+{
+    std::vector<Cache::Impl*> impls;
+    for (const Cache* cache : caches) impls.push_back(impl(*cache).get());
+    return pause_for(impls);
+}
+
 void Cache::Impl::note_replay() noexcept
 try {
     if (!pause.note_replay() || !settings.options.pauses_recording) return;
     Impl* const self = this;
-    if (const auto why = pause_recording_of_all({&self, 1}); !why.empty())
-        log().debug("device code goes on being kept: {}", why);
-} catch (const std::exception&) { // NOLINT(bugprone-empty-catch): out of memory: a later replay tries again
+    if (const auto why = pause_for({&self, 1}); !why.empty()) log().debug("device code goes on being kept: {}", why);
+} catch (const std::exception&) { // NOLINT(bugprone-empty-catch): memory; it is tried again
 }
 
 } // namespace warmgraph

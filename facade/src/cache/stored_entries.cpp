@@ -1,10 +1,12 @@
-// Cache::entries: lists a function's stored entries, from their headers alone.
+// Cache::entries: lists the stored entries of a function, from their headers alone.
 #include <algorithm>
 
 #include "cache/cache_impl.hpp"
+#include "cache/making.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/units.hpp"
 #include "warmgraph/cachefmt/fact_names.hpp"
+#include "warmgraph/call/argument_reader.hpp"
 #include "warmgraph/device/device_impl.hpp"
 #include "warmgraph/guards/interface_text.hpp"
 #include "warmgraph/throwing.hpp"
@@ -83,12 +85,26 @@ void take_fact(Spec& spec, const cachefmt::Fact& fact, const std::map<std::strin
         spec.config.emplace(name.substr(k_config.size()), fact.value);
 }
 
+const std::string* fact_of(const cachefmt::Guards& guards, std::string_view name)
+{
+    const auto fact = std::ranges::find(guards.facts, name, &cachefmt::Fact::name);
+    return fact != guards.facts.end() ? &fact->value : nullptr;
+}
+
+StoredEntry labelled(const cachefmt::EntryHeader& header)
+{
+    StoredEntry result{{}, {}, to_hex(header.key.guards_digest), header.info.created, {}};
+    if (const auto* const metadata = fact_of(header.guards, k_metadata_fact)) result.spec.metadata = *metadata;
+    return result;
+}
+
 Result<StoredEntry> stored_entry(const cachefmt::EntryHeader& header, const std::map<std::string, std::string>& model)
 {
     const auto& guards = header.guards;
-    const auto interface = std::ranges::find(guards.facts, std::string_view{k_interface_fact}, &cachefmt::Fact::name);
-    const std::string text = interface != guards.facts.end() ? interface->value : "";
-    StoredEntry result{declared(text, guards.tensors), {}, to_hex(header.key.guards_digest), header.info.created, {}};
+    const auto* const interface = fact_of(guards, k_interface_fact);
+    const std::string text = interface != nullptr ? *interface : "";
+    StoredEntry result = labelled(header);
+    result.spec = declared(text, guards.tensors);
     for (const auto& fact : guards.facts) take_fact(result.spec, fact, model);
     for (const auto& value : guards.values) {
         result.spec.values.push_back(scalar(value.name, value.dtype));
@@ -102,30 +118,89 @@ Result<StoredEntry> stored_entry(const cachefmt::EntryHeader& header, const std:
     return result;
 }
 
+/// The facts, inputs and states that a Spec declares, here and now. Tensors and values of a call are not compared.
+class Wanted {
+public:
+    Wanted(const Cache::Impl& cache, const std::string& name, Spec spec, const backends::Device& backend)
+        : m_relaxation(cache.settings.relaxation)
+    {
+        spec.outputs.clear(); // the caller may not know them yet
+        m_interface = value_or_raise(interface_of(spec));
+        m_facts = gather_facts(cache, name, spec, backend, "", nullptr);
+    }
+    [[nodiscard]] bool is(const cachefmt::Guards& recorded)
+    {
+        const auto* const interface = fact_of(recorded, k_interface_fact);
+        if (interface == nullptr || !has_regions(recorded)) return false;
+        // The fact has the outputs too: the entry's own value is put in, so that they are not compared.
+        std::ranges::find(m_facts, k_interface_fact, &cachefmt::Fact::name)->value = *interface;
+        return guards::evaluate_facts(recorded.facts, m_facts, m_relaxation).empty();
+    }
+
+private:
+    [[nodiscard]] bool has_regions(const cachefmt::Guards& recorded) const
+    {
+        auto after = recorded.tensors.begin(); // mostly they are in one order, but for outputs
+        return std::ranges::all_of(m_interface.regions, [&](const RegionDecl& region) {
+            auto tensor =
+                std::find_if(after, recorded.tensors.end(), [&](const auto& one) { return one.name == region.name; });
+            if (tensor == recorded.tensors.end())
+                tensor = std::ranges::find(recorded.tensors, region.name, &TensorSpec::name);
+            if (tensor == recorded.tensors.end()) return false;
+            after = tensor + 1;
+            return tensor->dtype == region.dtype && tensor->sizes == region.sizes &&
+                   (region.strides.empty() || tensor->strides == region.strides);
+        });
+    }
+
+    guards::Relaxation m_relaxation;
+    Interface m_interface;
+    std::vector<cachefmt::Fact> m_facts;
+};
+
+std::vector<store::EntryUse> uses_of(Cache::Impl& cache, const cachefmt::FunctionKey& function)
+{
+    auto uses = cache.store->by_last_use(function);
+    if (!uses) {
+        cache.counters.cache_fault();
+        log().warn("entries of '{}' cannot be listed: {}", function.function, uses.error().message);
+    }
+    return value_or_raise(std::move(uses));
+}
+
 } // namespace
 
-std::vector<StoredEntry> Cache::entries(const std::string& name, const Device& device) const
+std::vector<StoredEntry> Cache::entries(const std::string& name, const Device& device, EntryQuery query) const
 {
     value_or_raise(cachefmt::check_name("function name", name));
-    if (!m_impl->looks_for_entries(m_impl->settings.policy)) return {};
     const auto& backend = *DeviceAccess::impl(device)->device;
-    auto variants = value_or_raise(m_impl->store->variants(m_impl->settings.key(name, backend)));
-    std::ranges::stable_sort(variants, std::ranges::greater{}, &store::Variant::last_used);
+    const auto policy = query.spec && query.spec->policy ? *query.spec->policy : m_impl->settings.policy;
+    if (query.spec) require_version("looked for", name, *query.spec);
+    if (!m_impl->looks_for_entries(policy)) return {};
+    std::optional<Wanted> wanted;
+    if (query.spec) wanted.emplace(*m_impl, name, std::move(*query.spec), backend);
     auto here = backend.facts();
     guards::canonicalize(here);
+    const auto function = m_impl->settings.key(name, backend);
     std::vector<StoredEntry> result;
-    for (const auto& variant : variants) {
-        if (variant.header && variant.header->kind != cachefmt::EntryKind::graph) continue;
-        if (variant.header && cachefmt::is_of_pair(*variant.header)) continue; // half of a pair
-        auto entry = variant.header ? stored_entry(*variant.header, m_impl->settings.options.config)
-                                    : std::unexpected(variant.header.error());
+    for (const store::EntryUse& use : uses_of(*m_impl, function)) {
+        if (result.size() >= query.most) break;
+        const auto header = m_impl->store->header({function, use.guards_digest});
+        if (header && !*header) continue; // it was removed meanwhile
+        if (header && (*header)->kind != cachefmt::EntryKind::graph) continue;
+        if (header && cachefmt::is_of_pair(**header)) continue; // it is no function by itself
+        if (wanted && !(header && wanted->is((*header)->guards))) continue;
+        auto entry = !header               ? std::unexpected(header.error())
+                     : query.metadata_only ? Result<StoredEntry>{labelled(**header)}
+                                           : stored_entry(**header, m_impl->settings.options.config);
         if (!entry) {
-            log().warn("entry {} of '{}' is not listed: {}", short_hex(variant.guards_digest), name,
-                       entry.error().message);
+            log().warn("entry {} of '{}' is not listed: {}", short_hex(use.guards_digest), name, entry.error().message);
             continue;
         }
-        const auto misfits = device_mismatches(variant.header->guards, here, m_impl->settings.relaxation);
-        if (!misfits.empty()) entry->misfit = guards::summarize(misfits);
+        if (!wanted) { // else the device's facts were compared above
+            const auto misfits = device_mismatches((*header)->guards, here, m_impl->settings.relaxation);
+            if (!misfits.empty()) entry->misfit = guards::summarize(misfits);
+        }
         result.push_back(std::move(*entry));
     }
     return result;

@@ -13,7 +13,7 @@ from warmgraph.calls import _refusals
 from warmgraph.calls._cached_function import CachedFunction
 from warmgraph.config import Config
 from warmgraph.core.binding import _command, _frameworks
-from warmgraph.core.cache._cache import Cache, CacheInfo, Statistics, paused_recording, saved_artifacts
+from warmgraph.core.cache._cache import Cache, CacheInfo, Statistics, saved_artifacts
 from warmgraph.core.cache._pools import every_cache, every_pool, pool_of
 
 
@@ -68,20 +68,13 @@ def clear(function: CachedFunction | None = None, *, kind: str = "entries") -> l
         function.reset()
         cache = pool_of(function._where()).caches[0]
         return [Cleared(cache.directory, sum(cache.clear(name) for name in function._names()))]
-    return [Cleared(pool.caches[0].directory, pool.caches[0].clear_kind(kind)) for pool in every_pool()]
+    return [Cleared(pool.caches[0].directory, pool.caches[0].clear(kind=kind)) for pool in every_pool()]
 
 
 def save_cache_artifacts(*, include_torch: bool = False) -> tuple[bytes, CacheInfo] | None:
     """The artifacts that this process made or hit through every open cache, as the bytes of a bundle (docs/bundles.md); None: nothing.
     include_torch: also PyTorch's compiled code (Config.mega_cache); InvalidArgument when no cache has a key to sign the bundle."""
     return saved_artifacts(every_cache(), include_torch)
-
-
-def pause_recording() -> str:
-    """Stops keeping device code in this process until the next miss, because keeping it makes each launch of any graph slower. This also
-    happens automatically after 256 replays in a row, at least a minute after the last miss (docs/cuda.md). Returns why it cannot, or ''."""
-    framework = _frameworks.load()
-    return framework.pause_recording() if framework is not None else paused_recording(every_cache())
 
 
 def load_cache_artifacts(artifacts: bytes, *, device: Device | None = None, config: Config | None = None, cache_dir: Any = None) -> CacheInfo:

@@ -9,7 +9,7 @@ from warmgraph.torch.calls._torch_function import TorchFunction
 from warmgraph.torch.pairs._pairs import PairFunction
 from warmgraph.torch.read import _call_reader, _modules
 from warmgraph.torch.record import _mega_cache
-from warmgraph.torch.replay import _pausing, _preload
+from warmgraph.torch.replay import _preload
 
 
 def register() -> None:
@@ -20,4 +20,4 @@ def register() -> None:
         function_of=lambda wrapped: (PairFunction if wrapped.options.pair else TorchFunction)(wrapped),
         method_of=_modules.method_of, signed_by=_modules.signed_by,
         request_preload=lambda wrapped: _preload.request(wrapped), forget_preload=lambda wrapped: _preload.forget(wrapped),
-        pause_recording=lambda: _pausing.pause(), summary=_mega_cache.summary))
+        summary=_mega_cache.summary))

@@ -20,8 +20,8 @@ namespace warmgraph {
 class RecordingPause {
 public:
     explicit RecordingPause(const Clock& clock = system_clock()) : m_clock(clock) {}
-    /// Returns true from time to time: Cache::pause_recording may then be tried. Not within a minute after a miss,
-    /// because more recordings may follow.
+    /// Counts a replay. Returns whether the cache should try to pause now: at each 256th replay in a row, and not within a
+    /// minute of a miss, because a process that recorded something often records more.
     [[nodiscard]] bool note_replay() noexcept
     {
         if (m_replays.fetch_add(1, std::memory_order_relaxed) % k_often != k_often - 1) return false;

@@ -19,15 +19,13 @@ _registered: list[Framework] = []
 class Framework:
     """The functions that a half registers."""
 
-    # Whether the method's object or the arguments' values are the framework's, so that its half answers the call.
-    is_call: Callable[[Any, Iterable[Any]], bool]
-    function_of: Callable[[Any], Any]  # the object that answers a wrapper's calls (CachedFunction)
-    method_of: Callable[[Any], types.MethodType]  # a callable module as a method
-    signed_by: Callable[[Any], Any]  # the callable with such a module's signature; None: not available
-    request_preload: Callable[[Any], Any]  # permits restoring a wrapper's graphs before its first call
-    forget_preload: Callable[[Any], Any]  # withdraws that permission
-    pause_recording: Callable[[], str]  # stops keeping device code; returns why not, or ""
-    summary: Callable[[], str]  # a line for explain(); or ""
+    is_call: Callable[[Any, Iterable[Any]], bool]  # the method's object, or values of arguments, are the framework's: its half answers such calls
+    function_of: Callable[[Any], Any]  # what answers the calls of a wrapper (CachedFunction)
+    method_of: Callable[[Any], types.MethodType]  # a module that is called itself, as a method
+    signed_by: Callable[[Any], Any]  # what has the signature of such a module; None: nothing
+    request_preload: Callable[[Any], Any]  # the graphs of a wrapper may be restored before its first call
+    forget_preload: Callable[[Any], Any]  # they may not
+    summary: Callable[[], str]  # a line for explain(); "" where there is nothing to say
 
 
 def register(framework: Framework) -> None:

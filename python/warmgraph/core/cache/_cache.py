@@ -13,7 +13,7 @@ from warmgraph import config as _config, dtypes, errors
 from warmgraph.arrays._device import Array, Device, Program
 from warmgraph.arrays._run import Run
 from warmgraph.arrays._shapes import Tensor, pointer_array
-from warmgraph.core.binding import _c
+from warmgraph.core.binding import _c, _frameworks
 from warmgraph.core.binding._library import Handle, array_of, kind_of, library, text_or_none
 
 OUTCOMES = {code: name[len("wg_outcome_"):] for name, code in _c.wg_outcome_values.items()}
@@ -96,8 +96,8 @@ class Spec:
     environment: Sequence[str] = ()
     version: str = ""
     strict: bool = False
-    metadata: str = ""  # text in the entries, for Cache.find; not a guard
-    recorded_code: Mapping[str, str] = dataclasses.field(default_factory=dict)  # for Cache.load, from Cache.entries: replaces code and version
+    metadata: str = ""  #: text that entries carry, for Cache.entries; it is not a guard
+    recorded_code: Mapping[str, str] = dataclasses.field(default_factory=dict)  #: for Cache.load, from Cache.entries: in place of code and version
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,7 +132,7 @@ def saved_artifacts(caches: Sequence[Cache], include_torch: bool = False) -> tup
     handles = (ctypes.c_void_p * len(caches))(*(cache.pointer for cache in caches))
     options = _c.wg_artifact_options(size=ctypes.sizeof(_c.wg_artifact_options), torch=int(include_torch))
     try:
-        handle = lib.made("wg_save_cache_artifacts_with", handles, len(caches), ctypes.byref(options))
+        handle = lib.made("wg_save_cache_artifacts", handles, len(caches), ctypes.byref(options))
     except errors.NotFound:
         return None
     try:
@@ -142,7 +142,7 @@ def saved_artifacts(caches: Sequence[Cache], include_torch: bool = False) -> tup
 
 
 def paused_recording(caches: Sequence[Cache]) -> str:
-    """Stops keeping device code in this process. Returns why it cannot, or ""."""
+    """Stops keeping device code, for the whole process. Returns why it does not stop; empty: it stopped."""
     handles = (ctypes.c_void_p * len(caches))(*(cache.pointer for cache in caches))
     try:
         library().wg_pause_recording(handles, len(caches))
@@ -182,7 +182,8 @@ class Cache(Handle):
         given, lib = config or _config.Config(), library()
         options = _c.wg_cache_options()
         lib.wg_cache_options_init(ctypes.byref(options), ctypes.sizeof(options))
-        options.pauses_recording = 0  # PyTorch's profiler must be asked first (torch/replay/_pausing.py)
+        # Where PyTorch runs, torch/replay/_pausing.py pauses: it knows PyTorch's profiler, and counts the replays of all caches.
+        options.pauses_recording = int(_frameworks.registered() is None)
         pairs = [_c.wg_key_value(key.encode(), value.encode()) for key, value in given.model_config.items()]
         owners = (ctypes.c_uint32 * len(given.trusted_owners))(*given.trusted_owners)
         options.model, options.cache_dir = model.encode(), text_or_none(None if cache_dir is None else str(cache_dir))
@@ -262,22 +263,17 @@ class Cache(Handle):
             library().wg_preload_destroy(preload)
         return _preloaded(now, "")
 
-    def clear(self, function: str | None = None) -> int:
-        """Removes this rank's entries of one function, or of all. Returns their number."""
+    def clear(self, function: str | None = None, *, kind: str = "entries") -> int:
+        """Removes this rank's entries of one function, or of all, or all files of another kind in the folder: "compiled", "tuned", "profiles"
+        or "torch"; "all": each kind. Returns how many files went, not counting the images of entries. InvalidArgument: another kind, or a
+        function with a kind that has none."""
         removed = ctypes.c_uint64()
-        library().wg_cache_clear(self.pointer, text_or_none(function), ctypes.byref(removed))
-        return removed.value
-
-    def clear_kind(self, kind: str) -> int:
-        """Removes one kind: "entries", like clear(), or from the whole folder "compiled", "tuned", "profiles" or "torch"; "all": each of
-        them. Returns the number of files."""
-        removed = ctypes.c_uint64()
-        library().wg_cache_clear_kind(self.pointer, kind.encode(), ctypes.byref(removed))
+        library().wg_cache_clear(self.pointer, text_or_none(function), kind.encode(), ctypes.byref(removed))
         return removed.value
 
     def save_cache_artifacts(self, *, include_torch: bool = False) -> tuple[bytes, CacheInfo] | None:
-        """The entries that this process recorded or hit through this cache, with the artifacts that they need, as a bundle's bytes; None: nothing.
-        include_torch: also PyTorch's compiled code (put_torch_artifacts); InvalidArgument when there is no key to sign the bundle."""
+        """The entries that this process recorded or hit through this cache, with what they need, as a bundle's bytes; None: there are none.
+        include_torch: what PyTorch compiled as well (put_artifact); InvalidArgument where there is no key to sign the bundle with."""
         return saved_artifacts([self], include_torch)
 
     def load_cache_artifacts(self, device: Device, artifacts: bytes) -> CacheInfo:
@@ -290,17 +286,17 @@ class Cache(Handle):
         finally:
             lib.wg_artifacts_destroy(handle)
 
-    def put_torch_artifacts(self, facts: Mapping[str, str], artifacts: bytes) -> None:
-        """Stores the bytes of torch.compiler.save_cache_artifacts() under these facts. They hold pickles, so they are always signed. Raises
-        Untrusted when there is no key to sign with."""
+    def put_artifact(self, kind: str, facts: Mapping[str, str], data: bytes) -> None:
+        """Keeps bytes that the program made under a kind and facts. kind: "torch", for the bytes of torch.compiler.save_cache_artifacts(),
+        which hold pickles: the cache signs them. Untrusted: the cache has no key to sign with. InvalidArgument: another kind."""
         pairs = [_c.wg_key_value(key.encode(), value.encode()) for key, value in facts.items()]
-        library().wg_cache_put_torch_artifacts(self.pointer, array_of(_c.wg_key_value, pairs), len(pairs), artifacts, len(artifacts))
+        library().wg_cache_put_artifact(self.pointer, kind.encode(), array_of(_c.wg_key_value, pairs), len(pairs), data, len(data))
 
-    def torch_artifacts(self, facts: Mapping[str, str]) -> bytes | None:
-        """The bytes stored under these facts; None: nothing. Raises Untrusted when they have no accepted signature."""
+    def artifact(self, kind: str, facts: Mapping[str, str]) -> bytes | None:
+        """The bytes that put_artifact() kept under this kind and these facts; None: there are none. Untrusted: no accepted key signed them."""
         lib, pairs = library(), [_c.wg_key_value(key.encode(), value.encode()) for key, value in facts.items()]
         try:
-            handle = lib.made("wg_cache_get_torch_artifacts", self.pointer, array_of(_c.wg_key_value, pairs), len(pairs))
+            handle = lib.made("wg_cache_get_artifact", self.pointer, kind.encode(), array_of(_c.wg_key_value, pairs), len(pairs))
         except errors.NotFound:
             return None
         try:
@@ -318,17 +314,22 @@ class Cache(Handle):
         """`body` enqueues the function's work. A recording calls it more than once, and it must enqueue the same work each time."""
         return Function(self, name, device, spec, body)
 
-    def find(self, name: str, device: Device, spec: Spec) -> str | None:
-        """The metadata of the entry with these facts whose inputs and states match the spec, which needs a version; None: not found.
-        Outputs are not compared: a caller may learn them from the metadata."""
-        raw, keep = _raw_spec(name, spec)
-        found = found_metadata(self, device, raw)
-        del keep
-        return found
+    def entries(self, name: str, device: Device, *, spec: Spec | None = None, most: int | None = None) -> list[dict[str, Any]]:
+        """Lists the stored entries of a function, the last used first, at most `most`, as wg_cache_entries in warmgraph.h describes them.
 
-    def entries(self, name: str, device: Device) -> list[dict[str, Any]]:
-        """A function's stored entries, most recently used first. wg_cache_entries in warmgraph.h describes them."""
-        found: list[dict[str, Any]] = json.loads(library().text("wg_cache_entries", self.pointer, device.pointer, name.encode()))
+        spec: only entries whose facts hold here and whose inputs and states look like the spec's, which needs a version. Outputs are not
+        compared: a caller may learn them from the entry. Reads headers alone, and no more than it needs.
+        """
+        query, keep = _c.wg_entry_query(size=ctypes.sizeof(_c.wg_entry_query)), list[Any]()
+        if most is not None:
+            if most < 1:
+                raise errors.InvalidArgument(f"most is {most}, expected at least 1")
+            query.most = most
+        if spec is not None:
+            raw, keep = _raw_spec(name, spec)
+            query.spec = ctypes.pointer(raw)
+        found = _entries(self, device, name.encode(), query)
+        del keep
         return found
 
     def load(self, name: str, device: Device, spec: Spec) -> Function:
@@ -422,11 +423,19 @@ class Function(Handle):
         return int(self._calls.now.count)
 
 
+def _entries(cache: Cache, device: Device, name: bytes, query: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(library().text("wg_cache_entries", cache.pointer, device.pointer, name, ctypes.byref(query)))
+    return found
+
+
 def found_metadata(cache: Cache, device: Device, raw_spec: Any) -> str | None:
+    """The metadata of the last used entry under this spec; None: there is no such entry, or the folder cannot be read."""
+    query = _c.wg_entry_query(size=ctypes.sizeof(_c.wg_entry_query), spec=ctypes.pointer(raw_spec), most=1, metadata_only=1)
     try:
-        return library().text("wg_cache_find", cache.pointer, device.pointer, ctypes.byref(raw_spec))
-    except errors.NotFound:
+        found = _entries(cache, device, raw_spec.name, query)
+    except (errors.IoFailed, errors.PermissionDenied):  # the library counted and logged it
         return None
+    return str(found[0]["metadata"]) if found else None
 
 
 def report_of(function: int) -> Report:

@@ -55,7 +55,7 @@ class Carrier:
             if self._is_handed:
                 return
             self._is_handed = True
-            data = self._cache.torch_artifacts(self._facts)
+            data = self._cache.artifact("torch", self._facts)
             if data is None:
                 return
             info = torch.compiler.load_cache_artifacts(data)
@@ -67,11 +67,11 @@ class Carrier:
     def keep(self) -> None:
         """Stores the artifacts that this process compiled or hit, together with the stored ones, if any is new."""
         with self._lock:
-            saved = _all_artifacts(lambda: self._cache.torch_artifacts(self._facts), self._known)
+            saved = _all_artifacts(lambda: self._cache.artifact("torch", self._facts), self._known)
             if saved is None:
                 return
             data, names = saved
-            self._cache.put_torch_artifacts(self._facts, data)
+            self._cache.put_artifact("torch", self._facts, data)
             counts.kept += len(names - self._known)
             self._known |= names
 

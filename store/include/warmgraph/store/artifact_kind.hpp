@@ -33,6 +33,7 @@ enum class KindUse : std::uint8_t {
     cleared,   ///< can be chosen in `clear`
     bundled,   ///< can be chosen in `bundle`
     explained, ///< the cache keeps its misses: `explain`
+    opaque,    ///< bytes that a program puts and gets: Cache::put_artifact
 };
 [[nodiscard]] constexpr std::uint8_t uses(std::initializer_list<KindUse> all) noexcept
 {
@@ -124,7 +125,7 @@ inline constexpr std::array<KindRow, 7> k_kinds{{
      .folder = "torch",
      .suffixes = {".mega_cache"},
      .most_bytes = (1ULL << 30) + (64ULL << 10) + 1024, // PyTorch's bytes, the facts, and the seal
-     .uses = uses({KindUse::budgeted, KindUse::cleared, KindUse::bundled}),
+     .uses = uses({KindUse::budgeted, KindUse::cleared, KindUse::bundled, KindUse::opaque}),
      .needs_signed_bundle = true},
 }};
 

@@ -50,6 +50,12 @@ struct Variant {
     VariantHeader header;                            ///< the payload was not read
 };
 
+/// An entry of a function and its last use; its header was not read.
+struct EntryUse {
+    Digest guards_digest;
+    std::chrono::system_clock::time_point last_used; ///< or when it was put
+};
+
 /// The largest sizes that are read or written, and the trusted signatures.
 struct Caps {
     cachefmt::Limits entry{};
@@ -92,6 +98,9 @@ public:
     /// Returns all variants of a function, with verified headers, sorted by digest. A damaged variant carries its
     /// error.
     [[nodiscard]] Result<std::vector<Variant>> variants(const FunctionKey& function) const;
+    /// Returns the entries of a function, the last used first, and reads none of them. header() reads one; it returns null
+    /// for an entry that was removed meanwhile.
+    [[nodiscard]] Result<std::vector<EntryUse>> by_last_use(const FunctionKey& function) const;
     /// Reads the header of one key; null when the entry does not exist. The format is part of the key, so an object of
     /// another format, newer or not, is damaged.
     [[nodiscard]] Result<Header> header(const EntryKey& key) const;

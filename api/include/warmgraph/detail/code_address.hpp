@@ -1,4 +1,4 @@
-// Where the code of a wrapped callable is: its binary's build id tells versions of it apart.
+// Not for users: where the code of a wrapped callable is. The build id of its binary tells versions of the code apart.
 #pragma once
 
 #include <type_traits>
@@ -7,8 +7,8 @@
 
 namespace warmgraph::detail {
 
-/// An address inside the binary that wraps an F. Hidden: a program's libraries would share one address otherwise, so
-/// that one plugin's code would be told by another's build id.
+/// Returns an address inside the binary that wraps an F. It is hidden: otherwise the libraries of a program would share
+/// one address, and one plugin's code would be known by the build id of another.
 template <class F>
 [[nodiscard]] WARMGRAPH_LOCAL const void* address_of_wrapping() noexcept
 {
@@ -16,7 +16,7 @@ template <class F>
     return &anchor;
 }
 
-/// The same, or where it is known better: the function that a pointer points to.
+/// Returns the address of the function that a function pointer points to, and otherwise address_of_wrapping().
 template <class F>
 [[nodiscard]] WARMGRAPH_LOCAL const void* code_address(const F& callable) noexcept
 {
