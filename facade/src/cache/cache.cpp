@@ -98,7 +98,7 @@ std::string& interface_fact(std::vector<cachefmt::Fact>& facts)
 /// Whether the recorded inputs and states match the declaration.
 bool has_regions(const cachefmt::Guards& recorded, const Interface& wanted)
 {
-    auto after = recorded.tensors.begin(); // usually in the same order, except outputs
+    auto after = recorded.tensors.begin(); // the tensors are usually in the same order, except outputs
     return std::ranges::all_of(wanted.regions, [&](const RegionDecl& region) {
         auto tensor =
             std::find_if(after, recorded.tensors.end(), [&](const auto& one) { return one.name == region.name; });
@@ -137,8 +137,9 @@ std::optional<std::string> Cache::find(const std::string& name, const Device& de
         const cachefmt::Guards& recorded = variant.header->guards;
         const auto outputs = std::ranges::find(recorded.facts, k_interface_fact, &cachefmt::Fact::name);
         if (outputs == recorded.facts.end()) continue;
-        interface_fact(facts) = outputs->value; // contains the outputs, which are not known yet
-        // Tensors and values belong to each call.
+        // Copied from the entry, because the fact contains the outputs, which are not known yet.
+        interface_fact(facts) = outputs->value;
+        // Tensors and values are not compared, because they belong to each call.
         if (!has_regions(recorded, interface) ||
             !guards::evaluate_facts(recorded.facts, facts, m_impl->settings.relaxation).empty())
             continue;
@@ -181,7 +182,7 @@ std::string Cache::disabled_reason() const { return m_impl->settings.disabled_re
 
 namespace {
 
-/// The functions of this model, configuration and rank on disk, for all backends.
+/// Returns the functions of this model, configuration and rank on disk, for all backends.
 std::vector<cachefmt::FunctionKey> functions_of(const Cache::Impl& impl, std::string_view function)
 {
     std::vector<cachefmt::FunctionKey> result;
@@ -207,7 +208,7 @@ std::string Cache::readable(std::string_view function) const
             const auto cannot = [&](const Error& error) {
                 text += fmt::format("{} cannot be used: {}\n", short_hex(variant.guards_digest), error.message);
             };
-            // entry() would report a newer warmgraph's file as damaged, so this uses the header's error.
+            // Uses the header's error, because entry() would report the file of a newer warmgraph as damaged.
             if (!variant.header) {
                 cannot(variant.header.error());
                 continue;
@@ -225,7 +226,7 @@ std::uint64_t Cache::clear(std::string_view function)
 {
     std::uint64_t removed = 0;
     if (!m_impl->store) return removed;
-    // Each request searches the whole folder for images, so one request clears all functions.
+    // One request clears all functions, because each request searches the whole folder for images.
     store::ClearRequest request{.rank = cachefmt::folder_name(m_impl->settings.rank)};
     if (!function.empty()) request.function = function;
     for (const std::string& model : cachefmt::model_infos(m_impl->settings.options.model, m_impl->settings.shape_mode(),
