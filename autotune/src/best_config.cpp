@@ -127,7 +127,7 @@ Json json_of(const BestConfig& best)
     return json;
 }
 
-/// Optional, because files from before 2026-11-25 lack it.
+/// Reads the programs. The member is optional, because files from before 2026-11-25 lack it.
 Result<void> read_programs(const Parsed& json, std::vector<std::pair<Digest, double>>& programs)
 {
     if (!json.is_object() || !json.contains("programs")) return {};

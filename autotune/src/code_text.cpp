@@ -19,7 +19,7 @@ public:
     {
         while (m_at < m_source.size()) step();
         end_line();
-        if (!m_text.empty() && !m_text.ends_with('\n')) m_text += '\n'; // the language requires it
+        if (!m_text.empty() && !m_text.ends_with('\n')) m_text += '\n'; // the language requires a line end
         return std::move(m_text);
     }
 
@@ -31,7 +31,7 @@ private:
         if (starts_with("//")) return cut(line_comment_end());
         if (starts_with("/*")) {
             const auto end = m_source.find("*/", m_at + 2);
-            // Not a comment without its end: the compiler will report it.
+            // Text without the end of its comment stays: the compiler will report it.
             return end == std::string_view::npos ? keep(m_source.size() - m_at) : cut(end + 2);
         }
         if (c == '"') return keep(m_word == "R" || m_word.ends_with("R") ? raw_length() : literal_length(c));
@@ -43,7 +43,7 @@ private:
     {
         return m_source.substr(m_at).starts_with(text);
     }
-    /// A header's name may hold what looks like a comment.
+    /// Whether an #include begins here. Its line stays unchanged, because a header's name may contain "//" or "/*".
     [[nodiscard]] bool is_include() const
     {
         if (m_source[m_at] != '#' || m_line.find_first_not_of(" \t") != std::string::npos) return false;
@@ -56,13 +56,13 @@ private:
         const auto end = m_source.find('\n', m_at);
         keep(std::min(end, m_source.size()) - m_at);
     }
-    /// A digit separator: 1'000.
+    /// Whether the quote is a digit separator, as in 1'000.
     [[nodiscard]] bool is_separator() const noexcept
     {
         return !m_word.empty() && is_digit_char(m_word.front()) && m_at + 1 < m_source.size() &&
                is_word_char(m_source[m_at + 1]);
     }
-    /// With its quotes; it ends with the line at the latest.
+    /// Returns the length of a literal with its quotes. A literal ends at the end of the line at the latest.
     [[nodiscard]] std::size_t literal_length(char quote) const
     {
         std::size_t end = m_at + 1;
@@ -71,7 +71,7 @@ private:
         end = std::min(end, m_source.size());
         return (end < m_source.size() && m_source[end] == quote ? end + 1 : end) - m_at;
     }
-    /// R"delimiter( ... )delimiter"
+    /// Returns the length of a raw literal: R"delimiter( ... )delimiter".
     [[nodiscard]] std::size_t raw_length() const
     {
         const auto open = m_source.find('(', m_at);
@@ -80,7 +80,7 @@ private:
         const auto end = m_source.find(close, open);
         return (end == std::string_view::npos ? m_source.size() : end + close.size()) - m_at;
     }
-    /// Behind a backslash the comment goes on in the next line.
+    /// Returns the end of a // comment. If its line ends with a backslash, the comment goes on in the next line.
     [[nodiscard]] std::size_t line_comment_end() const
     {
         std::size_t end = m_source.find('\n', m_at);
@@ -112,7 +112,8 @@ private:
         m_word.clear();
         m_at = end;
     }
-    /// Where a comment was cut, the blanks before it go too, and a line of nothing else, unless it ends a macro.
+    /// Ends a line. If a comment was cut in it, also removes the blanks before the comment. If nothing is left, removes
+    /// the line, unless the line ends a macro.
     void end_line()
     {
         if (m_was_cut) {
@@ -128,7 +129,7 @@ private:
     std::string_view m_source;
     std::size_t m_at = 0;
     std::string m_text, m_line;
-    std::string m_word; ///< the identifier or number that ends here
+    std::string m_word; ///< the identifier or number before the present position
     bool m_was_cut = false;
 };
 

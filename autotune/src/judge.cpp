@@ -6,7 +6,7 @@
 namespace warmgraph::autotune {
 namespace {
 
-/// The first version that differs or is unknown; "" when all are equal.
+/// Returns the first version that differs or is unknown; "" if all versions are equal.
 std::string other_driver(const Facts& stored, const Facts& now)
 {
     for (const auto& [name, value] : now) {

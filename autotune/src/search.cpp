@@ -22,7 +22,8 @@ struct Runner {
 
     [[nodiscard]] bool runs() const noexcept { return failed.empty(); }
     [[nodiscard]] double ms() const { return times.empty() || !runs() ? 0 : median(times); }
-    /// Requires two measurements, so that one slow moment of the machine does not count.
+    /// Whether the configuration is so slow that timing it can stop. This needs two measurements, so that one slow
+    /// moment of the machine does not count.
     [[nodiscard]] bool is_far_behind(double most) const
     {
         return times.size() >= 2 && *std::ranges::min_element(times) > most;
@@ -42,7 +43,7 @@ void measure(Workbench& bench, Runner& runner)
         runner.times.push_back(*ms);
 }
 
-/// Builds and runs a configuration and compares its results with the default's.
+/// Builds and runs a configuration and compares its results with the default's results.
 Runner try_out(Workbench& bench, const Configuration& config)
 {
     Runner runner{config};
@@ -86,7 +87,8 @@ void time_all(Workbench& bench, std::vector<Runner>& runners, const SearchRules&
     }
 }
 
-/// The fastest configuration (of equal ones the first) if its gain over the default is large enough; else the default.
+/// Returns the fastest configuration if its gain over the default is large enough, or else the default. Of equally fast
+/// configurations the first one counts.
 const Runner& choose(const std::vector<Runner>& runners, double min_gain)
 {
     const Runner* best = runners.data();
@@ -113,7 +115,7 @@ public:
     [[nodiscard]] const std::map<Configuration, Timing>& tried() const noexcept { return m_tried; }
 
 private:
-    /// Returns whether any parameter changed.
+    /// Tries the neighbours of each parameter once. Returns whether a parameter changed.
     bool one_pass()
     {
         bool moved = false;
@@ -127,7 +129,8 @@ private:
             if (!m_tried.contains(next) && m_tried.size() <= m_rules.most_steps && is_faster(next)) return true;
         return false;
     }
-    /// Times both again, in turns, because times from different minutes are not comparable.
+    /// Whether `next` is faster than the present configuration. Times both again, in turns, because times from
+    /// different minutes are not comparable.
     bool is_faster(const Configuration& next)
     {
         Runner other = try_out(m_bench, next);
@@ -165,7 +168,7 @@ Result<Winner> enumerate(Workbench& bench, const Space& space, const SearchRules
     std::vector<Runner> runners{std::move(*first)};
     for (std::size_t i = 1; i < space.candidates.size(); ++i) runners.push_back(try_out(bench, space.candidates[i]));
     time_all(bench, runners, rules);
-    // Without the default's time no gain is known.
+    // The search fails if the default fails, because no gain is known without the default's time.
     if (!runners.front().runs())
         return fail(ErrorCode::driver_failed, "the default configuration '{}': {}", to_text(runners.front().config),
                     runners.front().failed);

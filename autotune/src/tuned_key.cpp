@@ -45,7 +45,7 @@ Digest tuned_key(const TunableKernel& kernel, const autotune::Facts& device)
     hash.update_field("warmgraph tuned kernel 1").update_field(kernel.name);
     hash.update_field(autotune::without_comments(kernel.source));
     hash.update_field(included_headers(kernel.source, kernel.options).digest);
-    // Without the header folders: the headers' contents count instead.
+    // The options without the folders of headers, because the headers' contents count instead.
     hash.update_field(fmt::format("{}", fmt::join(precompile::parse_options(kernel.options).words, " ")));
     for (const auto& [name, size] : kernel.problem) hash.update_field(name).update_field(std::to_string(size));
     add_facts(hash, device);

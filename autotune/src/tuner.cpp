@@ -61,7 +61,7 @@ std::string of_kernel(const TunedKernel& shared)
 
 store::ArtifactName name_of(const autotune::BestConfig& best) { return {store::ArtifactKind::tuned, best.key}; }
 
-/// The programs that the tuning compiled and stored.
+/// Returns the programs that the tuning compiled and stored.
 std::vector<cachefmt::CompiledWithin> within(const autotune::BestConfig& best)
 {
     std::vector<cachefmt::CompiledWithin> programs;
@@ -222,7 +222,7 @@ void Tuner::Impl::validate_late(TunedKernel& shared, const TuningReport& report)
 
 void Tuner::Impl::take_off(double ms, double saved_before)
 {
-    // The programs' own statistics already subtract the compile time.
+    // Leaves out the compile time of programs, because their own statistics already subtract it.
     const double used_ms = ms - std::max(saved_before - cache.programs->counts().saved_ms, 0.0);
     store::FunctionUsage usage;
     usage.saved_ms = -used_ms;
@@ -251,7 +251,8 @@ Tuner::Impl::Found Tuner::Impl::look_up_file(const TunedKernel& shared)
     return found;
 }
 
-/// The kernel's own file is the newest. If it cannot be used, the module's configuration is used and stored again.
+/// Finds the stored configuration. The kernel's own file is the newest. If that file cannot be used, the module's
+/// configuration is used and stored again.
 Tuner::Impl::Found Tuner::Impl::look_up(const TunedKernel& shared, const Ahead& ahead)
 {
     using Use = autotune::Judgement::Use;
@@ -319,7 +320,7 @@ TuningReport Tuner::Impl::decide(TunedKernel& shared, const Ahead& ahead)
     const std::string barred = why_not_tuned(shared);
     using Use = autotune::Judgement::Use;
     if (found.judgement.use == Use::winner) return use_stored(shared, *found.best, "");
-    if (found.judgement.use == Use::start && !barred.empty()) // better than the default, and valid
+    if (found.judgement.use == Use::start && !barred.empty()) // the stored winner is valid and better than the default
         return use_stored(shared, *found.best, "descent would start at it, and nothing is tuned here: " + barred);
     std::string reason =
         found.judgement.use == Use::start ? "descent starts at the stored winner" : found.judgement.why_not;
@@ -444,7 +445,7 @@ void Tuner::Impl::validate(TunedKernel& shared, const TunedConfig& config)
             raise(within(fmt::format("kernel '{}', default configuration", shared.kernel.name), prepared.error())
                       .error());
         auto run = bench.prepare(config);
-        if (!run && run.error().code == ErrorCode::miss_forbidden) // says nothing about the configuration
+        if (!run && run.error().code == ErrorCode::miss_forbidden) // this error says nothing about the configuration
             raise(within(fmt::format("kernel '{}'", shared.kernel.name), run.error()).error());
         auto difference = run ? bench.difference(config) : std::unexpected(run.error());
         if (difference && !*difference) {
@@ -467,14 +468,15 @@ void Tuner::Impl::validate(TunedKernel& shared, const TunedConfig& config)
                        autotune::to_text(config), shared.kernel.name, autotune::to_text(standard), wrong)});
 }
 
-/// Validates now if the options say so; else returns true.
+/// Whether the configuration may be used now. Validates it if the options ask for validation at once; otherwise returns
+/// true.
 bool Tuner::Impl::is_proven(TunedKernel& shared, const TunedConfig& config)
 try {
     if (options.validation == TuningValidation::at_once) validate(shared, config);
     return true;
 } catch (const Exception& error) {
     if (error.code() != ErrorCode::verification_failed) throw;
-    return false; // logged
+    return false; // validate() logged the error
 }
 
 std::vector<std::string> Tuner::Impl::reload()

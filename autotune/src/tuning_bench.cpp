@@ -24,7 +24,7 @@ float half_to_float(std::uint16_t half)
     return std::bit_cast<float>(sign | (static_cast<std::uint32_t>(exponent + 112) << 23U) | (mantissa << 13U));
 }
 
-/// nullopt: not a floating-point type.
+/// Returns element `index`; nullopt if `dtype` is not a floating-point type.
 std::optional<double> number_at(DType dtype, ByteView bytes, std::size_t index)
 {
     const std::size_t at = index * size_of(dtype);
@@ -62,7 +62,8 @@ std::optional<std::string> first_difference(DType dtype, ByteView expected, Byte
         const double wanted = *number_at(dtype, expected, i);
         if (std::isfinite(wanted)) squares += wanted * wanted / static_cast<double>(count);
     }
-    const double usual = std::sqrt(squares); // an element near zero by cancellation is as inexact as the others
+    // Root mean square; an element that is near zero by cancellation is as inexact as other elements.
+    const double usual = std::sqrt(squares);
     for (std::size_t i = 0; i < count; ++i) {
         const double wanted = *number_at(dtype, expected, i), is = *number_at(dtype, actual, i);
         const double scale = std::isfinite(wanted) ? std::max(usual, std::abs(wanted)) : usual;
@@ -75,13 +76,14 @@ std::optional<std::string> first_difference(DType dtype, ByteView expected, Byte
 
 namespace {
 
-/// The kernels are recorded later, so the code that libraries load for them must be kept from now on.
+/// Prepares the device for recordings. The kernels are recorded later, so device code that libraries load for them must
+/// be kept from now on.
 Device prepared(const Device& device)
 {
     try {
         device.prepare_recording();
     } catch (const Exception& error) {
-        // A recording reports this itself.
+        // Not an error here: a recording will report it.
         log().debug("tuning goes on, and recordings may be refused: {}", error.what());
     }
     return device;
@@ -91,7 +93,7 @@ Device prepared(const Device& device)
 
 namespace {
 
-/// The cache's policy without storing programs.
+/// Returns `programs` with a policy that stores no programs.
 ProgramUse unkept(ProgramUse programs)
 {
     if (programs.policy == Policy::read_write) programs.policy = Policy::read_only;
@@ -156,7 +158,7 @@ void TuningBench::put_back(const Contents& contents)
 
 Result<double> TuningBench::run(const Program& program, const TunedConfig& config, std::uint32_t times)
 try {
-    // Libraries use the thread's current context, whatever the stream.
+    // Libraries use the thread's current context, whichever stream the work is in.
     const auto current = DeviceAccess::impl(m_device)->device->enter();
     const ProgramScope scope{&m_programs};
     const auto begin = m_clock.steady();
@@ -173,7 +175,7 @@ Result<void> TuningBench::prepare(const TunedConfig& config)
 {
     if (m_built.contains(config)) return {};
     Built built{program_of(config)};
-    // The first run includes building. The second run's time gives the number of runs for a measurement.
+    // The first run includes building the program. The second run's time gives the number of runs for a measurement.
     const auto began = m_clock.steady();
     const auto first = run(built.program, config, 1);
     if (!first) return std::unexpected(first.error());

@@ -1,4 +1,5 @@
-// Loads the configurations of a module's kernels in one file, and stores them again at the end.
+// Loads the tuned configurations of a module's kernels from one file when the module begins, and stores them in that
+// file when the module ends.
 #include <exception>
 
 #include "warmgraph/autotune/tuned_key.hpp"

@@ -28,7 +28,7 @@ Fit no_device(const std::string& backend)
     return does_not(std::string(cachefmt::fact::k_backend), fmt::format("{} recorded, no such device here", backend));
 }
 
-/// The first recorded fact that differs on this machine, with both values.
+/// Returns the first recorded fact that differs on this machine, with both values.
 std::optional<Fit> difference(const autotune::Facts& then, const Here& now, Verdict verdict, std::string_view cure)
 {
     for (const auto& [name, value] : then) {
@@ -50,7 +50,7 @@ Result<precompile::CompiledProgram> program_of(const Bundle& bundle, const Membe
 
 /// The tuned configurations of a kernel or of a module.
 struct Tuned {
-    std::string module{}; ///< its name; empty for a kernel
+    std::string module{}; ///< name of the module; empty for a kernel
     std::vector<autotune::BestConfig> configs{};
 };
 
@@ -130,7 +130,7 @@ Fit judge_compiled(const precompile::Ingredients& program, const backends::Compi
 {
     precompile::Ingredients now = program;
     now.target = std::ranges::find(here.also, program.target) != here.also.end() ? program.target : here.target;
-    if (!here.compiler.empty()) now.compiler = here.compiler; // else the version is unknown and not compared
+    if (!here.compiler.empty()) now.compiler = here.compiler; // otherwise the version is unknown and not compared
     const auto different = precompile::differences(program, now);
     if (different.empty()) return {};
     const auto& [fact, recorded, is, cure] = different.front();

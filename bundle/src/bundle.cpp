@@ -12,7 +12,7 @@ struct Bundle::Impl {
     std::unique_ptr<Source> source;
     cachefmt::Trust trust;
     FileHeader header;
-    Bytes index_bytes; ///< names and heads point into these bytes
+    Bytes index_bytes; ///< the bytes of the index; names and heads point into them
     Index index;
     std::vector<std::uint32_t> by_name; ///< indices of members, sorted by name
     std::string signed_by;

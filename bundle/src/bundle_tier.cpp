@@ -39,12 +39,12 @@ Result<std::optional<store::Found>> BundleTier::get(const store::Name& name, sto
             fail(ErrorCode::corrupt, "{} has {} bytes, at most {} are read", text, member->object_size(), extent.bytes);
         return found;
     }
-    if (!extent.whole && extent.bytes <= member->head.size()) { // the guards, which are in the index
+    if (!extent.whole && extent.bytes <= member->head.size()) { // only the guards are asked for, and the index has them
         const ByteView head = member->head.first(extent.bytes);
         found.bytes = Bytes(head.begin(), head.end());
         return found;
     }
-    if (!extent.whole && !member->head.empty()) { // the whole head; its envelope says where it ends
+    if (!extent.whole && !member->head.empty()) { // returns the whole head; its envelope says where the guards end
         found.bytes = Bytes(member->head.begin(), member->head.end());
         return found;
     }

@@ -14,7 +14,7 @@ namespace {
 using cachefmt::Fact;
 using cachefmt::Guards;
 
-/// The facts that both `recorded` and `here` have, from each side.
+/// Returns the facts whose names both sides have: first those of `recorded`, then those of `here`.
 std::pair<Guards, Guards> comparable(const Guards& recorded, const Here& here)
 {
     std::pair<Guards, Guards> sides;

@@ -9,7 +9,8 @@ namespace {
 
 using namespace std::string_view_literals;
 
-constexpr std::string_view k_magic = "\x89WGBND\r\n"sv; // like an entry's magic: a text conversion breaks it
+// Like the magic of an entry: a text conversion changes it, and so is detected.
+constexpr std::string_view k_magic = "\x89WGBND\r\n"sv;
 constexpr std::string_view k_header_domain = "warmgraph bundle 1"sv;
 constexpr std::string_view k_signature_domain = "warmgraph bundle signature 1"sv;
 constexpr std::string_view k_signature_block_domain = "warmgraph bundle signature block 1"sv;
@@ -34,7 +35,8 @@ Digest digest_of_header(ByteView bytes)
     return hash.finish();
 }
 
-/// Includes the header's digest, so that another bundle's signature block does not fit.
+/// Returns the digest of the signature block. It also covers the header's digest, so that the signature block of
+/// another bundle does not fit.
 Digest seal_of_signature_block(ByteView bytes)
 {
     Sha256 hash;
@@ -49,8 +51,8 @@ void append_text(Bytes& bytes, std::string_view text)
     append(bytes, as_bytes(text));
 }
 
-/// The signed message. Each length is fixed or stated, so different headers give different messages. The header's
-/// digest covers the index, and the index covers the members by their digests.
+/// Returns the message that is signed. Each length is fixed or stated, so different headers give different messages.
+/// The header's digest covers the index, and the index covers the members by their digests.
 Bytes message_of_header(const FileHeader& header)
 {
     Bytes message;
@@ -213,7 +215,8 @@ Result<FileHeader> parse_header(ByteView bytes, std::optional<std::uint64_t> fil
                     k_header_bytes);
     if (as_text(bytes.first(k_magic.size())) != k_magic)
         return fail(ErrorCode::corrupt, "it is no bundle: it does not start with a bundle's magic bytes");
-    // Every later version keeps these first bytes and their digest: so a newer bundle differs from a damaged one.
+    // Every later version keeps these first bytes and their digest, so that a newer bundle can be distinguished from a
+    // damaged bundle.
     FileHeader header;
     header.digest = load<Digest>(bytes, at::digest);
     if (header.digest != digest_of_header(bytes))

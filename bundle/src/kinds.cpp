@@ -54,7 +54,7 @@ Result<void> check_compiled_trust(ByteView head, const cachefmt::Trust& trust)
 {
     const auto facts = precompile::decode_facts(head, trust);
     if (!facts && facts.error().code == ErrorCode::untrusted) return std::unexpected(facts.error());
-    return {}; // verify() reports other errors
+    return {}; // only trust is checked; verify() reports other errors
 }
 
 double seconds_of_compiled(const store::Name&, ByteView object)
@@ -72,7 +72,8 @@ Result<void> verify_tuned(const store::Name& name, ByteView bytes)
                            : held_to(name, autotune::decode(bytes), key_of);
 }
 
-/// A module's configurations are counted by their own files.
+/// Returns the time of tuning. 0 for a module's file, because each of its configurations also has its own file, which
+/// counts.
 double seconds_of_tuned(const store::Name& name, ByteView object)
 {
     const auto best = is_module(name) ? Result<autotune::BestConfig>{} : autotune::decode(object);
@@ -93,7 +94,7 @@ Result<void> verify_torch(const store::Name& name, ByteView bytes)
     return {};
 }
 
-/// In the order of the kinds.
+/// The readers, in the order of the kinds.
 constexpr std::array<KindReader, store::k_kinds.size()> k_readers{{
     {.kind = ArtifactKind::entries, .verify = verify_entry, .head_extent = entry_head},
     {.kind = ArtifactKind::images, .verify = verify_blob},

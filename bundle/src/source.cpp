@@ -26,7 +26,7 @@ public:
     FileSource(const FileSource&) = delete;
     FileSource& operator=(const FileSource&) = delete;
 
-    /// Call this before the first read.
+    /// Adds bytes to the size. Call this before the first read.
     void grow(std::uint64_t bytes) noexcept { m_size += bytes; }
     [[nodiscard]] std::uint64_t size() const noexcept override { return m_size; }
     [[nodiscard]] Result<void> read(std::uint64_t offset, std::span<std::byte> into) const override
@@ -66,7 +66,7 @@ private:
     ByteView m_bytes;
 };
 
-/// The writer of this file decides what a replay runs.
+/// Checks who may write the file, because the contents decide what a replay runs.
 Result<void> check_ownership(const std::filesystem::path& path, const struct stat& status,
                              const std::vector<std::uint32_t>& owners)
 {
@@ -86,7 +86,8 @@ Result<void> check_ownership(const std::filesystem::path& path, const struct sta
     return {};
 }
 
-/// Waits for bytes or the end. Without this, a pipe that was opened before its writer seems to be at its end.
+/// Waits until the stream has bytes or ends. Without this, a pipe that was opened before its writer seems to be at its
+/// end.
 Result<void> wait_for(int stream)
 {
     struct pollfd ready{stream, POLLIN, 0};
@@ -95,7 +96,7 @@ Result<void> wait_for(int stream)
     return {};
 }
 
-/// Reads a stream up to `into`'s size, fewer bytes at its end.
+/// Reads from a stream until `into` is full or the stream ends. Returns the number of bytes.
 Result<std::size_t> read_some(int stream, std::span<std::byte> into)
 {
     std::size_t done = 0;
@@ -113,7 +114,8 @@ Result<std::size_t> read_some(int stream, std::span<std::byte> into)
     return done;
 }
 
-/// Keeps one byte more than the header's size at most, so that a longer bundle is refused for its size.
+/// Copies a stream into a file without a name. Copies at most one byte more than the size in the header, so that a
+/// longer bundle is refused because of its size.
 Result<std::unique_ptr<Source>> spooled(int stream)
 {
     const auto file = open_unnamed_file();

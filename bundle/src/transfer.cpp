@@ -36,7 +36,7 @@ public:
             return "it was refused (" + entry->header.info.reason + "), and tombstones stay where they are";
         auto blobs = get_blobs(entry->graph);
         if (!blobs) return blobs.error().message;
-        for (const auto& [digest, blob] : *blobs) // before the graph, for readers that read in order
+        for (const auto& [digest, blob] : *blobs) // blobs come before the graph, for readers that read in order
             if (auto ok = put(kind_of_blob(entry->graph, digest), store::ImageName{digest}, blob, 0); !ok)
                 return std::unexpected(std::move(ok.error()));
         if (auto ok = put(ArtifactKind::entries, key, **bytes, entry->header.info.answer_ms / k_ms); !ok)
@@ -115,7 +115,7 @@ Result<Transfer> gather(Writer& writer, const std::vector<store::EntryKey>& entr
 
 namespace {
 
-/// Returns an empty text, or the reason why the artifact was left out.
+/// Adds an artifact. Returns an empty text, or the reason why the artifact was left out.
 Result<std::string> add_artifact(Writer& writer, const store::ArtifactName& name, const Getter& get, Transfer& transfer)
 {
     const std::string text = to_text(store::Name(name));
@@ -241,7 +241,7 @@ Result<Transfer> copy_members(const Bundle& from, Writer& writer, const Wanted& 
         return refusal.empty() ? copy(member, 0) : skip(member, std::move(refusal));
     };
     for (const Member& member : from.members()) {
-        if (is_blob(member.kind)) continue; // copied with the graphs that need it
+        if (is_blob(member.kind)) continue; // copied together with the graphs that need the blob
         const auto ok = member.kind == ArtifactKind::entries ? copy_graph(member) : copy_other(member);
         if (!ok) return std::unexpected(ok.error());
     }

@@ -11,7 +11,7 @@ namespace warmgraph::bundle {
 namespace {
 
 constexpr double k_second_ms = 1000;
-/// Attempts to join a profile while another process writes it, which takes a few milliseconds.
+/// The most attempts to join a profile while another process writes it. Such a write takes a few milliseconds.
 constexpr int k_tries = 50;
 constexpr std::chrono::milliseconds k_when_busy{20};
 
@@ -79,7 +79,8 @@ private:
         return m_bundle.content(member);
     }
 
-    /// Adds the counts of both. A stored profile that cannot be read stays, because a user may have edited it.
+    /// Joins the bundle's profile with the stored profile. A stored profile that cannot be read stays, because a user
+    /// may have edited it.
     Result<void> join_profile(const Member& member)
     {
         const auto bytes = verified(member);
@@ -112,7 +113,7 @@ private:
         return found->has_value();
     }
 
-    /// Puts an image. Returns an empty text, or the reason why entries that need it cannot be used.
+    /// Puts an image. Returns an empty text, or the reason why entries that need the image cannot be used.
     Result<std::string> blob(const Digest& digest)
     {
         const store::Name name = store::ImageName{digest};

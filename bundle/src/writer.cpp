@@ -27,11 +27,12 @@ private:
 };
 
 struct Packed {
-    Bytes bytes{}; ///< empty when the bytes are stored uncompressed
+    Bytes bytes{}; ///< the compressed bytes; empty if the bytes are stored uncompressed
     Codec codec = Codec::none;
 };
 
-/// Compresses the bytes if that makes them smaller. Pads a result smaller than 1 / 64, because readers refuse it.
+/// Compresses the bytes if that makes them smaller. Pads a result that is smaller than 1 / 64 of the raw size, because
+/// readers refuse such a result.
 Result<Packed> pack(ByteView raw, const WriteOptions& options)
 {
     if (raw.size() <= options.compress_above) return Packed{};
@@ -57,7 +58,7 @@ Result<void> Writer::put(Record record, ByteView stored)
                     "{} can run code where it is used, and goes only into a bundle that is signed: give a key to sign "
                     "with (--key-file, sign_with_file or WARMGRAPH_SIGN_KEY_FILE)",
                     record.name);
-    if (m_end == 0) { // leave room for the header, which is known last
+    if (m_end == 0) { // leaves room for the header, which is known last
         if (auto ok = m_sink->append(FileHeaderBytes{}); !ok) return ok;
         m_end = k_header_bytes;
     }
@@ -90,7 +91,7 @@ Result<bool> Writer::add(ArtifactKind kind, const store::Name& name, ByteView ob
         body = object.subspan(*extent);
     }
     record.member.size = body.size();
-    // A graph's payload is already compressed if that makes it smaller.
+    // A graph is not compressed again: its payload is already compressed if that makes it smaller.
     const auto packed = kind == ArtifactKind::entries ? Result<Packed>{} : pack(body, m_options);
     if (!packed) return within(record.name, packed.error());
     record.member.codec = packed->codec;

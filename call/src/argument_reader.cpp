@@ -29,7 +29,7 @@ Result<void> check_shape(const RegionDecl& region)
     return {};
 }
 
-/// The state is all of its memory, if the declaration gives no sizes.
+/// Returns the region of a state. If the declaration gives no sizes, the region is all of the state's memory.
 Result<RegionDecl> region_of(const StateDecl& decl)
 {
     const auto kind = decl.access == Access::read_only ? cachefmt::RegionKind::weights : cachefmt::RegionKind::state;
@@ -243,7 +243,7 @@ void ArgumentReader::bind_state(std::size_t region, const MemoryRef& memory)
     m_defaults.memory[region] = memory;
     m_defaults.tensors[region].base = memory.address.base;
     m_defaults.tensors[region].offset = memory.address.offset;
-    ++m_filled; // no frame has the new defaults
+    ++m_filled; // marks all frames as old, because none has the new defaults
     ++m_defaults_number;
     if (!is_as_needed) list_needed();
 }
@@ -260,8 +260,8 @@ bool ArgumentReader::has_default(const Binding& binding) const noexcept
     return binding.what == What::region && !m_defaults.memory[binding.index].address.is_null();
 }
 
-/// A model has hundreds of weights that do not change. In a frame of the last read, resets only the arguments that its
-/// call gave.
+/// Resets the frame to the defaults. If the frame is from the last read, resets only the arguments that this read
+/// filled, because a model has hundreds of weights that do not change.
 auto ArgumentReader::reset(Frame& frame) -> Reset
 {
     const bool is_ours = frame.filled != 0 && std::exchange(frame.filled, 0) == m_filled;
@@ -273,7 +273,7 @@ auto ArgumentReader::reset(Frame& frame) -> Reset
         frame.scalars = m_defaults.scalars;
         frame.values = m_defaults.values;
     } else {
-        frame = m_defaults; // assignment between equal sizes reuses the storage
+        frame = m_defaults; // this assignment reuses the storage, because the sizes are equal
     }
     m_given.clear();
     std::ranges::fill(m_seen, std::uint8_t{0});

@@ -44,7 +44,7 @@ CallOutcomes::CallOutcomes(std::shared_ptr<const Declaration> declaration, Sinks
     m_report.function = m_declaration->name;
 }
 
-// --- counted
+// --- counters
 
 void CallOutcomes::count_miss(const Plan& plan, const std::string& name, Journey& journey) const
 {
@@ -117,7 +117,7 @@ void CallOutcomes::count_hit(LoadedVariant& variant, bool counts) const
     m_sinks.store->add_usage_soon(m_declaration->key, usage);
 }
 
-// --- ended
+// --- ends of calls
 
 Outcome CallOutcomes::finish(const Journey& journey, Outcome outcome, std::string reason, Remember remember)
 {
@@ -159,7 +159,7 @@ std::optional<Outcome> CallOutcomes::verdict(const Digest& guards_digest)
     return known->outcome;
 }
 
-/// Does nothing if the journey has no miss.
+/// Ends the journey's miss, if it has one.
 void CallOutcomes::end_miss(const Journey& journey, store::MissEnd end)
 {
     if (!journey.miss) return;

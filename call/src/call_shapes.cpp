@@ -21,7 +21,7 @@ void append(ShapeCounter::Key& key, std::span<const std::int64_t> sizes)
     key.insert(key.end(), sizes.begin(), sizes.end());
 }
 
-/// One call's choice of buckets, and how often it was called.
+/// The sizes and values that a call asks for.
 struct Wanted {
     profile::Sizes sizes;
     std::map<std::string, std::string> values;
@@ -34,7 +34,7 @@ CallShapes::CallShapes(std::shared_ptr<const Declaration> declaration, ProfileKe
     : m_declaration(std::move(declaration)), m_profiles(profiles)
 {
     const Interface& interface = m_declaration->interface;
-    // The profile stores only sizes that differ from the declared ones.
+    // The profile stores only sizes that differ from the declared sizes.
     for (std::size_t r = 0; m_profiles != nullptr && r < interface.regions.size(); ++r) {
         if (!has_counted_sizes(interface.regions[r])) continue;
         m_regions.push_back(r);
@@ -48,12 +48,13 @@ CallShapes::CallShapes(std::shared_ptr<const Declaration> declaration, ProfileKe
 
 CallShapes::~CallShapes()
 {
-    if (!m_profile) return; // nothing was counted
+    if (!m_profile) return; // no shape was counted
     m_counter.tell(*m_profile);
     m_profiles->note(m_profile);
 }
 
-/// The profile is made at its first use: its key is a digest, which would take more than half of the time for wrapping.
+/// Makes the profile at its first use. Its key is a digest, which would take more than half of the time for wrapping a
+/// function.
 const std::shared_ptr<FunctionProfile>& CallShapes::profile()
 {
     if (m_profile || !m_is_counted) return m_profile;
@@ -79,8 +80,8 @@ profile::Shape CallShapes::shape_of(const Frame& frame, const PaddedSizes* padde
     return shape;
 }
 
-/// Does not count calls with undeclared types, because their sizes are those of another function, nor sizes that a
-/// profile cannot hold.
+/// Does not count calls with undeclared types, because such a call belongs to another function. Does not count sizes
+/// that a profile cannot hold.
 void CallShapes::count(const Frame& frame, const PaddedSizes* padded)
 {
     if (!m_is_counted) return;
@@ -160,7 +161,7 @@ void CallShapes::learn_buckets(const profile::Profile& known)
     }
 }
 
-// --- questions from outside
+// --- queries from outside
 
 std::vector<ProfiledShape> CallShapes::counted()
 {

@@ -8,7 +8,7 @@ namespace warmgraph {
 
 namespace {
 
-/// The objects with which captures run the callable.
+/// The objects that captures use to run the callable.
 struct CaptureRuns {
     explicit CaptureRuns(const Runnable& own)
         : streams(own.device),
@@ -37,14 +37,14 @@ void CallableRunner::order_after_last(const std::shared_ptr<backends::Stream>& s
 {
     auto& last = m_last->stream;
     if (last == stream) return;
-    // The last stream is being captured: an event from it would draw `stream` and its work into that capture.
+    // The last stream is being captured. An event from that stream would draw `stream` and its work into that capture.
     if (last && last->is_capturing()) {
         log().debug("{}: its last stream is being captured, and this call is not ordered after it",
                     m_declaration->path);
     } else if (last) {
         const auto event = last->record_event();
         const auto ordered = event ? stream->wait(*event) : Result<void>{std::unexpected(event.error())};
-        if (!ordered) { // the host waits instead
+        if (!ordered) { // if no event orders the work, the host waits
             log().warn("{}: its last stream is waited for: {}", m_declaration->path, ordered.error().message);
             value_or_raise(last->synchronize());
         }

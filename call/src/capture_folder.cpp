@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view k_ending = ".wgcapture";
 constexpr std::uint32_t k_file_mode = 0600, k_folder_mode = 0700, k_others_write = 0022;
 
-/// "decode-1f2e3d4c5b6a7988-": the beginning of the names of a call's files.
+/// Returns the beginning of the names of a call's files, such as "decode-1f2e3d4c5b6a7988-".
 std::string beginning_of(const cachefmt::EntryKey& key)
 {
     Sha256 all;
@@ -23,7 +23,7 @@ std::string beginning_of(const cachefmt::EntryKey& key)
     return fmt::format("{}-{}-", key.function.function, to_hex(all.finish()).substr(0, 16));
 }
 
-/// A user who may write the folder decides which captures count as proof.
+/// Refuses a folder that other users may write: they could place captures there, which count as proof.
 Result<void> admits(const FileInfo& info, const std::filesystem::path& path)
 {
     const bool is_ours = info.owner == ::geteuid() || info.owner == 0;
@@ -104,7 +104,7 @@ Result<std::string> CaptureFolder::write(const StoredCapture& capture)
         return std::unexpected(renamed.error());
     }
     const auto files = files_of(capture.key);
-    if (!files) return name; // old captures only take room
+    if (!files) return name; // the old captures are not removed, but they only take room
     for (std::size_t i = k_most_captures; i < files->size(); ++i) static_cast<void>(m_folder->remove((*files)[i].name));
     return name;
 }

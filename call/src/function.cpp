@@ -60,7 +60,8 @@ Outcome Function::Impl::call_locked(const Stream& stream, std::span<const Arg> a
     return call_read(stream, job);
 }
 
-/// Sizes outside the buckets would each make a variant: the function runs without a graph, and nothing is recorded.
+/// Pads a call and runs it. If a size is outside the buckets, the function runs without a graph and nothing is
+/// recorded, because each such size would need its own variant.
 Outcome Function::Impl::call_padded(const Stream& stream, bool counts, NextJob& job)
 {
     const PaddedSizes padded = shapes.choose(arguments.frame(), counts);
@@ -70,7 +71,7 @@ Outcome Function::Impl::call_padded(const Stream& stream, bool counts, NextJob& 
     if (padded.outside.empty() || !declaration->callable || !declaration->publishes) {
         outcome = call_read(stream, job);
     } else {
-        // The call may be recorded later, which needs code that was kept when it was loaded.
+        // A later call may be recorded, which needs device code that was kept when the code was loaded.
         if (auto kept = declaration->backend()->recording().prepare_recording(); !kept)
             log().debug("{} runs as it is, and its recordings may be refused: {}", declaration->path,
                         kept.error().message);
@@ -92,7 +93,7 @@ Outcome Function::Impl::call_read(const Stream& stream, NextJob& job)
     if (change.exposed)
         loaded.erase_if([this](const LoadedVariant& variant) { return !lookup.is_still_right(variant); });
     const Frame& frame = arguments.frame();
-    const guards::Others others = shapes.is_padded() ? guards::Others{} : arguments.others(); // padding changes them
+    const guards::Others others = shapes.is_padded() ? guards::Others{} : arguments.others(); // padding changes tensors
     for (auto variant = loaded.begin(); variant != loaded.end(); ++variant) {
         if (!variant->guard.matches(frame.tensors, frame.values, others)) continue;
         if (variant->use == LoadedVariant::Use::waits) {
@@ -107,7 +108,7 @@ Outcome Function::Impl::call_read(const Stream& stream, NextJob& job)
             return run_as_it_is(stream, "its backward cannot be recorded", &digest);
         }
         ++variant->calls;
-        // Verifies each Nth replayed call, or none. First calls are handled elsewhere.
+        // Verifies each Nth replayed call, if the declaration says so. first_call() handles first calls.
         const std::uint64_t every = declaration->verify_every;
         if (every != 0 && declaration->callable && variant->calls % every == 0 && !jobs.has_pending()) {
             Journey journey = new_journey();
@@ -115,7 +116,7 @@ Outcome Function::Impl::call_read(const Stream& stream, NextJob& job)
             return answer_and_verify(loaded.take(variant), journey, stream, job);
         }
         auto launched = loaded.launch(*variant, stream, arguments, runner, replay::AskedCapture::yes);
-        // stale: the variant is for memory elsewhere (host or device), which matters only to some variants.
+        // stale: the variant is for another kind of memory (host or device), which only some variants need.
         if (!launched && launched.error().code == ErrorCode::stale) continue;
         if (!launched) return run_instead(variant, launched.error(), stream);
         loaded.use(variant);
@@ -125,8 +126,8 @@ Outcome Function::Impl::call_read(const Stream& stream, NextJob& job)
     return first_call(stream, "", job);
 }
 
-/// After a failed replay: counts and reports it, and the next call loads anew. Without a callable the caller gets the
-/// error.
+/// Handles a failed replay: counts and reports it, and the next call loads the entry anew. Without a callable the
+/// caller gets the error.
 Outcome Function::Impl::run_instead(LoadedVariants::Iterator failed, const Error& failure, const Stream& stream)
 {
     lookup.note_failure("replay", failure);
@@ -165,14 +166,14 @@ Outcome Function::Impl::first_call(const Stream& stream, std::string why_not, Ne
     }();
     const Outcome outcome = plan.action == Plan::Action::replay ? replay_stored(plan, journey, stream, job)
                                                                 : miss(plan, journey, stream, job);
-    if (!job) outcomes.end_report(journey); // otherwise complete() ends it
+    if (!job) outcomes.end_report(journey); // if there is a job, complete() ends the report
     return outcome;
 }
 
 Outcome Function::Impl::replay_stored(const Plan& plan, Journey& journey, const Stream& stream, NextJob& job)
 {
     const bool verifies = declaration->verifies_first && declaration->callable;
-    if (verifies) runner.validate_tuned(); // the callable runs beside the graph
+    if (verifies) runner.validate_tuned(); // the verification also runs the callable
     if (verifies && jobs.has_pending()) return answer_and_verify(std::nullopt, journey, stream, job);
     Unusable unusable{journey.reason};
     bool is_restored_again = false;
@@ -195,8 +196,8 @@ Outcome Function::Impl::replay_stored(const Plan& plan, Journey& journey, const 
         if (launched) {
             outcomes.count_hit(*variant, !role || role->counts_hit());
             lookup.note_addresses(arguments.frame());
-            // The preloaded graph's work is enqueued and runs meanwhile. Takes the graph's memory now, before the
-            // program plans with the remaining device memory.
+            // The preloaded graph's work is enqueued and runs meanwhile. Instantiates the graph now, so that its memory
+            // is taken before the program plans with the remaining device memory.
             if (!variant->executable->is_complete()) {
                 const auto timer = journey.phases.measure("instantiate");
                 if (auto completed = loaded.complete(*variant); !completed)
@@ -207,7 +208,7 @@ Outcome Function::Impl::replay_stored(const Plan& plan, Journey& journey, const 
                        time_text(load_time.count()), variant->made);
             return outcomes.finish(journey, Outcome::replayed, "", Remember::no);
         }
-        // The preloaded graph may have been restored for memory elsewhere (host or device).
+        // The preloaded graph may have been restored for another kind of memory (host or device).
         if (launched.error().code == ErrorCode::stale && !std::exchange(is_restored_again, true)) {
             loaded.erase(variant);
             --entry;
@@ -226,7 +227,7 @@ Outcome Function::Impl::replay_stored(const Plan& plan, Journey& journey, const 
 
 Outcome Function::Impl::miss(const Plan& plan, Journey& journey, const Stream& stream, NextJob& job)
 {
-    // If the reason passes by itself, the call that records has already counted the miss.
+    // If the reason does not last, another call is recording, and that call has already counted the miss.
     if (declaration->policy != Policy::off && plan.lasts)
         outcomes.count_miss(plan, !role ? declaration->name : role->counts_miss() ? role->pair : "", journey);
     if (declaration->policy == Policy::require_hit || !declaration->callable) outcomes.finish_thrown(journey);
@@ -251,7 +252,8 @@ Outcome Function::Impl::miss(const Plan& plan, Journey& journey, const Stream& s
     return outcome;
 }
 
-/// Remembers the verdict first, so that a callable that throws is not recorded at every call.
+/// Runs the function for a miss. Remembers the verdict first, so that a callable that throws is not recorded at every
+/// call.
 Outcome Function::Impl::run_missed(Journey& journey, Outcome outcome, std::string why, Remember remember,
                                    const Stream& stream)
 {
@@ -265,7 +267,7 @@ Outcome Function::Impl::run_missed(Journey& journey, Outcome outcome, std::strin
 
 Outcome Function::Impl::answer_and_record(Journey& journey, const Stream& stream, NextJob& job)
 {
-    auto lock = jobs.publisher().try_lock(journey.digest); // after an error it records without the lock
+    auto lock = jobs.publisher().try_lock(journey.digest); // after an error the call records without the lock
     if (lock && !*lock)
         return run_missed(journey, Outcome::eager, "another process is recording it", Remember::no, stream);
     // The lock's last holder may have published since the look-up.
@@ -313,7 +315,7 @@ Outcome Function::Impl::answer_and_record(Journey& journey, const Stream& stream
     return Outcome::eager;
 }
 
-/// No variant: another call of the function is still under way.
+/// `variant` is nullopt if another job of the function is under way. The function then runs without a graph.
 Outcome Function::Impl::answer_and_verify(std::optional<LoadedVariant> variant, Journey& journey, const Stream& stream,
                                           NextJob& job)
 {
@@ -326,12 +328,12 @@ Outcome Function::Impl::answer_and_verify(std::optional<LoadedVariant> variant, 
     }
     runner.order_after_last(stream);
     const auto idle = is_idle(*stream);
-    if (!idle || !*idle) // the next call loads the entry again
+    if (!idle || !*idle) // not verified now: the next call loads the entry again
         return run_missed(journey, Outcome::eager,
                           "work that was enqueued before the call is not done: a later call verifies the entry",
                           Remember::no, stream);
     job = jobs.new_job(arguments.frame(), role.get(), journey, surroundings.environment(), runner);
-    variant->mark.reset(); // the function runs before the graph
+    variant->mark.reset(); // the function runs before the graph, so this is not a launch yet
     job->verified = std::move(*variant);
     job->records = declaration->publishes;
     jobs.answer(job, stream, runner);
@@ -386,7 +388,8 @@ ProfileRecording Function::Impl::record(const std::vector<ProfiledShape>& wanted
         Outcome outcome = call(stream, args, replay::AskedCapture::no, false);
         {
             const std::scoped_lock one_at_a_time{declaration->device->default_stream_mutex};
-            value_or_raise(stream->synchronize()); // arguments may be freed now, and waiting recordings completed
+            // Afterwards arguments may be freed, and waiting recordings can be completed.
+            value_or_raise(stream->synchronize());
         }
         if (outcome == Outcome::eager && record_pending() != 0) outcome = Outcome::recorded;
         if (outcome == Outcome::recorded) {
@@ -407,7 +410,7 @@ ProfileRecording Function::Impl::record(const std::vector<ProfiledShape>& wanted
 
 namespace {
 
-/// Puts the second capture's scratch in the order of the first's.
+/// Puts the second capture's scratch in the order of the first capture's scratch.
 void align_scratch(const std::string& name, const AdoptedCapture& first, AdoptedCapture& second)
 {
     std::vector<std::pair<std::string, MemoryRef>> ordered;
@@ -490,7 +493,7 @@ Function& Function::operator=(Function&& other) noexcept
     return *this;
 }
 
-// The callable may destroy the function and the stream; both stay until the call ends.
+// The callable may destroy the function and the stream, so the call keeps both until it ends.
 
 Outcome Function::call(std::span<const Arg> args)
 {

@@ -106,7 +106,8 @@ void LoadedVariants::give_up(const cachefmt::RecordingId& forward)
     }
 }
 
-/// In a caller's capture nothing runs yet, and nothing can show when it runs.
+/// Notes a launch, so that its load ends when the launch is done. Notes nothing in a caller's capture, because the work
+/// does not run yet and nothing can show when it runs.
 void LoadedVariants::note_launch(LoadedVariant& variant, backends::Stream& stream) const noexcept
 try {
     if (m_store) m_store->settle_loads();
@@ -117,10 +118,11 @@ try {
         variant.launched = Behind{m_declaration->backend(), std::move(*event)};
         return end_load(variant);
     }
-    if (event.error().code == ErrorCode::unsupported) variant.mark->succeed(); // no event can show more
+    // This backend has no events, so the launch counts as done.
+    if (event.error().code == ErrorCode::unsupported) variant.mark->succeed();
     variant.mark.reset();
 } catch (const std::bad_alloc&) {
-    variant.mark.reset(); // nothing is noted
+    variant.mark.reset(); // drops the mark without noting a success
 }
 
 /// Ends the load when the launch is done. Does nothing before a launch, or before the graph is instantiated.

@@ -21,8 +21,8 @@ Result<void> check_regions(const Interface& interface, const cachefmt::Graph& gr
     return replay::check_regions(declared, graph);
 }
 
-/// Whether a call of this interface can look like the recorded one, with inputs and outputs in device memory. Other
-/// calls load at their first call.
+/// Whether a call of this interface can match the recorded guards with inputs and outputs in device memory. Other
+/// entries are not preloaded; they are loaded at their first call.
 bool fits(const Interface& interface, const cachefmt::Guards& recorded, const std::string& device)
 {
     const auto& tensors = recorded.tensors;
@@ -54,13 +54,13 @@ Result<bool> is_idle(backends::Stream& stream, std::chrono::nanoseconds limit)
 {
     auto event = stream.record_event();
     if (!event) {
-        auto done = stream.synchronize(); // a stream without events
+        auto done = stream.synchronize(); // the stream has no events, so waits for all of its work
         return done ? Result<bool>{true} : std::unexpected(done.error());
     }
     return backends::wait_for(**event, limit);
 }
 
-// --- deciding
+// --- decisions
 
 Situation Lookup::situation(const cachefmt::Guards& now, bool has_pending) const
 {
@@ -131,7 +131,7 @@ Plan Lookup::on_miss(const Journey& journey, bool has_pending, std::string reaso
     return warmgraph::on_miss(situation(journey.now, has_pending), std::move(reason));
 }
 
-// --- restoring
+// --- restore of entries
 
 std::optional<PreloadedGraph> Lookup::preloaded(const cachefmt::EntryKey& key, Phases& phases) const
 {
@@ -152,7 +152,8 @@ Result<void> Lookup::check_stored(const cachefmt::EntryHeader& header, const cac
         return agrees;
     }
     if (auto fits = replay::check_constants_size(graph, m_declaration->spec.max_constant_bytes); !fits) return fits;
-    // If the graph used its own event instead, no work outside would see it.
+    // The Spec must declare the event. If the graph used an event of its own instead, work outside the graph would not
+    // see it.
     for (const std::string& event : graph.events)
         if (find_name(m_declaration->handles.events, event) == m_declaration->handles.events.end())
             return fail(ErrorCode::not_recordable,
@@ -168,7 +169,7 @@ Result<void> Lookup::check_stored(const cachefmt::EntryHeader& header, const cac
 auto Lookup::restore(const cachefmt::EntryKey& key, store::Reading reading, const Frame& frame, Phases& phases) const
     -> Result<std::optional<RestoredEntry>>
 try {
-    // Drivers crash on some code. A mark that remains shows later which code it was.
+    // Drivers crash on some code. A mark that remains shows later which code crashed.
     std::unique_ptr<store::LoadMark> mark;
     std::optional<Error> condemned;
     const auto begin = [&]() -> Result<void> {
@@ -179,7 +180,7 @@ try {
     };
     const auto fail_condemned = [&](const cachefmt::EntryHeader& header) -> std::unexpected<Error> {
         if (!m_declaration->publishes) return std::unexpected(*condemned);
-        m_sources.store->set_aside(header, *condemned); // stores the full reason
+        m_sources.store->set_aside(header, *condemned); // the store keeps the full reason
         return fail(condemned->code, "processes died over its code, and it is set aside");
     };
     auto ready = reading == store::Reading::use ? preloaded(key, phases) : std::nullopt;
@@ -190,7 +191,8 @@ try {
         return RestoredEntry{std::move(ahead.header), std::move(ahead.executable), std::move(mark),
                              std::move(ahead.placeholder), ahead.is_loaded};
     };
-    if (ready && (ready->is_loaded || m_sources.store->is_still(key, ready->stamp))) { // unchanged since verified
+    // The file is unchanged since it was verified.
+    if (ready && (ready->is_loaded || m_sources.store->is_still(key, ready->stamp))) {
         m_sources.store->note_use(key);
         return given(*ready);
     }
@@ -223,7 +225,7 @@ Result<void> Lookup::check_constants(const replay::Executable& executable, backe
 {
     const auto has_memory = [](const NamedConstant& constant) { return !constant.memory.address.is_null(); };
     if (std::ranges::none_of(m_declaration->interface.constants, has_memory)) return {};
-    const auto idle = is_idle(stream); // work in the stream may fill them
+    const auto idle = is_idle(stream); // work in the stream may fill the constants
     if (!idle) return std::unexpected(idle.error());
     if (!*idle)
         return fail(ErrorCode::not_recordable,
@@ -255,7 +257,8 @@ Result<void> Lookup::check_constants(const replay::Executable& executable, backe
     return {};
 }
 
-/// Removes it for all processes: one that keeps no device code could not notice (Device::prepare_recording).
+/// Removes the entry for all processes, because a process that keeps no device code could not notice that the entry is
+/// wrong (Device::prepare_recording).
 void Lookup::withdraw(const cachefmt::EntryKey& key) const
 {
     if (!m_declaration->publishes) return;
@@ -312,7 +315,7 @@ void Lookup::note_use(const Digest& digest) const { m_sources.store->note_use({m
 
 void Lookup::note_addresses(const Frame& frame) const
 {
-    // If addresses are objects, they may be destroyed before they are used.
+    // Only flat addresses are noted. Other addresses are objects, which may be destroyed before they are used.
     if (m_declaration->backend()->limits().flat_addresses)
         m_sources.preload.addresses.note(*m_declaration->backend(), m_declaration->interface.region_names,
                                          frame.memory);
@@ -334,7 +337,7 @@ LoadedVariant Lookup::variant_of(const cachefmt::EntryHeader& header,
     return variant;
 }
 
-// --- before the first call
+// --- preload, before the first call
 
 bool Lookup::looks_ahead() const noexcept
 {
@@ -368,7 +371,7 @@ std::optional<PreloadCandidate> Lookup::candidate(const store::Variant& variant,
     }
     if (variant.header->kind != cachefmt::EntryKind::graph) return std::nullopt;
     const cachefmt::Guards& recorded = variant.header->guards;
-    // Tensors and values belong to each call: only the facts are checked now.
+    // Checks only the facts now, because tensors and values belong to each call.
     if (!guards::evaluate_facts(recorded.facts, facts, m_sources.relaxation).empty()) return std::nullopt;
     if (!fits(m_declaration->interface, recorded, m_declaration->backend()->id())) return std::nullopt;
     for (std::size_t i = 0; i < m_declaration->interface.regions.size(); ++i) {

@@ -12,7 +12,8 @@ namespace warmgraph {
 namespace {
 
 constexpr std::size_t k_most_of_an_argument = 2; ///< most padded dimensions of one argument
-constexpr std::uint64_t k_most_pieces = 4096; ///< most copies for one argument: one per row of a padded inner dimension
+/// Most copies for one argument, one for each row of a padded inner dimension.
+constexpr std::uint64_t k_most_pieces = 4096;
 
 template <class T>
 Bytes bytes_of(const T& value)
@@ -31,15 +32,15 @@ std::optional<Bytes> integer_bytes(double value)
     return bytes_of(static_cast<T>(wide));
 }
 
-/// Rounds to nearest, ties to even (IEEE 754). Goes through f32, as the frameworks do.
+/// Rounds to the nearest value, ties to even (IEEE 754). Rounds to f32 first, as the frameworks do.
 std::uint16_t to_half(float value) noexcept
 {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const auto sign = static_cast<std::uint16_t>((bits >> 16U) & 0x8000U);
     std::uint32_t rest = bits & 0x7FFF'FFFFU;
     if (rest > 0x7F80'0000U) return sign | 0x7E00U;  // NaN
-    if (rest >= 0x477F'F000U) return sign | 0x7C00U; // rounds beyond 65504
-    if (rest < 0x3880'0000U) {                       // below 2^-14: f32's own addition rounds to subnormal steps
+    if (rest >= 0x477F'F000U) return sign | 0x7C00U; // a value that would round to more than 65504 becomes infinity
+    if (rest < 0x3880'0000U) {                       // less than 2^-14: adding in f32 rounds to subnormal steps of f16
         constexpr std::uint32_t k_magic = 126U << 23U;
         const float shifted = std::bit_cast<float>(rest) + std::bit_cast<float>(k_magic);
         return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - k_magic));
@@ -166,7 +167,7 @@ struct Pieces {
         for (std::size_t d = 0; d < m_outer; ++d) count *= static_cast<std::uint64_t>(small.sizes[d]);
         if (bytes == 0) count = 0;
     }
-    /// The piece's start in a tensor, in bytes.
+    /// Returns the offset of the piece's start in a tensor, in bytes.
     [[nodiscard]] std::uint64_t offset(std::uint64_t piece, const guards::TensorArg& tensor) const noexcept
     {
         std::uint64_t elements = 0;
@@ -185,7 +186,7 @@ struct Pieces {
 private:
     guards::TensorArg m_small;
     const guards::TensorArg& m_large;
-    std::size_t m_outer = 0; ///< dimensions outside one piece
+    std::size_t m_outer = 0; ///< number of dimensions outside one piece
 };
 
 } // namespace
@@ -291,7 +292,7 @@ Result<PaddedSizes> Padding::choose(const Frame& frame) const
 
 std::optional<PaddedSizes> Padding::choose(const profile::Sizes& sizes) const
 {
-    Frame frame; // only the padded arguments are filled in; choose() uses no others
+    Frame frame; // only the padded arguments are filled in, because choose() uses no other arguments
     frame.tensors.resize(m_interface.regions.size());
     for (const std::size_t region : m_regions) {
         const auto given = sizes.find(m_interface.regions[region].name);
@@ -322,7 +323,7 @@ profile::Sizes Padding::applied(const PaddedSizes& padded, const profile::Sizes&
     return result;
 }
 
-/// Refuses arguments that share memory with a written one: a copy would not see the writes.
+/// Refuses padded arguments that share memory with a written argument: a copy would not see the writes.
 Result<void> Padding::check(const Frame& frame) const
 {
     for (const std::size_t region : m_regions) {
@@ -352,7 +353,7 @@ Result<MemoryRef> Padding::memory_for(std::size_t region, std::uint64_t bytes)
 {
     const auto known = m_memory.find(region);
     if (known != m_memory.end() && known->second.size >= bytes) return known->second;
-    // At least doubles the size, so that outgrown memory is never more than memory in use.
+    // At least doubles the size, so that outgrown memory is never larger than the memory in use.
     const std::uint64_t least = known != m_memory.end() ? 2 * known->second.size : 0;
     auto memory = m_device.allocate(std::max<std::uint64_t>({bytes, least, 1}));
     if (!memory && least > bytes) memory = m_device.allocate(bytes);
@@ -379,7 +380,7 @@ Result<void> Padding::pad_one(std::size_t region, Frame& frame, const PaddedSize
                     m_interface.regions[region].name, pieces.count, k_most_pieces);
     if (elements_of(saved.given) != elements_of(saved.padded))
         if (auto filled = stream.fill({saved.own.address, m_values.at(region), bytes}); !filled) return filled;
-    // Copies outputs too: a function may leave parts of them unwritten.
+    // Copies outputs too, because a function may leave parts of an output unwritten.
     for (std::uint64_t i = 0; i < pieces.count; ++i)
         if (auto copied = stream.copy(
                 {saved.from.address + pieces.in_small(i), saved.own.address + pieces.in_large(i), pieces.bytes});

@@ -34,7 +34,8 @@ Judgement because(std::string word)
     return judgement;
 }
 
-/// The statistics reason for a fact that differs. Facts named by users (variables, inputs) count as one word per kind.
+/// Returns the reason in statistics for a fact that differs. All facts of one kind that users name (variables, inputs)
+/// have one word.
 std::string word_of(const std::string& fact)
 {
     for (const char* kind : {"config.", "env.", "program."})
@@ -55,7 +56,7 @@ Plan tombstoned(const Situation& situation, const cachefmt::EntryHeader& header)
             recompiled(situation, header)};
 }
 
-/// Judges the nearest of all variants.
+/// Finds and judges the variant that is nearest to the call.
 Judgement judge(const Situation& situation, const std::vector<store::Variant>& variants)
 {
     Judgement nearest;
@@ -123,7 +124,7 @@ Plan decide(const Situation& situation, const Headers& headers)
         return {Action::replay, {exact->key}};
     }
     // No entry has exactly these guards. Another variant may be valid (a newer accepted driver, a stronger alignment);
-    // otherwise the nearest one explains the miss.
+    // if no variant is valid, the nearest variant explains the miss.
     const auto variants = headers.all();
     if (!variants) return on_miss(situation, variants.error().message, because("look_up_failed"));
     Plan plan{Action::replay};

@@ -11,7 +11,7 @@
 namespace warmgraph {
 
 namespace {
-/// Why no other process could use a recording with these facts; empty if one could.
+/// Returns why no other process could use a recording with these facts; empty if another process could use it.
 std::string unusable_elsewhere(const std::vector<cachefmt::Fact>& facts)
 {
     for (const auto& fact : facts)
@@ -24,7 +24,7 @@ std::string unusable_elsewhere(const std::vector<cachefmt::Fact>& facts)
     return {};
 }
 
-/// Describes includes of the programs that may change unnoticed, and the cure.
+/// Describes the programs' includes that may change unnoticed, and gives the cure.
 std::string unknown_headers(const std::vector<Program>& programs)
 {
     for (const Program& program : programs)
@@ -33,8 +33,8 @@ std::string unknown_headers(const std::vector<Program>& programs)
     return {};
 }
 
-/// The graph without the parameters of libraries' kernels (images not compiled here). Their by-value structs have
-/// padding with random contents: measured, cuBLAS 13 leaves stack and heap addresses in it.
+/// Returns the graph without the parameters of libraries' kernels (images not compiled here). Their by-value structs
+/// have padding with random contents: measured, cuBLAS 13 leaves stack and heap addresses in it.
 cachefmt::Graph without_library_constants(cachefmt::Graph graph)
 {
     for (auto& node : graph.nodes) {
@@ -45,8 +45,8 @@ cachefmt::Graph without_library_constants(cachefmt::Graph graph)
     return graph;
 }
 
-/// Whether both do the same work, apart from the addresses and sizes of scratch (which depend on the allocator's
-/// history) and the padding above.
+/// Whether both graphs do the same work, apart from the addresses and sizes of scratch (which depend on the allocator's
+/// history) and the padding that without_library_constants() removes.
 bool are_alike(const cachefmt::Graph& one, const cachefmt::Graph& other)
 {
     const auto digest = [](const cachefmt::Graph& graph) {
@@ -100,7 +100,7 @@ cachefmt::EntryHeader Publisher::new_header(const Journey& journey) const
 {
     cachefmt::EntryHeader header{{m_declaration->key, journey.digest}, cachefmt::EntryKind::graph, journey.now, {}};
     if (m_sinks.part) header.recording = recording_of(*m_sinks.part, journey.now);
-    guards::forget_distances(header.guards.tensors); // recording adds them again if they matter
+    guards::forget_distances(header.guards.tensors); // the recording adds the distances again if they matter
     header.info.created = to_iso8601(system_clock().wall());
     header.info.created_by = created_by();
     return header;
@@ -184,7 +184,7 @@ std::string Publisher::publish(Phases& phases, Recording& recording, const Entry
         m_faults.note("publish", published.error());
         return "not published: " + published.error().message;
     }
-    if (!*published) return {}; // stored when the other half is recorded
+    if (!*published) return {}; // the entry is stored when the other half is recorded
     m_sinks.touched.note(recording.entry.header.key);
     m_sinks.programs->keep_ready();
     const auto& info = recording.entry.header.info;

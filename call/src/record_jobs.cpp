@@ -15,7 +15,7 @@ namespace {
 /// How long a call waits for its own work before it may complete an earlier recording.
 constexpr std::chrono::milliseconds k_wait_for_own_work{20};
 
-/// The host may lack memory for the copies.
+/// Prepares the session. Its copies may not fit in host memory.
 Result<void> prepare(Job& job, const std::shared_ptr<backends::Stream>& stream)
 try {
     const auto timer = job.journey.phases.measure("prepare");
@@ -122,7 +122,7 @@ void RecordJobs::answer(std::unique_ptr<Job>& job, const std::shared_ptr<backend
     if (!ended) job->refusal = ended.error();
 }
 
-/// A program's source is a guard only if the Spec names it.
+/// Refuses a program that the Spec does not name, because its source is then not a guard.
 Result<void> RecordJobs::check_programs(const RunContext& context) const
 {
     for (const LaunchedProgram& program : context.modules | std::views::values) {
@@ -163,7 +163,7 @@ std::unique_ptr<Job> RecordJobs::take_answered()
     return std::move(m_pending);
 }
 
-// --- completing, without the function's lock
+// --- completion of recordings, without the function's lock
 
 CompletedJob RecordJobs::complete(Job& job, const PairRole* role, const Lookup& lookup, const CallOutcomes& outcomes)
 {
@@ -177,7 +177,7 @@ CompletedJob RecordJobs::complete_verification(Job& job, const PairRole* role, c
                                                const CallOutcomes& outcomes)
 {
     const Digest digest = job.verified->guards_digest;
-    // Earlier crashes were checked when it was loaded.
+    // Crashes of earlier loads were checked when the entry was loaded.
     auto mark = job.verified->unused ? lookup.begin_load(digest).value_or(nullptr) : nullptr;
     auto verified = job.refusal ? Result<void>{std::unexpected(*job.refusal)}
                                 : job.session->verify(*job.verified->executable, job.journey.phases);
@@ -201,7 +201,7 @@ CompletedJob RecordJobs::complete_verification(Job& job, const PairRole* role, c
         lookup.remove(digest);
         return complete_recording(job, role, lookup, outcomes);
     }
-    const bool passes = verified.error().code == ErrorCode::driver_failed; // a later call may load it
+    const bool passes = verified.error().code == ErrorCode::driver_failed; // a later call may load the entry
     return {Outcome::eager, job.journey.reason, passes ? Remember::no : Remember::yes};
 }
 
@@ -214,7 +214,7 @@ try {
     return fail(ErrorCode::internal, "recording throws: {}", thrown.what());
 }
 
-/// A call that could not use the entry on disk does not try it again.
+/// Judges the entry on disk beside a new recording. Does not try an entry that the call already failed to use.
 EntryBeside RecordJobs::beside(const Recording& recording, Job& job, const Lookup& lookup) const
 {
     if (job.journey.tried) return {};
@@ -226,7 +226,7 @@ EntryBeside RecordJobs::beside(const Recording& recording, Job& job, const Looku
         return held;
     };
     auto beside = m_publisher.judge(recording.entry, lookup, job.frame, hold);
-    // A trial damaged memory that the function itself uses.
+    // An error means that a trial damaged memory that the function itself uses.
     if (!beside) raise(within(m_declaration->path, beside.error()).error());
     return std::move(*beside);
 }
@@ -277,8 +277,8 @@ CompletedJob RecordJobs::refuse(const Job& job, const Error& error, const CallOu
 {
     outcomes.count_refusal(error);
     log().warn("cannot record '{}': {}", m_declaration->name, error.message);
-    // The first call may have done one-time work (a library's handle, a table's upload), so the next call is tried once
-    // more.
+    // The first call may have done one-time work (made a library's handle, uploaded a table), so recording is tried
+    // once more at the next call.
     const bool is_first = job.session->strayed() && m_strayed.insert(job.journey.digest).second;
     return {Outcome::refused, error.message, is_first ? Remember::no : Remember::yes};
 }
@@ -337,7 +337,7 @@ std::string RecordJobs::keep_adopted(Journey& journey, Recording& recording, con
     return m_publisher.publish(journey.phases, recording, beside);
 }
 
-/// Adopts with the first of other processes' captures that proves it.
+/// Adopts `first` with a capture of another process: tries these captures in order until one proves the adoption.
 Result<Recording> RecordJobs::adopt_with_others(const AdoptedCapture& first, AdoptOptions options, const Frame& frame,
                                                 const std::string& folder, Journey& journey) const
 {

@@ -17,7 +17,7 @@ auto Surroundings::notice() -> Change
 {
     Change change;
     if (const auto now = m_declaration->backend()->registrations(); now != m_registrations) {
-        // Loaded variants may need another module now, and refused code may be known now.
+        // Loaded variants may now have to use the registered module, and code that was refused may now be known.
         change.drops_all = "a module was registered since: register modules before adopting";
         m_registrations = now;
     }
@@ -48,7 +48,8 @@ void Surroundings::describe(const Frame& frame, Journey& journey)
             journey.now.tensors[i].device = k_host_memory;
     for (std::size_t i = 0; i < interface.values.size(); ++i)
         journey.now.values.push_back({interface.values[i].name, interface.values[i].dtype, frame.values[i]});
-    journey.digest = cachefmt::guards_digest(journey.now); // without distances, which few entries need
+    // The digest covers no distances, because few entries need them.
+    journey.digest = cachefmt::guards_digest(journey.now);
     guards::guard_distances(journey.now.tensors, frame.tensors);
 }
 

@@ -33,7 +33,7 @@ try {
         } catch (const std::exception&) { // the next digest will report the error
         }
     }};
-} catch (const std::system_error&) { // no thread: the first call takes the time
+} catch (const std::system_error&) { // no thread could start; the first call then takes the time
     return {};
 }
 
@@ -203,7 +203,8 @@ Stream Device::default_stream() const { return StreamAccess::make(m_impl->device
 void Device::synchronize() const
 {
     value_or_raise(refuse_while_capturing("Device::synchronize", "synchronise after the call instead"));
-    // Inside a running function its call already holds this mutex, or another thread holds it and waits for that call.
+    // Does not lock inside a running function: the function's call already holds this mutex, or another thread holds it
+    // and waits for that call.
     std::unique_lock lock{m_impl->default_stream_mutex, std::defer_lock};
     if (current_run() == nullptr) lock.lock();
     value_or_raise(m_impl->default_stream->synchronize());

@@ -17,7 +17,7 @@ constexpr std::size_t k_most_reasons = 64;
 
 thread_local const ProgramUse* t_programs = nullptr;
 
-/// Returns nullopt if programs are neither loaded nor stored.
+/// Returns the policy for programs; nullopt if programs are neither loaded nor stored.
 std::optional<precompile::ProgramPolicy> program_policy(Policy policy) noexcept
 {
     using precompile::ProgramPolicy;
@@ -25,7 +25,8 @@ std::optional<precompile::ProgramPolicy> program_policy(Policy policy) noexcept
     case Policy::read_write: return ProgramPolicy::use_and_keep;
     case Policy::refresh: return ProgramPolicy::renew;
     case Policy::no_compile: return ProgramPolicy::use_only;
-    // A call without an entry throws before it compiles. Code outside of calls, or beside a verified hit, may compile.
+    // A call without an entry throws before it compiles. Code that runs outside of calls, or when a hit is verified,
+    // may compile.
     case Policy::require_hit:
     case Policy::read_only: return ProgramPolicy::use;
     case Policy::off: break;
@@ -131,7 +132,7 @@ double Programs::pay(const Digest& program, double ms)
     return contained;
 }
 
-/// Whether it compiled at launches since the last share.
+/// Whether the program compiled at launches since the last share_out().
 bool Programs::compiles_at_launch(Known& known)
 {
     const auto device = known.device.lock();
@@ -174,7 +175,7 @@ double Programs::count_within(const std::vector<cachefmt::CompiledWithin>& progr
     double counted = 0;
     for (const auto& [program, ms, at_launch] : programs) {
         Account& account = m_accounts[program];
-        if (!std::isfinite(account.saved + ms)) continue; // figures from outside may be invalid
+        if (!std::isfinite(account.saved + ms)) continue; // times from a stored artifact may be invalid
         double overlap = ms;
         if (!account.is_loaded) {
             overlap = at_launch ? 0 : std::min(account.begun, ms);
@@ -203,7 +204,7 @@ void Programs::store_locked(Known& known)
     const auto stored = m_cache->keep(device->device->compiler(), *module, *known.origin);
     if (stored && *stored) m_touched.insert(name_of(known.origin->ingredients));
     if (stored) return;
-    known.is_kept = false; // not tried again at each recording
+    known.is_kept = false; // the program is not tried again at each recording
     fault_locked(
         within(fmt::format("program '{}' is not kept", known.origin->ingredients.program), stored.error()).error());
 }
@@ -220,7 +221,7 @@ try {
 void Programs::keep(const Program::Impl& program) noexcept
 try {
     if (!m_may_keep || !program.module) return;
-    if (const auto image = program.module->image(); !image) // PoCL makes the image now
+    if (const auto image = program.module->image(); !image) // makes PoCL compile the image now
         return log().debug("program '{}' is not kept: {}", program.name, image.error().message);
     const std::scoped_lock lock{m_mutex};
     for (Known& known : m_known) {

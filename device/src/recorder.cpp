@@ -33,7 +33,7 @@ struct Recorder::Impl {
         Stream stream;
         bool joined = false;
     };
-    std::deque<Fork> forks; // a deque: references stay valid when it grows
+    std::deque<Fork> forks; // a deque, because references must stay valid when it grows
 
     [[nodiscard]] std::size_t region(std::string_view name) const
     {
@@ -130,11 +130,11 @@ void run(const Runnable& runnable, const RunInputs& inputs, ScratchPool& scratch
             if (!fork.joined) impl.join(fork);
     };
     try {
-        // cuBLASLt and others use the thread's context instead of the stream's.
+        // cuBLASLt and other libraries use the thread's current context, not the stream's context.
         const auto current = runnable.device->enter();
         runnable.callable(recorder);
     } catch (...) {
-        // Earlier forked work may still use the scratch; joining orders later work in the stream after it.
+        // Earlier forked work may still use the scratch. Joining orders later work in the stream after that work.
         try {
             join_forks();
         } catch (const std::exception& failed) {

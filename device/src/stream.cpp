@@ -33,8 +33,9 @@ backends::RawParam to_param(const KernelArg& arg)
     return param;
 }
 
-/// During a run of a wrapped callable, work in a stream that is neither the recorder's nor forked from it would be
-/// missing from captures. During a capture it would even run, at addresses without memory.
+/// Notes work outside the recorder's streams. During a run of a wrapped callable, work in a stream that is neither the
+/// recorder's stream nor a fork of it would be missing from captures. During a capture such work would even run, at
+/// addresses without memory.
 void note_work(const backends::Stream& stream, std::string_view what)
 {
     RunContext* const run = current_run();
@@ -53,7 +54,7 @@ backends::RawAttribute attribute(std::uint32_t id, const T& value)
     return {id, {bytes.begin(), bytes.end()}};
 }
 
-/// Sorted by id, as RawKernel needs them.
+/// Returns the attributes sorted by id, because RawKernel needs them in this order.
 std::vector<backends::RawAttribute> launch_attributes(const Launch& launch)
 {
     using namespace backends::launch_attribute;
@@ -109,7 +110,8 @@ void Stream::zero(Address to, std::uint64_t bytes)
 Event Stream::record()
 {
     struct Kept {
-        std::shared_ptr<backends::Device> device; // perhaps the last reference; destroyed after the event
+        // Perhaps the last reference to the device, so it is destroyed after the event.
+        std::shared_ptr<backends::Device> device;
         std::shared_ptr<backends::Event> event;
     };
     auto kept = std::make_shared<Kept>(m_impl->device, value_or_raise(m_impl->stream->record_event()));
@@ -124,7 +126,7 @@ void Stream::wait(const Event& event)
     if (!event)
         raise({ErrorCode::invalid_argument, "stream cannot wait: the event is null, expected one from Stream::record"});
     value_or_raise(m_impl->stream->wait(event));
-    // By the rule of stream capture, a stream that waits for an event of a member becomes a member.
+    // By the rule of stream capture, a stream that waits for an event of a captured stream is captured too.
     if (RunContext* const run = current_run();
         run != nullptr && std::ranges::find(run->events, event.get()) != run->events.end())
         run->streams.push_back(m_impl->stream.get());
@@ -138,7 +140,7 @@ void Stream::synchronize()
 void* Stream::native() const noexcept { return m_impl ? m_impl->stream->native() : nullptr; }
 
 struct StreamWatch::Impl {
-    std::shared_ptr<backends::Device> device; ///< outlives the watch
+    std::shared_ptr<backends::Device> device; ///< kept because the device must outlive the watch
     std::unique_ptr<backends::EnqueueWatch> watch;
 };
 

@@ -1,4 +1,4 @@
-// Finds overlapping tensors with the caller's memory, because a call must not allocate.
+// Finds overlapping tensors. Uses memory of the caller, because a call must not allocate memory.
 #pragma once
 
 #include <cstdint>

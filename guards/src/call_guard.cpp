@@ -25,7 +25,7 @@ constexpr auto k_masks = [] {
 constexpr std::size_t k_short_rank = 4;
 static_assert(2 * k_short_rank == cachefmt::k_max_rank);
 
-/// Dtype, rank and device, which are adjacent, as one number.
+/// Returns dtype, rank and device as one number; these members are adjacent.
 std::uint32_t head_of(const TensorArg& tensor) noexcept
 {
     static_assert(offsetof(TensorArg, rank) == offsetof(TensorArg, dtype) + 1 &&
@@ -35,8 +35,9 @@ std::uint32_t head_of(const TensorArg& tensor) noexcept
     return head;
 }
 
-/// Two dimensions at once (GCC's and Clang's vector extension, one register of baseline x86-64 and ARM64). GCC 12 does
-/// not vectorise such a loop at -O2: 177 ns against 128 for 64 tensors of rank 2-3, on a shared two-core machine.
+/// Two dimensions, which are compared at once (GCC's and Clang's vector extension, one register of baseline x86-64 and
+/// ARM64). GCC 12 does not vectorise such a loop at -O2: 177 ns against 128 ns for 64 tensors of rank 2-3, on a shared
+/// two-core machine.
 using Pair = std::uint64_t __attribute__((vector_size(16)));
 
 Pair pair_at(const void* from) noexcept
@@ -46,7 +47,7 @@ Pair pair_at(const void* from) noexcept
     return pair;
 }
 
-/// The bits that differ in the dimensions [Begin, Begin + k_short_rank).
+/// Returns the bits that differ in the dimensions [Begin, Begin + k_short_rank).
 template <std::size_t Begin>
 Pair difference(const TensorArg& expected, const TensorArg& now) noexcept
 {
@@ -59,7 +60,7 @@ Pair difference(const TensorArg& expected, const TensorArg& now) noexcept
     return bits;
 }
 
-/// The differences between the compared tensors.
+/// The differences found so far between a call's tensors and the expected tensors.
 struct Difference {
     std::uint32_t heads = 0;
     std::uint64_t places = 0;
@@ -116,7 +117,8 @@ bool CallGuard::matches(std::span<const TensorArg> tensors, std::span<const std:
 {
     if (!m_satisfiable || tensors.size() != m_expected.size() || !std::ranges::equal(values, m_values)) return false;
     Difference found;
-    if (accepted_all_but(others)) // a model's hundreds of weights do not change
+    // Then only the given tensors are compared, because a model's hundreds of weights do not change.
+    if (accepted_all_but(others))
         for (const std::size_t i : others.given) found.add(m_expected[i], tensors[i]);
     else
         for (std::size_t i = 0; i < tensors.size(); ++i) found.add(m_expected[i], tensors[i]);

@@ -7,7 +7,7 @@
 
 namespace warmgraph::guards {
 
-/// `recorded` and `now` are nullptr if the fact is absent.
+/// Returns the cure for a fact that differs. `recorded` and `now` are nullptr if the fact is absent.
 [[nodiscard]] std::string cure_of(const std::string& name, const std::string* recorded, const std::string* now,
                                   const Relaxation& relaxation);
 

@@ -29,7 +29,7 @@ constexpr const char* k_call_cure = "call it as recorded, or record a variant (p
 struct Comparison {
     std::vector<Mismatch> mismatches;
     std::size_t count = 0;
-    bool counts_lists = false; ///< count each fact in a list; a caller that wants only mismatches can skip equal lists
+    bool counts_lists = false; ///< whether each fact in a list is counted; if not, equal lists are skipped
 
     void add(bool agrees, std::string fact, std::string recorded, std::string now, std::string cure)
     {
@@ -64,7 +64,7 @@ std::string shown(const Fact* fact)
 
 void compare_fact(Comparison& comparison, const Fact* recorded, const Fact* now, const Relaxation& relaxation)
 {
-    // A fact is a guard if either side says so: an entry cannot make a fact of this process advisory.
+    // A fact is a guard if either side says so: so an entry cannot make a fact of this process advisory.
     const auto advisory = [](const Fact* fact) { return fact == nullptr || fact->role == Role::advisory; };
     if (advisory(recorded) && advisory(now)) return;
     comparison.count += comparison.counts_lists ? cachefmt::facts_in(recorded != nullptr ? *recorded : *now) : 1;
@@ -80,7 +80,8 @@ bool is_by_name(const std::vector<Fact>& facts)
     return std::ranges::adjacent_find(facts, std::ranges::greater_equal{}, &Fact::name) == facts.end();
 }
 
-/// Compares sorted facts with distinct names, the usual case. A model has a thousand; most first calls match them all.
+/// Compares sorted facts with distinct names, the usual case. A model has a thousand facts, and most first calls match
+/// all of them.
 void compare_sorted(Comparison& comparison, const std::vector<Fact>& recorded, const std::vector<Fact>& now,
                     const Relaxation& relaxation)
 {
@@ -106,8 +107,8 @@ void compare_as_they_are(Comparison& comparison, const std::vector<Fact>& record
     for (const auto& [name, both] : by_name) compare_fact(comparison, both.first, both.second, relaxation);
 }
 
-/// Equal lists are compared as one text. Unequal lists are compared item by item, so that a mismatch names the item; an
-/// item may be in different lists on the two sides.
+/// Compares the facts. Equal lists are compared as one text. Unequal lists are compared item by item, so that a
+/// mismatch names the item; the same item may be in different lists in `recorded` and in `now`.
 void compare_facts(Comparison& comparison, const std::vector<Fact>& recorded, const std::vector<Fact>& now,
                    const Relaxation& relaxation)
 {
@@ -122,11 +123,11 @@ void compare_facts(Comparison& comparison, const std::vector<Fact>& recorded, co
     std::ranges::move(lists.mismatches, std::back_inserter(comparison.mismatches));
 }
 
-// --- tensors and values: by name, and in the same order
+// --- tensors and values, which are paired by name and compared in order
 
 template <class T>
 struct Pairing {
-    std::vector<std::pair<const T*, const T*>> common; ///< in the recorded order
+    std::vector<std::pair<const T*, const T*>> common; ///< pairs of items with equal names, in the recorded order
     std::vector<const T*> missing, extra;
     bool same_order = true;
 };
@@ -144,7 +145,7 @@ Pairing<T> pair_by_name(const std::vector<T>& recorded, const std::vector<T>& no
     for (std::size_t i = 0; i < now.size(); ++i) left.emplace(now[i].name, i);
     std::optional<std::size_t> previous;
     for (const T& item : recorded) {
-        const auto found = left.find(item.name); // the first one with this name
+        const auto found = left.find(item.name); // the first item with this name
         if (found == left.end()) {
             pairing.missing.push_back(&item);
             continue;
@@ -196,7 +197,7 @@ bool is_alone(const TensorSpec& tensor, const std::vector<TensorSpec>& all)
     return tensor.alias_group < all.size() && &all[tensor.alias_group] == &tensor;
 }
 
-/// Names the group's leader, because indices shift if a tensor is missing.
+/// Returns the name of the first tensor of the group. Its index would shift if a tensor is missing.
 std::string alias_of(const TensorSpec& tensor, const std::vector<TensorSpec>& all)
 {
     if (tensor.alias_group >= all.size()) return fmt::format("overlaps tensor {}", tensor.alias_group);
@@ -221,7 +222,7 @@ void compare_tensor(Comparison& comparison, const TensorSpec& recorded, const Te
              fmt::format("{} bytes", now.alignment),
              fmt::format("align it to {} bytes, or record a variant (policy read_write)", recorded.alignment)});
     if (is_alone(recorded, recorded_all.tensors) && is_alone(now, now_all.tensors))
-        ++comparison.count; // most tensors are alone
+        ++comparison.count; // a tensor without overlap, the usual case, counts as one comparison
     else
         comparison.property(recorded, "aliasing", alias_of(recorded, recorded_all.tensors),
                             alias_of(now, now_all.tensors), text);
@@ -301,7 +302,7 @@ std::string summarize(const std::vector<Mismatch>& mismatches)
 
 void canonicalize(std::vector<Fact>& facts)
 {
-    // Reversed and stable, so that the last of equal names comes first and unique() keeps it.
+    // Reverses the facts and sorts them stably. So the last fact of each name comes first, and unique() keeps it.
     std::ranges::reverse(facts);
     std::ranges::stable_sort(facts, {}, &Fact::name);
     const auto rest = std::ranges::unique(facts, {}, &Fact::name);

@@ -38,7 +38,7 @@ std::vector<std::string_view> split(std::string_view text, std::string_view by)
     return parts;
 }
 
-/// Returns 0 if the text is not a number.
+/// Returns the number, or 0 if the text is not a number.
 template <class T>
 T parse_number(std::string_view text)
 {
@@ -47,7 +47,7 @@ T parse_number(std::string_view text)
     return value;
 }
 
-/// "scalar position i32 [0, 255]"
+/// Parses a text such as "scalar position i32 [0, 255]".
 std::optional<NumberDecl> parse_scalar(std::string_view text)
 {
     std::istringstream words{std::string(text)};
@@ -70,7 +70,8 @@ std::optional<NumberDecl> parse_scalar(std::string_view text)
 std::string interface_text(std::span<const RegionKind> kinds, std::span<const NumberDecl> scalars,
                            std::span<const ScalarRange> ranges)
 {
-    // Joins tensors of one kind: their names are other guards, and a model may have thousands of weights.
+    // Counts adjacent tensors of one kind together: other guards have their names, and a model may have thousands of
+    // weights.
     std::string text;
     for (std::size_t i = 0; i < kinds.size();) {
         std::size_t end = i + 1;

@@ -65,7 +65,7 @@ cachefmt::Guards guards_of(const json& document)
 std::string to_json(const cachefmt::Guards& guards)
 {
     json document{{"facts", json::array()}, {"tensors", json::array()}, {"values", json::array()}};
-    for (const cachefmt::Fact& fact : cachefmt::each_fact(guards.facts)) // the texts are cut one by one
+    for (const cachefmt::Fact& fact : cachefmt::each_fact(guards.facts)) // each_fact() splits lists into single facts
         document["facts"].push_back({{"name", fact.name},
                                      {"value", fact.value == cachefmt::k_unknown ? json() : json(fact.value)},
                                      {"role", to_string(fact.role)}});

@@ -25,7 +25,7 @@ std::vector<Fact> facts_of_loaded(const std::vector<Fact>& recorded, const Here&
                                  &Fact::name) != facts.begin() + static_cast<std::ptrdiff_t>(known);
     };
     for (const Fact& own : recorded) {
-        if (is_known(own.name)) continue; // this process's own fact counts
+        if (is_known(own.name)) continue; // this process knows the fact itself
         if (own.name.starts_with(fact::k_environment)) {
             const std::string variable = own.name.substr(fact::k_environment.size());
             facts.push_back(

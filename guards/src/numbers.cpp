@@ -26,7 +26,8 @@ std::optional<std::uint64_t> convert_value(From value) noexcept
 template <class T>
 ScalarRange whole_range() noexcept
 {
-    return {to_bits(std::numeric_limits<T>::lowest()), to_bits(std::numeric_limits<T>::max())}; // without infinities
+    // The infinities are excluded.
+    return {to_bits(std::numeric_limits<T>::lowest()), to_bits(std::numeric_limits<T>::max())};
 }
 
 template <class T>
@@ -35,7 +36,7 @@ std::optional<std::uint64_t> bound(double value) noexcept
     if constexpr (std::is_floating_point_v<T>) {
         return to_bits(static_cast<T>(value));
     } else {
-        // 2^63 and 2^64 are exact in double; a value at or above the limit does not fit.
+        // 2^63 and 2^64 are exact in double; a value that is not below the limit does not fit into T.
         constexpr double k_limit = std::is_same_v<T, std::uint64_t> ? 18446744073709551616.0
                                    : std::is_same_v<T, std::int64_t>
                                        ? 9223372036854775808.0

@@ -37,7 +37,7 @@ std::size_t rank_of(const TensorArg& tensor) noexcept
 
 std::uint64_t extent_bytes(const TensorArg& tensor) noexcept
 {
-    std::uint64_t last = 0; // elements before the last one
+    std::uint64_t last = 0; // index of the last element
     for (std::size_t i = 0; i < rank_of(tensor); ++i) {
         if (tensor.sizes[i] <= 0) return 0;
         last = saturating_add(
@@ -64,7 +64,7 @@ void sweep_aliases(std::span<const TensorArg> tensors, std::span<std::uint32_t> 
         return tensors[a].base != tensors[b].base ? tensors[a].base < tensors[b].base
                                                   : tensors[a].offset < tensors[b].offset;
     });
-    // Sorted by start, overlapping ranges form a run. It ends at a range that starts at or after all ends so far.
+    // Sorted by start, overlapping ranges form a run. The run ends at a range that starts at or after all ends so far.
     for (auto run = order.begin(); run != end;) {
         const std::uint64_t base = tensors[*run].base;
         std::uint64_t run_end = 0;

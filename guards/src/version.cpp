@@ -18,7 +18,8 @@ std::string_view take_text(std::string_view& rest)
     return text;
 }
 
-/// The digits of the next number without leading zeros: a longer text is a larger number, and nothing can overflow.
+/// Takes the digits of the next number without leading zeros: a longer text is a larger number, and nothing can
+/// overflow.
 std::string_view take_number(std::string_view& rest)
 {
     const auto end = std::ranges::find_if_not(rest, is_digit);

@@ -20,7 +20,8 @@ public:
     {
         const auto module = m_device->compiler().compile(source, options);
         if (!module) return std::unexpected(module.error());
-        if (const auto image = (*module)->image(); !image) return std::unexpected(image.error()); // PoCL builds it now
+        // Makes PoCL build the image now.
+        if (const auto image = (*module)->image(); !image) return std::unexpected(image.error());
         auto compiled = m_device->compiler().compiled(**module);
         if (!compiled) return fail(ErrorCode::unsupported, "{} does not give what it compiled", m_device->id());
         return std::move(*compiled);

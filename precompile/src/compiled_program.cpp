@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::json; // sorts members by name, so that the same facts give the same text
 
 constexpr std::size_t k_longest_text = 64UL << 10;
-constexpr std::size_t k_members = 12; // without "search"
+constexpr std::size_t k_members = 12; // number of members in a file, without "search"
 constexpr std::size_t k_most_recorded_headers = 20'000, k_most_ready = 4096;
 
 Json json_of(const CompiledProgram& program)
@@ -53,7 +53,7 @@ void read_headers(JsonMembers& members, const char* name, std::vector<Header>& l
 }
 
 struct Facts {
-    CompiledProgram program; ///< without the image
+    CompiledProgram program; ///< the program without its image
     Digest image;
 };
 
@@ -84,7 +84,7 @@ Result<Facts> parse_facts(ByteView text)
     return facts;
 }
 
-/// Opens the file and checks the signature as far as `trust` requires it.
+/// Opens the file and checks its signature if `trust` requires one.
 Result<cachefmt::Sealed> opened(ByteView bytes, const cachefmt::Trust& trust)
 {
     auto sealed = cachefmt::open_sealed(k_sealed_program, bytes);
@@ -104,10 +104,10 @@ std::string text_of(const std::vector<std::string>& words)
     return words.empty() ? std::string(k_absent) : fmt::format("{}", fmt::join(words, " "));
 }
 
-/// Files from before 2026-11-30 lack the search digest.
+/// Returns the digest as a text; files from before 2026-11-30 have no search digest.
 std::string digest_text(const Digest& digest) { return digest == Digest{} ? std::string(k_absent) : short_hex(digest); }
 
-/// The digests of the files, by name.
+/// The digests of the files with each name.
 using ByName = std::map<std::string, std::vector<Digest>>;
 
 ByName by_name(const std::vector<Header>& headers)
@@ -167,7 +167,7 @@ std::vector<store::MissedFact> differences(const Ingredients& then, const Ingred
                          "give the options that it was compiled with, or compile it with these"});
     const std::size_t before = found.size();
     add_headers(then, now, found);
-    // Different headers already explain a different order.
+    // Different headers already explain a different search digest.
     if (found.size() == before && then.search != now.search)
         found.push_back({"header order", digest_text(then.search), digest_text(now.search),
                          "headers or folders of one name changed places: give the order that it was compiled with, or "
@@ -184,7 +184,7 @@ Result<Bytes> encode(const CompiledProgram& program, const SigningKey* sign_with
         cachefmt::k_sealed_head + facts.size() + program.compiled.image.size() > k_compiled_cap)
         return fail(ErrorCode::unsupported, "the compiled program '{}' takes {} bytes, at most {} are stored",
                     program.ingredients.program, facts.size() + program.compiled.image.size(), k_compiled_cap);
-    // Facts that would be read back differently must not be written: their key would differ.
+    // Refuses facts that would be read back with a difference, because their key would differ.
     const auto again = parse_facts(as_bytes(facts));
     if (!again || again->program.ingredients != program.ingredients ||
         again->program.compiled.ready != program.compiled.ready)

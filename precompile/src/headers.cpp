@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// More headers than a toolkit has. The limit ends a tree that includes itself through links.
+/// More headers than a toolkit has. The limit ends the search in folders that contain themselves through links.
 constexpr std::size_t k_most_headers = 20'000;
 constexpr std::uintmax_t k_largest_header = 64ULL << 20;
 
@@ -58,8 +58,8 @@ struct NamedValue {
     std::string value;
 };
 
-/// The value of "-Ifolder", "-I folder", "--include-path=folder" or "--include-path folder"; nullopt when `word` is
-/// none of these options. Advances `at` when the value is the next word.
+/// Returns the value of "-Ifolder", "-I folder", "--include-path=folder" or "--include-path folder"; nullopt if the
+/// word is not one of these options. Advances `at` if the value is the next word.
 template <std::size_t N>
 std::optional<NamedValue> value_of(const std::vector<std::string>& words, std::size_t& at,
                                    const std::array<std::string_view, N>& names)
@@ -110,7 +110,8 @@ private:
         std::error_code none;
         return fs::current_path(none);
     }
-    /// The kinds of the folders and which folders are equal, because a compiler drops some equal folders.
+    /// Returns a text with the kinds of the folders and with the folders that are equal, because a compiler drops some
+    /// equal folders.
     [[nodiscard]] std::string folders_text() const
     {
         std::string text;
@@ -163,7 +164,7 @@ private:
     fs::path m_here;
     Headers m_headers;
     Sha256 m_search;
-    std::map<fs::path, Digest> m_digests; ///< files that were read
+    std::map<fs::path, Digest> m_digests; ///< digests of the files that were read
     std::vector<Text> m_unread;
 };
 

@@ -28,7 +28,7 @@ std::string spliced(std::string_view text)
     return result;
 }
 
-/// Skips blanks and /* comments */ of the same directive.
+/// Returns the position behind blanks and /* comments */ of the same directive.
 std::size_t skip_blanks(std::string_view text, std::size_t at)
 {
     while (at < text.size()) {
@@ -48,7 +48,7 @@ std::size_t skip_blanks(std::string_view text, std::size_t at)
 /// Returns the length of a hash sign at `at`, including C's digraph and trigraph; 0 when there is none.
 std::size_t hash_at(std::string_view text, std::size_t at)
 {
-    for (const std::string_view spelling : {"#", "%:", "?\?="}) // "?\?=" avoids a trigraph here
+    for (const std::string_view spelling : {"#", "%:", "?\?="}) // written "?\?=" to avoid a trigraph in this file
         if (text.substr(at).starts_with(spelling)) return spelling.size();
     return 0;
 }
@@ -69,7 +69,7 @@ void add(std::vector<std::string>& names, std::string_view name)
     if (!name.empty() && std::ranges::find(names, name) == names.end()) names.emplace_back(name);
 }
 
-/// Returns a header's name in quotes or angle brackets that ends on its line, or an empty text.
+/// Returns a header's name with its quotes or angle brackets if the name ends on its line, or else an empty text.
 std::string_view name_at(std::string_view text, std::size_t at)
 {
     if (at >= text.size() || (text[at] != '"' && text[at] != '<')) return {};
@@ -78,20 +78,20 @@ std::string_view name_at(std::string_view text, std::size_t at)
     return text.substr(at + 1, end - at - 1);
 }
 
-/// Adds the names in __has_include: a new file with this name changes the compiled code.
+/// Adds the names in __has_include, because a new file with such a name changes the compiled code.
 void add_asked_for(std::string_view text, std::vector<std::string>& names)
 {
     for (const std::string_view question : {"__has_include", "__has_embed"})
         for (std::size_t at = text.find(question); at != std::string_view::npos; at = text.find(question, at + 1)) {
             std::size_t next = at + question.size();
-            while (next < text.size() && is_word(text[next])) ++next; // __has_include_next
+            while (next < text.size() && is_word(text[next])) ++next; // the word may be __has_include_next
             next = skip_blanks(text, next);
             if (next < text.size() && text[next] == '(') add(names, name_at(text, skip_blanks(text, next + 1)));
         }
 }
 
-/// Finds out whether a '#' without a name after it is code and the first on its line. Skips comments and literals
-/// before it. Unusual texts count as code.
+/// Finds out whether a '#' without a name behind it is code and is the first code on its line. Skips comments and
+/// literals before the '#'. Unusual texts count as code.
 class CodePlaces {
 public:
     explicit CodePlaces(std::string_view text) : m_text(text) {}
@@ -116,7 +116,7 @@ private:
             m_is_first = true;
         else if (letter != ' ' && letter != '\t' && letter != '\r')
             m_is_first = false;
-        const bool is_behind_word = m_at > 0 && is_word(m_text[m_at - 1]); // a digit separator: 1'000
+        const bool is_behind_word = m_at > 0 && is_word(m_text[m_at - 1]); // the quote is then a digit separator: 1'000
         if (letter == '"' || (letter == '\'' && !is_behind_word)) return skip_literal(letter);
         ++m_at;
     }
@@ -134,7 +134,7 @@ private:
 
     std::string_view m_text;
     std::size_t m_at = 0;
-    bool m_is_first = true; ///< only blanks and comments before it on its line
+    bool m_is_first = true; ///< whether only blanks and comments precede the present position on its line
 };
 
 } // namespace
@@ -162,7 +162,8 @@ Includes scan_includes(std::string_view given)
                 text.substr(at, std::min({text.find('\n', operand) - at, text.size() - at, std::size_t{80}}));
     }
     add_asked_for(text, found.names);
-    if (found.computed.empty() && text.contains(".incbin")) found.computed = ".incbin"; // the assembler's include
+    // The assembler's directive that includes a file.
+    if (found.computed.empty() && text.contains(".incbin")) found.computed = ".incbin";
     return found;
 }
 

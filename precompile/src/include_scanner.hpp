@@ -1,4 +1,4 @@
-// #include directives in a text.
+// Finds the #include directives in a text.
 #pragma once
 
 #include <string>

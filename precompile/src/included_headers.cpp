@@ -15,7 +15,7 @@ IncludedHeaders included_headers(const std::string& source, const std::string& o
     const precompile::Headers headers = precompile::headers_of(source, words);
     if (result.why_unknown.empty()) result.why_unknown = headers.why_unknown;
     if (headers.found.empty()) return result;
-    // Names and contents but no paths, so that a moved installation still hits.
+    // Covers names and contents but no paths, so that a moved installation still hits.
     Sha256 hash;
     for (const auto& [name, digest] : headers.found) hash.update_field(name).update_field(to_hex(digest));
     result.digest = to_hex(hash.update_field(to_hex(headers.search)).finish());

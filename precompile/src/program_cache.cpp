@@ -17,10 +17,10 @@ namespace {
 /// The reason why a program is compiled.
 struct Reason {
     std::string text;
-    std::string word; ///< MadeProgram::word
+    std::string word; ///< as MadeProgram::word
 };
 
-/// "header tile.h" is counted as "header".
+/// Returns the reason's word in statistics: "header" for "header tile.h".
 std::string word_of(const Nearest& nearest)
 {
     if (!nearest.ingredients) return "no_program";
@@ -90,7 +90,7 @@ public:
     {
     }
 
-    /// nullopt: no usable program is stored.
+    /// Loads the program. nullopt: no usable program is stored.
     std::optional<MadeProgram> run(const Ingredients& here, const backends::CompilerIdentity& identity)
     {
         if (!identity.compiler.empty()) {
@@ -104,14 +104,15 @@ public:
         auto found = m_library.nearest(here);
         if (!found) faults.push_back(found.error());
         if (found) nearest = std::move(*found);
-        // Without a compiler its version cannot be compared, so a stored program that differs only in it is loaded.
+        // Without a compiler, the compiler's version cannot be compared, so a stored program that differs only in this
+        // version is loaded.
         const bool differs_in_compiler_alone =
             nearest.differences.size() == 1 && nearest.differences.front().fact == "compiler";
         if (!identity.compiler.empty() || !differs_in_compiler_alone) return std::nullopt;
         return load(*nearest.ingredients);
     }
 
-    std::vector<Error> faults; ///< stored programs that could not be used
+    std::vector<Error> faults; ///< errors of stored programs that could not be used
     Nearest nearest;           ///< set when no program could be loaded
 
 private:

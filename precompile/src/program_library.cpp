@@ -7,7 +7,7 @@ namespace {
 
 /// At most this many stored programs are compared; reading them is faster than the compilation after the miss.
 constexpr std::size_t k_most_compared = 1024;
-/// Enough for a program with hundreds of headers; larger programs are not compared.
+/// In bytes of facts: enough for a program with hundreds of headers. Programs with more facts are not compared.
 constexpr std::uint64_t k_compared_bytes = 128UL << 10;
 
 bool is_same_program(const Ingredients& then, const Ingredients& now)
@@ -54,7 +54,7 @@ Result<Nearest> ProgramLibrary::nearest(const Ingredients& now) const
             if (seen.size() == k_most_compared) return nearest;
             if (!seen.insert(name).second) continue;
             const auto found = tier->get(name, {k_compared_bytes, false});
-            if (!found || !*found || !(*found)->bytes) continue; // find() reports the error of a program that is wanted
+            if (!found || !*found || !(*found)->bytes) continue; // find() reports errors of the program that is needed
             auto then = decode_ingredients(*(*found)->bytes);
             if (then && is_same_program(*then, now)) compare(std::move(*then), now, nearest);
         }

@@ -17,13 +17,13 @@ namespace {
 /// The most memory per device for placeholders, which may never be used.
 constexpr std::uint64_t k_most_placeholder_bytes = 256ULL << 20U;
 
-/// Addresses without memory (far_addresses.hpp), where nothing ever runs: kernel parameters are only bytes to the
-/// driver. Each region gets its own address, because copies must not overlap.
+/// The first of the addresses without memory (far_addresses.hpp). Nothing ever runs there, and kernel parameters are
+/// only bytes to the driver. Each region gets its own address, because copies must not overlap.
 constexpr std::uint64_t k_nowhere = 1ULL << 46U;
 
 std::uint64_t rounded(std::uint64_t bytes) noexcept
 {
-    constexpr std::uint64_t k_step = cachefmt::k_max_alignment; // keeps every alignment class
+    constexpr std::uint64_t k_step = cachefmt::k_max_alignment; // a multiple of this keeps every alignment class
     return (std::max<std::uint64_t>(bytes, 1) + k_step - 1) / k_step * k_step;
 }
 
@@ -42,7 +42,7 @@ bool is_for_everybody(const cachefmt::Graph& graph) noexcept
     return std::ranges::none_of(graph.nodes, calls_host) && std::ranges::all_of(graph.regions, is_on_device);
 }
 
-/// An image with addresses in its variables is a different module at each address.
+/// Whether the image is the same module for all addresses. An image with addresses in its variables is not.
 bool is_same_everywhere(const cachefmt::ImageRef& image)
 {
     return std::ranges::all_of(image.variables, [](const auto& variable) { return variable.slots.empty(); });
@@ -52,14 +52,14 @@ bool is_same_everywhere(const cachefmt::ImageRef& image)
 struct Guess {
     replay::Bindings bindings;
     std::shared_ptr<const Placeholder> placeholder;
-    bool may_be_seen = true; ///< whether the driver may inspect them: there is memory
+    bool may_be_seen = true; ///< whether the driver may inspect the bindings, because they have memory
 };
 
-/// The region's memory in another function's last call, if it may be the same in this function's calls.
+/// Returns the region's memory in the last call of another function, if calls of this function may use the same memory.
 std::optional<MemoryRef> last_memory(const backends::Device& device, const cachefmt::Region& region, bool is_looked_at,
                                      const LastAddresses& addresses)
 {
-    if (region.kind == cachefmt::RegionKind::output) return std::nullopt; // each call has its own
+    if (region.kind == cachefmt::RegionKind::output) return std::nullopt; // each call has its own outputs
     const auto last = addresses.find(device, region.name);
     if (!last || last->is_null() || last->offset % region.alignment != 0) return std::nullopt;
     const auto is_there = [&](std::uint64_t offset) { return device.space_of(*last + offset) == region.space; };
@@ -114,11 +114,11 @@ Result<Guess> guess(const std::shared_ptr<backends::Device>& device, const cache
 
 } // namespace
 
-/// While it lives, a mark on disk shows later processes that this entry's code was being loaded.
+/// While this object lives, a mark on disk shows later processes that this entry's code was being loaded.
 class EntryPreloader::Mark {
 public:
     Mark(store::LocalStore& store, const Request& request) : m_store(store), m_request(request) {}
-    /// Begins the mark once. Error: processes died during this load.
+    /// Begins the mark, only once. Error: earlier processes died during this load.
     Result<void> begin()
     {
         if (m_is_begun) return {};
@@ -142,7 +142,8 @@ EntryPreloader::EntryPreloader(PreloadState& state, std::shared_ptr<store::Local
 {
 }
 
-/// Loads the code of a graph that every function may use. False: some of it keeps state, so functions need their own.
+/// Loads the code of a graph that every function may use. Returns false if some of the code keeps state, because each
+/// function then needs its own code.
 Result<bool> EntryPreloader::load_code(const Request& request, const cachefmt::Graph& graph, Mark& mark,
                                        const std::stop_token& stop) const
 {
@@ -199,7 +200,7 @@ try {
     if (const PreloadFor* function = request.function) {
         if (auto usable = function->check((**entry).header, graph); !usable) return std::unexpected(usable.error());
         turn = m_state.graphs.turn_for(function->user, request.key, *request.device);
-        if (!turn) return {}; // the graph is already there
+        if (!turn) return {}; // the graph is already restored
     } else if (is_for_everybody(graph)) {
         turn = m_state.graphs.turn(request.key, own_bytes(graph), *request.device, request.end, stop);
     }

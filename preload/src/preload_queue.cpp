@@ -15,7 +15,7 @@ namespace warmgraph {
 
 namespace {
 
-/// More threads hardly help (measured: 2.4 us a node with one thread, 1.6 with eight).
+/// More threads hardly help (measured: 2.4 us a node with one thread, 1.6 us with eight).
 constexpr std::size_t k_most_threads = 8;
 
 } // namespace
@@ -68,7 +68,7 @@ try {
     lock.lock();
     m_is_reporting = false;
     m_changed.notify_all();
-} catch (const std::exception& thrown) { // out of memory: a copy of the name
+} catch (const std::exception& thrown) { // no memory for a copy of the name
     log().warn("preload: '{}' is not reported: {}", function, thrown.what());
 }
 
@@ -84,7 +84,7 @@ struct PreloadQueue::State {
     {
         while (auto item = next()) run(std::move(*item));
     }
-    /// Returns nullopt if no item is left for this thread; the thread is then no longer counted.
+    /// Returns the next item. nullopt: no item is left for this thread, and the thread is no longer counted.
     [[nodiscard]] std::optional<Item> next()
     {
         const std::scoped_lock lock{mutex};
@@ -100,7 +100,8 @@ struct PreloadQueue::State {
         const auto item = std::ranges::find(items, request, &Item::request);
         return item != items.end() ? take(item) : std::nullopt;
     }
-    /// REQUIRES: the mutex is held. Returns nullopt if the request already runs as many tasks as it may.
+    /// Takes the item from the queue; nullopt if its request already runs as many tasks as it may. REQUIRES: the mutex
+    /// is held.
     [[nodiscard]] std::optional<Item> take(std::list<Item>::iterator item)
     {
         const std::scoped_lock lock{item->request->m_mutex};
@@ -115,7 +116,7 @@ struct PreloadQueue::State {
         PreloadRequest& request = *item.request;
         try {
             if (const auto stop = request.stop_token(); !stop.stop_requested()) item.task(stop);
-        } catch (const std::exception& thrown) { // out of memory: the call restores its entry itself
+        } catch (const std::exception& thrown) { // out of memory; the call then restores its entry itself
             log().debug("an entry is not preloaded: {}", thrown.what());
         }
         item.task = nullptr;
@@ -124,7 +125,7 @@ struct PreloadQueue::State {
         --request.m_left;
         request.m_changed.notify_all();
     }
-    /// REQUIRES: the mutex is held. Starts `count` more threads, if the system allows.
+    /// REQUIRES: the mutex is held. Starts `count` more threads, if the system allows it.
     void start(const std::shared_ptr<State>& self, std::size_t count)
     {
         try {
@@ -140,7 +141,7 @@ struct PreloadQueue::State {
     void end()
     {
         std::list<std::jthread> all;
-        std::list<Item> dropped; // destroyed without the lock
+        std::list<Item> dropped; // destroyed after the lock is released
         {
             const std::scoped_lock lock{mutex};
             has_ended = true;
@@ -160,13 +161,13 @@ struct PreloadQueue::State {
         }
     }
 
-    std::mutex mutex; // guards the rest
+    std::mutex mutex; // guards the other members
     std::list<Item> items;
-    std::list<std::jthread> threads; ///< working threads
-    std::list<std::jthread> ended;   ///< threads to join
+    std::list<std::jthread> threads; ///< threads that run tasks
+    std::list<std::jthread> ended;   ///< threads that ended and must be joined
     std::vector<std::weak_ptr<PreloadRequest>> requests;
     bool has_ended = false;
-    pid_t process = ::getpid(); ///< the process with these threads: a forked child has none of them
+    pid_t process = ::getpid(); ///< the process with these threads: a forked child does not have these threads
 };
 
 PreloadQueue::PreloadQueue() : m_state(std::make_shared<State>()) {}
@@ -174,7 +175,7 @@ PreloadQueue::~PreloadQueue() { m_state->end(); }
 
 void PreloadQueue::add(const Request& request, std::vector<Task> tasks, bool is_needed)
 {
-    std::list<std::jthread> ended; // joined without the lock
+    std::list<std::jthread> ended; // joined after the lock is released
     bool has_threads = true;
     {
         const std::scoped_lock lock{m_state->mutex};
@@ -200,7 +201,7 @@ void PreloadQueue::add(const Request& request, std::vector<Task> tasks, bool is_
         has_threads = !m_state->threads.empty();
     }
     if (has_threads) return;
-    if (!is_needed) request->m_stop.request_stop(); // makes its tasks end at once
+    if (!is_needed) request->m_stop.request_stop(); // makes the tasks of the request end at once
     while (auto item = m_state->next_of(request)) State::run(std::move(*item));
 }
 

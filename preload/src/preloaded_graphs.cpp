@@ -7,7 +7,8 @@ namespace warmgraph {
 
 namespace {
 
-/// A table of 32 decode steps needs half a gigabyte. Graphs without room are restored by their calls.
+/// Returns the memory that graphs for every function may use together. A table of 32 decode steps needs half a
+/// gigabyte. A graph without room is restored by its first call.
 std::uint64_t shared_room(const backends::Device& device) noexcept
 {
     constexpr std::uint64_t k_least = 256ULL << 20U, k_part = 100;
@@ -20,7 +21,7 @@ constexpr std::chrono::milliseconds k_longest_rest{100};
 
 std::uint64_t own_bytes(const cachefmt::Graph& graph) noexcept
 {
-    std::uint64_t bytes = 0; // cannot overflow: the decoder limits number and sizes
+    std::uint64_t bytes = 0; // cannot overflow, because the decoder limits the number and the sizes of regions
     for (const auto& region : graph.regions)
         if (region.kind == cachefmt::RegionKind::arena || region.kind == cachefmt::RegionKind::constant)
             bytes += region.size;
@@ -50,7 +51,7 @@ void PreloadedGraphs::let_first_calls_pass(const cachefmt::EntryKey& key, const 
                        [&] { return m_first_calls == 0 || std::ranges::any_of(m_slots, is_awaited); });
 }
 
-// --- restoring
+// --- graphs that are being restored
 
 PreloadedGraphs::Turn::~Turn()
 {
@@ -101,7 +102,7 @@ auto PreloadedGraphs::turn_for(User user, const cachefmt::EntryKey& key, const b
     return add(user, key, 0, device);
 }
 
-// --- taking
+// --- access to restored graphs
 
 bool PreloadedGraphs::has(User user, const cachefmt::EntryKey& key, const backends::Device& device) const
 {
@@ -144,7 +145,7 @@ std::optional<PreloadedGraph> PreloadedGraphs::take(User user, const cachefmt::E
     });
     auto found = extract(fits);
     lock.unlock();
-    m_changed.notify_all(); // waiters may now have room
+    m_changed.notify_all(); // calls that wait may now have room
     for (Slot& slot : found)
         if (slot.graph->registrations == device.registrations()) return std::move(slot.graph);
     return std::nullopt;
@@ -153,10 +154,10 @@ std::optional<PreloadedGraph> PreloadedGraphs::take(User user, const cachefmt::E
 template <class Fits>
 void PreloadedGraphs::forget_if(const Fits& fits)
 {
-    std::list<Slot> forgotten; // destroyed without the lock
+    std::list<Slot> forgotten; // destroyed after the lock is released
     const std::scoped_lock lock{m_mutex};
     forgotten = extract(fits);
-    std::erase_if(m_slots, fits); // a restore under way then finds no slot at its end
+    std::erase_if(m_slots, fits); // a restore that is still running will find no slot and drop its graph
     m_changed.notify_all();
 }
 

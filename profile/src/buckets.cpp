@@ -6,7 +6,7 @@
 namespace warmgraph::profile {
 namespace {
 
-/// Calls by rounded size, with at most k_most_shapes different sizes.
+/// Returns the calls by rounded size, with at most k_most_shapes different sizes.
 Histogram rounded_sizes(const Histogram& sizes, std::int64_t multiple_of)
 {
     Histogram result;
@@ -25,7 +25,7 @@ Histogram few_sizes(const Histogram& sizes, std::int64_t multiple_of)
     return result;
 }
 
-/// Running sums, so that the cost of any bucket is two differences.
+/// Running sums over the sorted sizes, so that the cost of a bucket needs only two subtractions.
 struct Sums {
     explicit Sums(const Histogram& sizes)
     {
@@ -35,7 +35,7 @@ struct Sums {
             elements.push_back(elements.back() + static_cast<double>(number) * static_cast<double>(size));
         }
     }
-    /// The elements that padding adds when sizes [first, last] are padded to the last.
+    /// Returns the number of elements that padding adds if the sizes [first, last] are padded to the last size.
     [[nodiscard]] double added(std::size_t first, std::size_t last) const
     {
         return (calls[last + 1] - calls[first]) * static_cast<double>(bucket[last]) -
@@ -74,7 +74,8 @@ Padding padding_of(const Histogram& sizes, std::span<const std::int64_t> buckets
 
 namespace {
 
-/// Calls `visit` with the asked size, the size that the function saw, and the number of calls.
+/// Calls `visit` for each padded shape, with the size that the caller asked for, the size that the function saw, and
+/// the number of calls.
 template <class Visit>
 void for_each_padded(const Calls& calls, const Dimension& dimension, const Visit& visit)
 {
@@ -115,7 +116,8 @@ std::vector<std::int64_t> learn(const Histogram& sizes, const Wish& wish)
     if (count == 0 || wish.most == 0) return {};
     const std::size_t most = std::min<std::size_t>(std::min(wish.most, k_most_buckets), count);
     constexpr double k_never = std::numeric_limits<double>::infinity();
-    // best[k][n]: elements added when the first n sizes have k buckets; first[k][n]: the first size in the last bucket.
+    // best[k][n]: the elements that padding adds if the first n sizes have k buckets; first[k][n]: the first size in
+    // the last bucket.
     std::vector<std::vector<double>> best(most + 1, std::vector<double>(count + 1, k_never));
     std::vector<std::vector<std::size_t>> first(most + 1, std::vector<std::size_t>(count + 1, 0));
     best[0][0] = 0;

@@ -43,7 +43,7 @@ WrittenJson learnt_json(const Wish& wish, const Learnt& learnt)
             {"decided", learnt.decided}};
 }
 
-/// A JSON array, one element a line, indented.
+/// Returns a JSON array with one element on each line, indented.
 std::string list_of(const std::vector<std::string>& elements, const std::string& indent)
 {
     std::string text = "[";
@@ -76,7 +76,7 @@ std::string text_of(const Profile& profile, std::size_t most_shapes)
                        line_of(profile.arguments), list_of(learnt, "  "), list_of(parts, "  "), to_hex(profile.key));
 }
 
-/// Reads the members of an object one by one. Keeps the first error and its place.
+/// Reads the members of an object one by one. Keeps the first error and its position.
 class ProfileReader {
 public:
     ProfileReader(const ReadJson& json, std::string where) : m_json(json), m_where(std::move(where))
@@ -114,7 +114,7 @@ public:
     {
         if (m_wrong.empty()) m_wrong = fmt::format("{}: '{}' {}", m_where, name, what);
     }
-    /// Call this after all possible members were read.
+    /// Returns an error text, or an empty text. Call this after all possible members were read.
     [[nodiscard]] std::string what_is_wrong() const
     {
         if (m_wrong.empty() && m_json.size() > m_asked) return m_where + " has a member that is not known";
@@ -240,7 +240,7 @@ void read_arguments(ProfileReader& reader, Profile& profile)
     }
 }
 
-/// Returns an error text, or an empty text.
+/// Reads the profile from its JSON. Returns an error text, or an empty text on success.
 std::string read_profile(const ReadJson& json, Profile& profile)
 {
     ProfileReader reader(json, "the profile");

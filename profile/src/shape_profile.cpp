@@ -14,11 +14,12 @@
 namespace warmgraph {
 namespace {
 
-constexpr std::chrono::milliseconds k_collect{500};  ///< collects news for this long, then writes them together
-constexpr std::chrono::milliseconds k_when_busy{20}; ///< other processes hold the lock for a few milliseconds
-constexpr std::chrono::milliseconds k_patience{200}; ///< wait this long at the end for other writers
+constexpr std::chrono::milliseconds k_collect{500}; ///< news are collected for this long and then written together
+/// Pause before a new attempt; other processes hold the lock for a few milliseconds.
+constexpr std::chrono::milliseconds k_when_busy{20};
+constexpr std::chrono::milliseconds k_patience{200}; ///< the longest wait for other writers at the end
 
-/// With milliseconds, so that the choices of several processes in one start have an order.
+/// Returns the time with milliseconds, so that the choices of several processes that start together have an order.
 std::string moment()
 {
     const auto now = system_clock().wall();
@@ -174,7 +175,7 @@ std::vector<profile::Profile> ProfileKeeper::counted()
     return profiles;
 }
 
-/// Whether this process is a fork of the one that started the thread.
+/// Whether this process is a fork of the process that started the thread.
 bool ProfileKeeper::is_forked() const noexcept { return m_process != 0 && m_process != ::getpid(); }
 
 void ProfileKeeper::start_writer()
@@ -190,7 +191,7 @@ try {
     if (!writes() || is_forked()) return;
     const std::scoped_lock lock{m_mutex};
     start_writer();
-} catch (const std::exception& error) { // note() tries again
+} catch (const std::exception& error) { // the next note() tries again
     log().debug("no writer of shapes yet: {}", error.what());
 }
 
@@ -218,16 +219,16 @@ try {
     const auto merged = m_library.merge(*news);
     if (merged && *merged) {
         if ((*merged)->replaced) m_fault("read", *(*merged)->replaced);
-        if (!is_ending()) m_store.make_room(); // else the next process does it: an exit must not wait for it
+        if (!is_ending()) m_store.make_room(); // otherwise the next process makes room: an exit must not wait for that
         return true;
     }
     function.put_back();
-    // The folder was deleted, or is no longer the library's. The user did that, so it is not a fault.
+    // The folder was deleted, or no longer belongs to the library. The user did that, so it is not a fault.
     if (!merged && merged.error().code == ErrorCode::permission_denied)
         log().debug("shapes of a function are not kept: {}", merged.error().message);
     else if (!merged)
         m_fault("write", merged.error());
-    return !merged.has_value(); // after a failure the next news try again
+    return !merged.has_value(); // after a failure the profile is written again with the next news
 } catch (const std::exception& error) {
     log().debug("shapes of a function are not kept: {}", error.what());
     return true;

@@ -10,7 +10,8 @@ namespace {
 
 std::uint64_t capped(std::uint64_t calls) noexcept { return std::min(calls, k_most_calls); }
 
-/// Keeps the most frequent shapes; of equally frequent ones the first in sort order, whatever the order of joins.
+/// Keeps the most frequent shapes; of equally frequent shapes, keeps the first in sort order, so that the order of
+/// joins does not matter.
 void keep_most_frequent(Calls& calls)
 {
     if (calls.size() <= k_most_shapes) return;
@@ -37,7 +38,7 @@ void join_part(Part& into, const Part& other)
     into.host = std::max(into.host, other.host);
 }
 
-/// Keeps the writers that counted last, and those that counted most.
+/// Keeps the writers that counted last and the writers that counted most calls.
 void keep_writers(std::map<std::string, Part>& parts)
 {
     if (parts.size() <= k_most_last) return;

@@ -10,7 +10,8 @@ namespace warmgraph::replay {
 
 namespace {
 
-/// Fills in the addresses of constants that variables hold. With other addresses it is another module.
+/// Fills in the addresses of constants that the image's variables hold. The same image with other addresses is another
+/// module.
 cachefmt::ImageRef with_addresses(cachefmt::ImageRef image, std::span<const MemoryRef> regions)
 {
     for (auto& variable : image.variables)
@@ -41,7 +42,7 @@ Result<void> CodeLoader::begin(RegisteredModules registered, std::span<const Mem
         if (!found) return std::unexpected(found.error());
         m_modules = std::move(*found);
     }
-    m_images.reserve(m_graph.images.size()); // the reader keeps pointers to them
+    m_images.reserve(m_graph.images.size()); // the reader keeps pointers to the elements
     std::vector<const cachefmt::ImageRef*> wanted;
     for (std::size_t i = 0; i < m_graph.images.size(); ++i) {
         const auto& image = m_images.emplace_back(with_addresses(m_graph.images[i], regions));
@@ -78,7 +79,8 @@ Result<std::vector<std::shared_ptr<backends::Module>>> CodeLoader::finish(std::u
         if (!module) return within("load image " + short_hex(m_images[i].digest), module.error());
         m_modules[i] = std::move(*module);
     }
-    if (const auto before = std::exchange(m_before_first, nullptr)) // all images were loaded: call it before the graph
+    // All images were already loaded, so it was not called yet.
+    if (const auto before = std::exchange(m_before_first, nullptr))
         if (auto ok = before(); !ok) return std::unexpected(ok.error());
     return std::move(m_modules);
 }

@@ -1,4 +1,5 @@
-// Loads the modules of one graph: registered modules of this process if they fit, the others from their stored images.
+// Loads the modules of one graph: registered modules of this process if they fit, other modules from their stored
+// images.
 #pragma once
 
 #include <functional>
@@ -12,16 +13,18 @@
 
 namespace warmgraph::replay {
 
-/// One thread uses it. The constructor's arguments must outlive it. `before_first`: as Loading::begin.
+/// One thread may use an object. The constructor's arguments must outlive the object. `before_first`: as
+/// Loading::begin.
 class CodeLoader {
 public:
     CodeLoader(std::shared_ptr<backends::Device> device, ModuleCache& cache, const cachefmt::Graph& graph,
                const ImageSource& images, std::function<Result<void>()> before_first = {});
 
     /// Binds registered modules if `registered` says so, and begins to read the other images. `regions`: the addresses
-    /// of constants, which variables may hold. Errors: find_registered_modules().
+    /// of constants, which variables may hold. Errors: those of find_registered_modules().
     [[nodiscard]] Result<void> begin(RegisteredModules registered, std::span<const MemoryRef> regions);
-    /// Returns the modules in the graph's order. `function` as in ModuleUser. Errors: from the source or the driver.
+    /// Returns the modules in the graph's order. `function` as in ModuleUser. Errors: those of the image source and of
+    /// the driver.
     [[nodiscard]] Result<std::vector<std::shared_ptr<backends::Module>>> finish(std::uint64_t function);
 
 private:
@@ -34,7 +37,7 @@ private:
     const cachefmt::Graph& m_graph;
     const ImageSource& m_source;
     std::function<Result<void>()> m_before_first;             ///< empty after its call
-    std::vector<std::shared_ptr<backends::Module>> m_modules; ///< by image; null if not loaded yet
+    std::vector<std::shared_ptr<backends::Module>> m_modules; ///< by image; null if the module is not loaded yet
     std::vector<cachefmt::ImageRef> m_images;                 ///< the graph's images, with this process's addresses
     std::optional<ImageReader> m_reader;
 };

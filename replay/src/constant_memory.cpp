@@ -9,15 +9,15 @@ namespace warmgraph::replay {
 namespace {
 
 struct Key {
-    const backends::Device* device = nullptr; // its constants keep it open, so the address is not reused
+    const backends::Device* device = nullptr; // the constants keep the device open, so its address is not reused
     Digest digest;
     std::uint32_t alignment = 1;
     auto operator<=>(const Key&) const = default;
 };
 
-/// All constants of the process.
+/// All shared constants of the process.
 struct Known {
-    std::mutex mutex; // held during loading: others with the same contents must wait anyway
+    std::mutex mutex; // held during loading: other threads that want the same contents must wait anyway
     std::map<Key, std::weak_ptr<const ConstantMemory>> constants;
 
     [[nodiscard]] static Known& instance()
@@ -34,12 +34,12 @@ Result<std::shared_ptr<const ConstantMemory>> ConstantMemory::make(const std::sh
                                                                    ByteView contents)
 {
     if (contents.size() != size) return fail(ErrorCode::corrupt, "it has {} bytes, expected {}", contents.size(), size);
-    // A device without flat addresses aligns its allocations, and there is no address to align.
+    // Without flat addresses no additional room is needed: such a device aligns its allocations itself.
     const std::uint64_t room = device->limits().flat_addresses ? alignment - 1 : 0;
     auto allocated = device->allocate(size + room);
     if (!allocated) return std::unexpected(allocated.error());
     const std::uint64_t beyond = room == 0 ? 0 : (alignment - allocated->address.flat() % alignment) % alignment;
-    // The constructor is private.
+    // std::make_shared cannot call the private constructor.
     const std::shared_ptr<const ConstantMemory> result{
         new ConstantMemory{device, *allocated, {allocated->address + beyond, size}}};
     if (auto uploaded = device->upload(result->memory().address, contents); !uploaded)

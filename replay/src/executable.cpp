@@ -26,7 +26,8 @@ std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) noexcept
     return (value + alignment - 1) / alignment * alignment;
 }
 
-/// `asks_space`: whether to ask for the memory space; this takes longer than all else in a call.
+/// Checks the memory that a call binds to the region. `asks_space`: whether to ask the driver for the memory space,
+/// which takes longer than everything else in a call.
 Result<void> check_binding(const backends::Device& device, const cachefmt::Region& region, const MemoryRef& memory,
                            bool asks_space)
 {
@@ -49,8 +50,9 @@ Result<void> check_binding(const backends::Device& device, const cachefmt::Regio
     return {};
 }
 
-/// The regions whose memory space must be the recorded one: host memory, whose addresses may be invalid on the device
-/// otherwise, and regions used by more than kernels, because a copy node states its memory spaces.
+/// Returns for each region whether its memory space must be the recorded one. This is so for host memory, because other
+/// addresses may be invalid on the device, and for regions that other nodes than kernels use, because a copy node
+/// states its memory spaces.
 std::vector<std::uint8_t> regions_of_one_space(const cachefmt::Graph& graph, const PatchTable& patches)
 {
     std::vector<std::uint8_t> result(graph.regions.size());
@@ -80,24 +82,26 @@ std::vector<bool> regions_looked_at(const cachefmt::Graph& graph)
 struct Executable::Impl {
     std::shared_ptr<backends::Device> device;
     cachefmt::Graph graph;
-    std::vector<std::shared_ptr<backends::Module>> modules; // keep the code alive as long as the exec
-    std::vector<std::shared_ptr<backends::Event>> events;   // only the executable's own events
+    std::vector<std::shared_ptr<backends::Module>> modules; // kept so that the code lives as long as the exec
+    std::vector<std::shared_ptr<backends::Event>> events;   // the events that the executable made itself
     MemoryRef arena;
-    std::vector<std::shared_ptr<const ConstantMemory>> constants; // by region; null for other regions
+    // For each region its constant; null for other regions.
+    std::vector<std::shared_ptr<const ConstantMemory>> constants;
     PatchTable patches;
-    std::vector<std::uint8_t> asks_space;      // by region: see regions_of_one_space()
-    std::vector<std::size_t> given;            // regions that calls provide
+    std::vector<std::uint8_t> asks_space;      // by region: the result of regions_of_one_space()
+    std::vector<std::size_t> given;            // indices of the regions that calls provide
     backends::RawGraph raw;                    // the exec's present contents
     Bindings bound;                            // the bindings of `raw`
-    std::unique_ptr<backends::GraphExec> exec; // null: instantiated later
+    std::unique_ptr<backends::GraphExec> exec; // null: not instantiated yet
     bool has_launched = false;                 // whether the nodes were launched one by one
-    std::vector<std::uint8_t> dirty;           // by node
+    std::vector<std::uint8_t> dirty;           // for each node: whether it must be rewritten
     std::vector<std::uint32_t> dirty_nodes;
     std::size_t rebound = 0;
-    bool rewrite_all = false; // an update failed half way: the exec's parameters are unknown
-    /// Execs that a change made useless. They stay for a while, because their launches may still run.
+    bool rewrite_all = false; // set when an update failed half way: the exec's parameters are then unknown
+    /// Execs that a change of the graph replaced. They stay for a while, because their launches may still run.
     std::vector<std::unique_ptr<backends::GraphExec>> retired;
-    /// The graph without its outside work, in the same arena, for the last rehearsal; destroyed at the next launch.
+    /// The exec of the last rehearsal: the graph without its work with the outside, in the same arena; destroyed at the
+    /// next launch.
     std::unique_ptr<backends::GraphExec> rehearsal;
 
     ~Impl()
@@ -108,7 +112,8 @@ struct Executable::Impl {
         if (!arena.address.is_null()) device->release(arena);
     }
 
-    /// Unverified graphs may write constants by mistake, so they get their own copies.
+    /// Whether constants are shared within the process. An unverified graph may write constants by mistake, so it gets
+    /// its own copies.
     enum class Sharing : std::uint8_t { none, of_process };
     Result<void> load_constants(const ImageSource& images, Sharing sharing);
     Result<void> allocate_arena();
@@ -159,12 +164,13 @@ Result<void> Executable::Impl::allocate_arena()
     }
     if (size == 0) return {};
 
-    // The device aligns its allocations at least to the weakest of these alignments.
+    // Allocates more bytes, so that the arena can be aligned. The device itself aligns its allocations at least to the
+    // weakest of these alignments.
     auto memory = device->allocate(size + (strongest - alignment));
     if (!memory) return within("allocate the arena", memory.error());
     arena = *memory;
 
-    const bool is_flat = device->limits().flat_addresses; // otherwise only offsets need alignment
+    const bool is_flat = device->limits().flat_addresses; // without flat addresses only offsets need alignment
     std::uint64_t offset = is_flat ? align_up(arena.address.flat(), strongest) - arena.address.flat() : 0;
     const std::uint64_t start = offset;
     for (std::size_t i = 0; i < graph.regions.size(); ++i) {
@@ -177,7 +183,8 @@ Result<void> Executable::Impl::allocate_arena()
     return fill_arena();
 }
 
-/// Fills the arena with zeros, as in verification, and with stored contents that the graph reads before writing.
+/// Fills the arena with zeros, as verification does. Then writes stored contents that the graph reads before it writes
+/// there.
 Result<void> Executable::Impl::fill_arena()
 {
     if (auto filled = device->bulk().fill(arena, std::byte{0}); !filled)
@@ -192,8 +199,9 @@ Result<void> Executable::Impl::fill_arena()
     return {};
 }
 
-/// An event that is not shared with the outside is the executable's own: its record and wait are both inside the graph.
-/// An event that the graph only waits for must be the caller's: on an own event it would wait for nothing.
+/// Binds the graph's events. If an event's record and wait are both inside the graph, the executable makes the event.
+/// If the graph only waits for an event, the caller must give that event, because nothing would record an event of the
+/// executable.
 Result<void> Executable::Impl::bind_events(const Bindings& bindings)
 {
     const auto used_by = [this]<class Node>(std::size_t event, std::type_identity<Node>) {
@@ -222,7 +230,8 @@ Result<void> Executable::Impl::bind_events(const Bindings& bindings)
     return {};
 }
 
-/// The outside uses the semaphores that the process imported, so the executable cannot make its own.
+/// Binds the caller's semaphores. The executable cannot make semaphores, because work outside uses the ones that the
+/// process imported.
 Result<void> Executable::Impl::bind_semaphores(const Bindings& bindings)
 {
     for (std::size_t i = 0; i < graph.semaphores.size(); ++i)
@@ -235,7 +244,7 @@ Result<void> Executable::Impl::bind_semaphores(const Bindings& bindings)
     return {};
 }
 
-/// Instantiates the present `raw`.
+/// Instantiates the graph that `raw` has now.
 Result<void> Executable::Impl::instantiate()
 {
     auto made = device->instantiate(raw);
@@ -244,11 +253,12 @@ Result<void> Executable::Impl::instantiate()
     return {};
 }
 
-/// If the nodes cannot be enqueued one by one, instantiates the graph, unless some were enqueued.
+/// Enqueues the graph. The first launch of a graph that is not instantiated enqueues the nodes one by one. If that is
+/// impossible and no node was enqueued, instantiates the graph.
 Result<void> Executable::Impl::enqueue(backends::Stream& stream, AskedCapture asked)
 {
     if (!exec && !std::exchange(has_launched, true)) {
-        const auto current = device->enter(); // once, not for each node
+        const auto current = device->enter(); // enters once, not for each node
         auto enqueued = backends::launch_one_by_one(stream, raw);
         if (enqueued || enqueued.error().code == ErrorCode::partly_launched) return enqueued;
     }
@@ -257,10 +267,11 @@ Result<void> Executable::Impl::enqueue(backends::Stream& stream, AskedCapture as
     return asked == AskedCapture::yes ? exec->launch_uncaptured(stream) : exec->launch(stream);
 }
 
-/// Builds the graph anew for each rehearsal: the patch table does not fit a graph with nodes left out.
+/// Makes the exec of a rehearsal. Builds the graph anew for each rehearsal: the patch table does not fit a graph with
+/// nodes left out.
 Result<void> Executable::Impl::make_rehearsal(const Bindings& bindings)
 {
-    Bindings here = bound; // the arena's regions, events and semaphores are shared
+    Bindings here = bound; // the copies share the arena's regions, the events and the semaphores
     for (const std::size_t i : given) here.regions[i] = bindings.regions[i];
     here.scalars = bindings.scalars;
     std::vector<backends::Module*> raw_modules;
@@ -290,7 +301,7 @@ void Executable::Impl::mark(std::span<const Site> sites) noexcept
     for (const Site& site : sites) {
         if (dirty[site.node] != 0) continue;
         dirty[site.node] = 1;
-        dirty_nodes.push_back(site.node); // reserved for every node, so this allocates nothing
+        dirty_nodes.push_back(site.node); // memory is reserved for every node, so this allocates nothing
     }
 }
 
@@ -320,14 +331,14 @@ Result<void> Executable::Impl::update_dirty_nodes(backends::Stream& stream)
 {
     if (dirty_nodes.empty()) return {};
     Result<void> result;
-    const auto current = device->enter(); // once, not for each update
+    const auto current = device->enter(); // enters once, not for each update
     for (const std::uint32_t node : dirty_nodes) {
         dirty[node] = 0;
-        if (!result || !exec) continue; // a later exec is made from `raw`
+        if (!result || !exec) continue; // skips the update: a later exec is made from `raw`
         result = exec->update(node, raw.nodes[node].work);
     }
     dirty_nodes.clear();
-    // Some changes need a new exec (CUDA: a copy's box, an access-policy window).
+    // Some changes need a new exec (on CUDA, for example, a changed box of a copy or a changed access-policy window).
     if (!result && result.error().code == ErrorCode::unsupported) result = instantiate_again(stream);
     rewrite_all = !result;
     return result;
@@ -337,7 +348,7 @@ Result<void> Executable::Impl::instantiate_again(backends::Stream& stream) noexc
 try {
     constexpr std::size_t k_retired = 8;
     if (retired.size() == k_retired) {
-        // The graph may contain a wait that this thread must end; synchronising would then never return.
+        // Does not synchronise, because the graph may contain a wait that this thread must end.
         if (device->limits().keeps_running_execs) {
             retired.erase(retired.begin());
         } else { // one executable's launches are in order, so they are all done when this stream is
@@ -359,7 +370,7 @@ Executable::~Executable() = default;
 
 namespace {
 
-/// Whether the entry is damaged. Lack of memory and driver errors of this process do not count.
+/// Whether the error means that the entry is damaged. Lack of memory and driver errors of this process do not count.
 bool is_damage(ErrorCode code) noexcept
 {
     return code == ErrorCode::corrupt || code == ErrorCode::stale || code == ErrorCode::not_found;
@@ -393,7 +404,7 @@ Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends
         const auto begin = loading != nullptr ? loading->begin : nullptr;
         CodeLoader code{impl->device, modules, impl->graph, images, begin};
         if (auto begun = code.begin(registered, impl->bound.regions); !begun) return std::unexpected(begun.error());
-        // Does this while the first images are read.
+        // Allocates the arena while the first images are read.
         if (auto allocated = impl->allocate_arena(); !allocated) return std::unexpected(allocated.error());
         auto loaded = code.finish(function);
         if (!loaded) return code_failed(loaded.error());
@@ -432,11 +443,11 @@ try {
         for (std::uint32_t node = 0; node < impl.raw.nodes.size(); ++node) impl.dirty_nodes.push_back(node);
     }
     impl.rebound = impl.dirty_nodes.size();
-    // Updates the exec even if a later binding was refused; otherwise `raw` and the exec would differ.
+    // Updates the exec even if a later binding was refused, because otherwise `raw` and the exec would differ.
     if (auto updated = impl.update_dirty_nodes(stream); !updated) return updated;
     if (!rebound) return rebound;
     return impl.enqueue(stream, asked);
-} catch (const std::bad_alloc&) { // for an error's text: nothing was enqueued, and nodes may be half patched
+} catch (const std::bad_alloc&) { // no memory for the text; nothing was enqueued, and nodes may be half patched
     m_impl->rewrite_all = true;
     return std::unexpected(Error{ErrorCode::out_of_memory, {}});
 }
@@ -470,7 +481,7 @@ bool Executable::is_complete() const noexcept { return m_impl->exec != nullptr; 
 void Executable::instantiate_at_next_launch() noexcept
 {
     m_impl->exec = nullptr;
-    m_impl->has_launched = true; // otherwise the nodes would be enqueued one by one first
+    m_impl->has_launched = true; // so that the next launch does not enqueue the nodes one by one
 }
 
 const cachefmt::Graph& Executable::graph() const noexcept { return m_impl->graph; }

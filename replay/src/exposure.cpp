@@ -27,8 +27,8 @@ Result<void> check_exposed(backends::Device& device, const cachefmt::Graph& grap
     for (const auto& image : graph.images) {
         const auto bytes = images(image);
         if (!bytes) return std::unexpected(bytes.error());
-        // A variable with only addresses of constants belongs to the library that filled it, and the addresses belong
-        // to each process.
+        // Variables that hold only addresses of constants are not checked: a library fills them, and each process has
+        // its own addresses.
         std::vector<std::string> known{vouched.begin(), vouched.end()};
         for (const auto& variable : image.variables)
             if (!variable.slots.empty()) known.push_back(variable.name);

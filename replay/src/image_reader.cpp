@@ -8,9 +8,11 @@ namespace warmgraph::replay {
 
 namespace {
 
-constexpr std::size_t k_least = 3;                  ///< fewer images are read as fast as a thread starts
-constexpr std::size_t k_ahead = 16;                 ///< most images that are read ahead
-constexpr std::uint64_t k_bytes_ahead = 16U << 20U; ///< most bytes of these: large images must not fill the memory
+/// With fewer images no thread is started: starting it takes as long as reading them.
+constexpr std::size_t k_least = 3;
+constexpr std::size_t k_ahead = 16; ///< the most images that are read ahead
+/// Most bytes of images that are read ahead: large images must not fill the memory.
+constexpr std::uint64_t k_bytes_ahead = 16U << 20U;
 
 } // namespace
 
@@ -23,7 +25,7 @@ ImageReader::ImageReader(const ImageSource& images, std::vector<const cachefmt::
     }
     try {
         m_thread = std::thread{[this] { read_all(); }};
-    } catch (const std::system_error&) { // no thread: images are read on demand
+    } catch (const std::system_error&) { // no thread could start, so images are read on demand
         m_wanted.clear();
     }
 }
@@ -70,7 +72,7 @@ Result<Bytes> ImageReader::take(const cachefmt::ImageRef& image)
     std::unique_lock lock(m_mutex);
     for (;;) {
         m_changed.wait(lock, [this] { return m_stopped || !m_read.empty(); });
-        if (m_read.empty()) { // the reader failed
+        if (m_read.empty()) { // the reading thread failed
             lock.unlock();
             return m_images(image);
         }

@@ -1,5 +1,5 @@
-// Reads a graph's images on its own thread while the driver loads earlier ones. For twenty small images both take about
-// as long (2 ms each for a decode step's images on an H200).
+// Reads a graph's images on its own thread while the driver loads earlier ones. For twenty small images reading and
+// loading take about the same time (2 ms each for the images of a decode step on an H200).
 #pragma once
 
 #include <condition_variable>
@@ -13,7 +13,7 @@
 
 namespace warmgraph::replay {
 
-/// Only the thread that made it uses it. `images` and the graph's images must outlive it.
+/// Only the thread that made the object may use it. `images` and the graph's images must outlive it.
 class ImageReader {
 public:
     /// `wanted`: the images that will probably be asked for, in this order. Other images are read on demand.
@@ -38,9 +38,9 @@ private:
     std::size_t m_taken = 0; // how many of m_wanted were taken
     std::mutex m_mutex;      // guards the following members
     std::condition_variable m_changed;
-    std::deque<Read> m_read;   // in order
-    std::uint64_t m_bytes = 0; // size of m_read
-    bool m_stopped = false;    // set by either thread
+    std::deque<Read> m_read;   // images that were read and not taken yet, in order
+    std::uint64_t m_bytes = 0; // bytes of the images in m_read
+    bool m_stopped = false;    // either thread may set it to end the reading
     std::thread m_thread;
 };
 

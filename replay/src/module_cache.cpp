@@ -22,22 +22,23 @@ Digest digest_of(const std::vector<cachefmt::ModuleVariable>& variables)
 
 /// One image of the process.
 struct LoadedImage {
-    std::mutex mutex; ///< held during loading: others that want the same image must wait anyway
+    std::mutex mutex; ///< held during loading: other threads that want the same image must wait anyway
     std::weak_ptr<backends::Module> module;
-    ModuleUser user; ///< the user that it was loaded for
+    ModuleUser user; ///< the user for which the image was loaded
 };
 
-/// Whether a module that was loaded for `first` can be used by `user`.
+/// Whether `user` can use a module that was loaded for `first`.
 bool serves(const backends::Module& module, const ModuleUser& first, const ModuleUser& user)
 {
     return first == user || !module.keeps_state();
 }
 
 struct ImageKey {
-    const backends::Device* device = nullptr; ///< outlives the row's modules, so its address is not reused
+    const backends::Device* device = nullptr; ///< the device outlives the row's modules, so its address is not reused
     Digest image;
     Digest variables;
-    std::optional<ModuleUser> user{}; ///< set if the shared module keeps another user's state
+    /// Set if another user's state is in the shared module, so this user needs its own.
+    std::optional<ModuleUser> user{};
     auto operator<=>(const ImageKey&) const = default;
 };
 
@@ -61,14 +62,15 @@ public:
         const std::scoped_lock lock{m_mutex};
         std::erase_if(m_images, [](const auto& known) {
             if (known.second.use_count() != 1) return false;
-            const std::scoped_lock after_its_last_user{known.second->mutex}; // free: only this table has it
+            // Not locked: only this table has the image. The last user may just have released the mutex.
+            const std::scoped_lock after_its_last_user{known.second->mutex};
             return known.second->module.expired();
         });
     }
     [[nodiscard]] static Result<std::shared_ptr<backends::Module>> load(backends::Device& device,
                                                                         const cachefmt::ImageRef& image, ByteView bytes)
     {
-        // Several threads load no faster (measured: slower).
+        // One thread at a time loads: several threads at once are slower (measured).
         static std::mutex one_at_a_time;
         const std::scoped_lock lock{one_at_a_time};
         auto module = device.load(bytes);
@@ -118,13 +120,13 @@ Result<std::shared_ptr<backends::Module>> ModuleCache::load(const std::shared_pt
         const std::scoped_lock loading{row->mutex};
         auto module = load_into(*row);
         if (!module) return module;
-        if (row->user == k_nobody) row->user = user; // the first user that runs it
+        if (row->user == k_nobody) row->user = user; // `user` is the first user that runs the module
         const std::scoped_lock lock{m_mutex};
         const auto known = m_modules.try_emplace(std::move(key), Known{*module, row->user}).first;
         known->second.user = row->user;
         if (user == k_nobody || serves(**module, row->user, user)) return known->second.module;
     }
-    // Not stored here: the function's executables own it.
+    // The module for this user is not stored in this cache: the function's executables own it.
     Process::instance().forget_unused();
     const auto row = Process::instance().row({shared.device, shared.image, shared.variables, user});
     const std::scoped_lock loading{row->mutex};
@@ -134,7 +136,7 @@ Result<std::shared_ptr<backends::Module>> ModuleCache::load(const std::shared_pt
 bool ModuleCache::has(const backends::Device& device, const cachefmt::ImageRef& image) const
 {
     const auto row = Process::instance().row({&device, image.digest, digest_of(image.variables)});
-    const std::unique_lock free{row->mutex, std::try_to_lock}; // not free: it is being loaded
+    const std::unique_lock free{row->mutex, std::try_to_lock}; // not free: the image is being loaded
     return !free.owns_lock() || !row->module.expired();
 }
 

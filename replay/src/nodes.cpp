@@ -47,7 +47,7 @@ private:
     const VisitSlot& m_visit;
 };
 
-/// Makes a node without the slots' values.
+/// Makes the work of each kind of node, without the slots' values.
 class Unbound {
 public:
     Unbound(std::span<backends::Module* const> modules, const Bindings& bindings)

@@ -1,4 +1,4 @@
-// The knowledge about each kind of stored node that replaying needs.
+// For each kind of stored node: where its slots are, and how a raw node is made from it.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,8 @@ struct Bindings;
 void for_each_slot(const cachefmt::Node& node,
                    const std::function<void(const backends::Place& place, const cachefmt::Slot& slot)>& visit);
 
-/// Makes the node's work without the slots' values. not_found: this process has not registered a host function.
+/// Makes the node's work without the slots' values. not_found: the node's host function is not registered in this
+/// process.
 [[nodiscard]] Result<backends::RawWork> unbound_work(const cachefmt::Node& node,
                                                      std::span<backends::Module* const> modules,
                                                      const Bindings& bindings);

@@ -26,7 +26,7 @@ void patch_region(backends::RawNode& node, const Site& site, const Address& regi
     if (content.address != nullptr) {
         *content.address = address;
     } else if (content.bytes != nullptr) {
-        // A pointer inside a by-value parameter; only backends with flat addresses have these.
+        // A pointer inside a by-value parameter; only backends with flat addresses have such pointers.
         const std::uint64_t flat = address.flat();
         std::memcpy(content.bytes->data() + site.slot.offset, &flat, sizeof flat);
     }

@@ -1,4 +1,5 @@
-// The places of a graph that follow each region or scalar. Computed once, so that a moved input changes only its nodes.
+// The places in a graph that follow each region or scalar. They are computed once. If an input moves, only the nodes
+// that use it are changed.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +13,24 @@ namespace warmgraph::replay {
 
 struct Site {
     std::uint32_t node = 0;
-    backends::Place place; ///< place of the slot's value
+    backends::Place place; ///< place of the slot's value in the raw node
     cachefmt::Slot slot;
 };
 
 struct PatchTable {
-    std::vector<std::vector<Site>> by_region; ///< indexed as graph.regions
-    std::vector<std::vector<Site>> by_scalar; ///< indexed as graph.scalars
+    std::vector<std::vector<Site>> by_region; ///< the sites that follow each region, by index in graph.regions
+    std::vector<std::vector<Site>> by_scalar; ///< the sites that follow each scalar, by index in graph.scalars
 };
 
 [[nodiscard]] PatchTable make_patch_table(const cachefmt::Graph& graph);
 
-/// Writes the region's address + addend. Allocates nothing. REQUIRES: the site was made from this graph.
+/// Writes the region's address plus the slot's addend. Allocates nothing. REQUIRES: the site was made from this graph.
 void patch_region(backends::RawNode& node, const Site& site, const Address& region) noexcept;
 
-/// Writes scalar + addend in the slot's width (integers wrap like native arithmetic).
+/// Writes the scalar plus the slot's addend, in the slot's width (integers wrap like native arithmetic).
 void patch_scalar(backends::RawNode& node, const Site& site, std::uint64_t bits) noexcept;
 
-/// resolve() with a ready patch table; making the table takes as long as all other steps.
+/// As resolve(), with a patch table that is already made. Making the table takes as long as all other steps.
 [[nodiscard]] Result<backends::RawGraph> resolve(const cachefmt::Graph& graph, const PatchTable& table,
                                                  std::span<backends::Module* const> modules, const Bindings& bindings);
 

@@ -12,7 +12,8 @@ namespace {
 
 using Modules = std::vector<std::shared_ptr<backends::Module>>;
 
-/// Entries hold a whole image, or an image with only the kernels in use.
+/// Whether the module has this image. The digest is that of the whole image, or of the image with only the kernels in
+/// use.
 bool has_image(backends::Module& module, const Digest& digest, const std::vector<std::string>& kernels)
 {
     const auto is_it = [&digest](const Result<Bytes>& image) { return image && sha256(*image) == digest; };
@@ -24,7 +25,7 @@ Result<std::shared_ptr<backends::Module>> find_registered_module(const Modules& 
                                                                  const std::vector<std::string>& kernels)
 {
     std::shared_ptr<backends::Module> found;
-    std::size_t same = 0; // also with the same variables
+    std::size_t same = 0; // modules with the same image and equal variables
     std::size_t alike = 0;
     std::string difference;
     auto recorded = image.variables;

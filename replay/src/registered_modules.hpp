@@ -1,4 +1,4 @@
-// Finds this process's registered modules that an entry needs, so that replays run them.
+// Finds the registered modules of this process that an entry needs, so that replays run these modules.
 #pragma once
 
 #include <memory>
@@ -9,10 +9,10 @@
 
 namespace warmgraph::replay {
 
-/// Returns for each of graph.images the registered module that it was taken from; null if there is none. Then the
-/// host's writes to its variables reach the replays as they reach the function. not_recordable names the variable if a
-/// module's variables changed since the recording (the function would compute something else), or if several modules
-/// with variables fit.
+/// Returns for each of graph.images the registered module from which the image was taken, or null. Replays that run the
+/// registered module see the host's writes to its variables, as the function does. Fails with not_recordable if a
+/// module's variable changed since the recording (the message names it; the function would compute something else), or
+/// if several modules with variables fit.
 [[nodiscard]] Result<std::vector<std::shared_ptr<backends::Module>>> find_registered_modules(
     backends::Device& device, const cachefmt::Graph& graph);
 

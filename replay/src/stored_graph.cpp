@@ -19,7 +19,7 @@ Result<void> check_regions(std::span<const DeclaredRegion> declared, const cache
 
 Result<void> check_constants_size(const cachefmt::Graph& graph, std::uint64_t most)
 {
-    std::uint64_t bytes = 0; // cannot overflow: the decoder limits number and sizes
+    std::uint64_t bytes = 0; // cannot overflow, because the decoder limits the number and the sizes of constants
     for (const auto& region : graph.regions)
         if (region.kind == cachefmt::RegionKind::constant) bytes += region.size;
     if (bytes <= most) return {};

@@ -8,10 +8,10 @@
 
 namespace warmgraph::replayer {
 
-/// Returns for example "cuda, opencl". The text is static.
+/// Returns the backends' names, such as "cuda, opencl". The text is static.
 [[nodiscard]] std::string_view backend_names() noexcept;
 
-/// As backends::open_device(). unsupported: this library does not have the backend.
+/// As backends::open_device(). Fails with unsupported if this library does not have the backend.
 [[nodiscard]] Result<std::shared_ptr<backends::Device>> open_device(std::string_view id);
 
 } // namespace warmgraph::replayer

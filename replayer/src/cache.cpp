@@ -20,7 +20,7 @@ namespace warmgraph::replayer {
 
 namespace {
 
-/// Environment variables can switch off the use of entries, for this library too.
+/// Fails if an environment variable switches off the use of entries, which holds for this library too.
 Result<void> check_switches()
 {
     constexpr const char* k_kinds = "WARMGRAPH_KINDS";
@@ -58,7 +58,7 @@ std::string code_of(const cachefmt::EntryHeader& header)
     return text;
 }
 
-/// Checks that this library can replay such an entry.
+/// Checks that this library can replay the entry's kind.
 Result<void> check_kind(const cachefmt::EntryHeader& header)
 {
     if (header.kind != cachefmt::EntryKind::graph)
@@ -91,7 +91,7 @@ Result<guards::DeclaredInterface> declared_interface(const cachefmt::Guards& gua
                 plural(guards.tensors.size(), "tensor"));
 }
 
-/// Scalars are bound by position, so they must be the declared ones.
+/// Checks that the graph's scalars are the declared scalars, because scalars are bound by position.
 Result<void> check_scalars(const cachefmt::Graph& graph, const guards::DeclaredInterface& interface)
 {
     const bool are_same =
@@ -146,7 +146,7 @@ Result<std::shared_ptr<Cache>> Cache::open(CacheSettings settings)
     if (!options) return std::unexpected(options.error());
     const auto folder = cache_folder(settings.directory);
     std::error_code ignored;
-    if (!std::filesystem::exists(folder, ignored)) // opening it for writing would make it
+    if (!std::filesystem::exists(folder, ignored)) // opening the folder for writing would make it
         return fail(ErrorCode::not_found,
                     "cache folder {} does not exist: record first, or set WARMGRAPH_CACHE_DIR or cache_dir",
                     folder.string());
@@ -220,7 +220,7 @@ Result<Digest> Cache::only_fitting(const std::string& function, const Device& de
     if (all->empty())
         return fail(ErrorCode::not_found, "there is no entry of '{}' in {}: record it first", function,
                     m_store->root().string());
-    // The last used entry is the best example. Its error gets its own code.
+    // No entry fits. Reports why the last used entry does not fit, with that error's code.
     const auto why = m_store->header({key(function, device), all->front().digest});
     if (!why) return within(function, why.error());
     if (*why != nullptr)
@@ -243,10 +243,12 @@ Result<void> Cache::check_graph(const cachefmt::Entry& entry, const guards::Decl
 
 Result<void> Cache::load_code(const cachefmt::Entry& entry, const Device& device)
 {
-    std::unique_ptr<store::LoadMark> mark; // drivers crash on some code; the next process finds this mark
+    // Drivers crash on some code; if this one does, the next process finds the mark.
+    std::unique_ptr<store::LoadMark> mark;
     const replay::ImageSource source = images();
     for (const cachefmt::ImageRef& image : entry.graph.images) {
-        // A variable with a constant's address can be written only when the constant has memory, at the first launch.
+        // A variable that holds a constant's address can be written only at the first launch, when the constant has
+        // memory.
         const bool has_slots =
             std::ranges::any_of(image.variables, [](const auto& variable) { return !variable.slots.empty(); });
         const auto bytes = [&]() -> Result<Bytes> {

@@ -20,12 +20,12 @@
 
 namespace warmgraph::replayer {
 
-/// An open device with its own stream, for backends that do not take the caller's streams.
+/// An open device, and its own stream for backends that do not take the caller's streams.
 struct Device {
     std::shared_ptr<backends::Device> device;
     std::shared_ptr<backends::Stream> own_stream;
-    std::mutex own_stream_mutex; ///< one thread at a time may use the stream, which all share
-    store::LoadTarget target;    ///< the target that code is loaded for
+    std::mutex own_stream_mutex; ///< one thread at a time may use the stream, which all functions share
+    store::LoadTarget target;    ///< the target for which code is loaded
 
     [[nodiscard]] static Result<std::shared_ptr<Device>> open(std::string_view id);
     [[nodiscard]] bool takes_streams() const noexcept { return device->limits().flat_addresses; }
@@ -44,18 +44,18 @@ struct CacheSettings {
     std::uint64_t max_constant_bytes = 64ULL << 20;
 };
 
-/// One row of wgr_entries_list.
+/// One element of the list that wgr_entries_list makes.
 struct ListedEntry {
     Digest digest;
     std::string recorded, code;
-    std::string misfit; ///< why it does not fit; "" if it fits
+    std::string misfit; ///< why the entry does not fit; "" if it fits
 };
 
 /// An entry that fits this process, verified, with its code loaded.
 struct LoadedEntry {
     cachefmt::Entry entry;
     guards::DeclaredInterface interface;
-    std::uint64_t function = 0; ///< number in this process: replay::ModuleUser
+    std::uint64_t function = 0; ///< number of the function in this process, for replay::ModuleUser
 };
 
 /// Thread-safe.
@@ -64,19 +64,20 @@ public:
     [[nodiscard]] static Result<std::shared_ptr<Cache>> open(CacheSettings settings);
 
     [[nodiscard]] Result<std::vector<ListedEntry>> entries(const std::string& function, const Device& device) const;
-    /// `digest`: nullopt selects the only entry that fits.
+    /// Loads an entry. `digest`: the digest of its guards; nullopt selects the only entry that fits.
     [[nodiscard]] Result<LoadedEntry> load(const std::string& function, const Device& device,
                                            std::optional<Digest> digest);
 
     [[nodiscard]] store::LocalStore& store() noexcept { return *m_store; }
     [[nodiscard]] replay::ModuleCache& modules() noexcept { return m_modules; }
-    /// Returns stored code and constants. Valid as long as the cache.
+    /// Returns the source of stored code and constants. It is valid as long as the cache.
     [[nodiscard]] replay::ImageSource images() const;
 
 private:
     explicit Cache(CacheSettings settings) : m_settings(std::move(settings)) {}
     [[nodiscard]] cachefmt::FunctionKey key(const std::string& function, const Device& device) const;
-    /// Checks that the entry's facts hold here and that this library can replay its kind. Returns its declaration.
+    /// Checks that the entry's facts hold here and that this library can replay its kind. Returns the entry's
+    /// declaration.
     [[nodiscard]] Result<guards::DeclaredInterface> judge(const cachefmt::EntryHeader& header,
                                                           const Device& device) const;
     [[nodiscard]] Result<Digest> only_fitting(const std::string& function, const Device& device) const;

@@ -12,7 +12,8 @@ namespace warmgraph::replayer {
 
 namespace {
 
-/// CU_STREAM_PER_THREAD (cuda.h): a different stream in each thread, so several threads' launches could not be ordered.
+/// CU_STREAM_PER_THREAD (cuda.h): refused. It is a different stream in each thread, so launches from several threads
+/// could not be ordered.
 constexpr std::uintptr_t k_stream_per_thread = 2;
 
 void contiguous_strides(guards::TensorArg& tensor) noexcept
@@ -43,7 +44,8 @@ Function::Function(std::shared_ptr<Cache> cache, std::shared_ptr<Device> device,
       m_guard(m_header.guards.tensors, m_header.guards.values, m_device->device->ordinal()),
       m_exposures(m_device->device->exposures())
 {
-    for (const NumberDecl& scalar : m_interface.scalars) m_ranges.push_back(range_of(scalar).value()); // always valid
+    // The parsed declaration has only valid ranges.
+    for (const NumberDecl& scalar : m_interface.scalars) m_ranges.push_back(range_of(scalar).value());
     const auto of_device = m_device->device->facts();
     for (const auto& fact : m_header.guards.facts) {
         if (!fact.name.starts_with(cachefmt::fact::k_environment)) continue;
@@ -136,7 +138,7 @@ Result<void> Function::read(const Call& call)
     return {};
 }
 
-/// The mismatch between the guards and the call that was read.
+/// Returns the error for a call that was read and does not match the guards.
 Error Function::mismatch() const
 {
     std::vector<std::string> names;
@@ -144,7 +146,7 @@ Error Function::mismatch() const
     cachefmt::Guards now{{}, guards::describe(m_args, names, m_device->device->backend() + ":"), values()};
     for (std::size_t i = 0; i < now.tensors.size(); ++i)
         if (tensors()[i].device == guards::k_host_memory)
-            now.tensors[i].device = guards::k_host_memory; // judge() checks it later
+            now.tensors[i].device = guards::k_host_memory; // judge() checks the memory space later
     for (std::size_t i = 0; i < now.values.size(); ++i) now.values[i].bits = m_values[i];
     guards::guard_distances(now.tensors, m_args);
     const auto misfits = guards::evaluate({{}, tensors(), values()}, now);
@@ -153,7 +155,7 @@ Error Function::mismatch() const
                                           m_header.key.function.function, what)};
 }
 
-/// Checks guards that may change while the function is loaded.
+/// Checks the guards whose values may change while the function is loaded.
 Result<void> Function::judge_surroundings()
 {
     for (const auto& [name, recorded] : m_environment) {
@@ -188,9 +190,9 @@ Result<void> Function::judge()
     return {};
 }
 
-// --- launching
+// --- launches
 
-/// Drivers crash on some code, and on some first launches. A mark that remains shows later which entry it was.
+/// Drivers crash on some code, and on some first launches. A mark that remains shows later which entry crashed.
 Result<void> Function::begin_load()
 {
     auto begun = m_cache->store().begin_load(m_header.key, m_device->target);
@@ -199,7 +201,7 @@ Result<void> Function::begin_load()
     return {};
 }
 
-/// Restores with the call's addresses, so that nothing must be rebound afterwards.
+/// Restores the entry with the call's addresses, so that nothing must be rebound afterwards.
 Result<void> Function::restore()
 {
     if (m_executable) return {};
@@ -233,16 +235,16 @@ Result<std::shared_ptr<backends::Stream>> Function::stream_of(void* native)
     return std::shared_ptr<backends::Stream>(std::move(*view));
 }
 
-/// Orders this launch after the last one, because both use the executable's scratch.
+/// Orders this launch after the last launch, because both use the executable's scratch.
 Result<void> Function::order_after_last(const std::shared_ptr<backends::Stream>& stream)
 {
     if (!m_last || m_last == stream) return {};
-    if (m_last->is_capturing()) // an event from it would draw this launch into that capture
+    if (m_last->is_capturing()) // an event from that stream would draw this launch into its capture
         return fail(ErrorCode::not_recordable,
                     "the stream of its last launch is being captured: launch it after the capture");
     const auto event = m_last->record_event();
     const auto ordered = event ? stream->wait(*event) : Result<void>{std::unexpected(event.error())};
-    return ordered ? ordered : m_last->synchronize(); // the host waits instead
+    return ordered ? ordered : m_last->synchronize(); // if no event orders the launch, the host waits
 }
 
 /// Must not fail, because the work is already enqueued.
@@ -254,10 +256,10 @@ try {
     if (event)
         m_cache->store().end_load_behind(std::exchange(m_mark, nullptr), Behind{m_device, std::move(*event)});
     else if (event.error().code == ErrorCode::unsupported)
-        m_mark->succeed(); // no event can show more
+        m_mark->succeed(); // this backend has no events, so the launch counts as done
     m_mark.reset();
 } catch (const std::bad_alloc&) {
-    m_mark.reset(); // nothing is noted
+    m_mark.reset(); // drops the mark without noting a success
 }
 
 Result<void> Function::launch(void* native, const Call& call)
@@ -274,7 +276,7 @@ Result<void> Function::launch(void* native, const Call& call)
                     m_header.key.function.function);
     if (auto ordered = order_after_last(*stream); !ordered) return ordered;
     if (auto restored = restore(); !restored) return restored;
-    if (!m_has_launched && !m_mark) // prepare() restored it
+    if (!m_has_launched && !m_mark) // prepare() restored the executable and ended the mark
         if (auto begun = begin_load(); !begun) return begun;
     auto launched = m_executable->launch(**stream, m_bindings, replay::AskedCapture::yes);
     if (!launched && launched.error().code != ErrorCode::partly_launched) {
@@ -294,7 +296,7 @@ Result<void> Function::prepare(const Call& call)
     if (auto done = read(call); !done) return done;
     if (auto fits = judge(); !fits) return fits;
     if (auto restored = restore(); !restored) return restored;
-    m_mark.reset(); // there may never be a launch
+    m_mark.reset(); // a launch may never follow
     return m_executable->upload();
 }
 

@@ -18,7 +18,7 @@ namespace warmgraph::replayer {
 
 struct Tensor {
     MemoryRef memory;
-    bool is_as_recorded = true; ///< the members below are then ignored
+    bool is_as_recorded = true; ///< whether the tensor looks as recorded; the members below are then ignored
     DType dtype = DType::u8;
     std::span<const std::int64_t> sizes{}, strides{}; ///< empty strides: contiguous
 };
@@ -31,10 +31,10 @@ struct Number {
 /// The arguments of a call.
 struct Call {
     std::span<const Tensor> tensors;
-    std::span<const Number> numbers; ///< scalars, then values
+    std::span<const Number> numbers; ///< the scalars, then the values
 };
 
-/// Thread-safe: one launch at a time.
+/// Thread-safe; launches run one at a time.
 class Function {
 public:
     Function(std::shared_ptr<Cache> cache, std::shared_ptr<Device> device, LoadedEntry loaded);
@@ -46,10 +46,10 @@ public:
     [[nodiscard]] const std::vector<cachefmt::ValueSpec>& values() const noexcept { return m_header.guards.values; }
     [[nodiscard]] const std::vector<ScalarRange>& ranges() const noexcept { return m_ranges; }
     [[nodiscard]] const Device& device() const noexcept { return *m_device; }
-    /// The graph's regions that calls provide, as many as tensors().
+    /// Returns the graph's regions that calls provide, one for each of tensors().
     [[nodiscard]] std::span<const cachefmt::Region> regions() const noexcept;
 
-    /// After an error nothing was enqueued, except for partly_launched.
+    /// Checks the call and launches the graph. After an error nothing was enqueued, except after partly_launched.
     [[nodiscard]] Result<void> launch(void* stream, const Call& call);
     /// Does everything of the first launch except launching.
     [[nodiscard]] Result<void> prepare(const Call& call);
@@ -75,13 +75,13 @@ private:
     std::shared_ptr<Device> m_device;
     cachefmt::EntryHeader m_header;
     guards::DeclaredInterface m_interface;
-    std::vector<ScalarRange> m_ranges; ///< one for each scalar
+    std::vector<ScalarRange> m_ranges; ///< the range of each scalar
     std::vector<std::pair<std::string, std::string>>
-        m_environment; ///< variables that are guards, and their recorded values
+        m_environment; ///< environment variables that are guards, and their recorded values
     std::uint64_t m_number;
 
     std::mutex m_mutex;                               ///< guards the following members
-    cachefmt::Graph m_graph;                          ///< used before restore()
+    cachefmt::Graph m_graph;                          ///< only used before restore()
     std::unique_ptr<replay::Executable> m_executable; ///< null before restore()
     guards::CallGuard m_guard;
     bool m_has_spaces = false; ///< whether the last call's memory was in the recorded spaces
@@ -90,9 +90,9 @@ private:
     std::vector<std::uint64_t> m_values;
     replay::Bindings m_bindings;
     void* m_last_native = nullptr;
-    std::shared_ptr<backends::Stream> m_last; ///< stream of the last launch
+    std::shared_ptr<backends::Stream> m_last; ///< the stream of the last launch
     bool m_has_launched = false;
-    std::unique_ptr<store::LoadMark> m_mark; ///< the load's mark until the first launch; null: no mark
+    std::unique_ptr<store::LoadMark> m_mark; ///< the load's mark, kept until the first launch; null: no mark
 };
 
 } // namespace warmgraph::replayer

@@ -1,4 +1,4 @@
-// The C interface: handles, errors, conversions.
+// Implements the C interface: its handles, errors and conversions.
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -28,7 +28,7 @@ struct wgr_cache {
 struct wgr_entries {
     std::vector<replayer::ListedEntry> all;
     std::vector<std::string> digests;
-    std::vector<wgr_entry> shown; ///< points to the texts above
+    std::vector<wgr_entry> shown; ///< the rows for callers; they point to the texts above
 };
 
 struct wgr_function {
@@ -85,12 +85,12 @@ wgr_status remember(ErrorCode code, const char* text) noexcept
     try {
         t_failure = text;
     } catch (const std::bad_alloc&) {
-        t_failure = "out of memory"; // short enough to need no allocation
+        t_failure = "out of memory"; // a text this short needs no allocation
     }
     return static_cast<wgr_status>(code);
 }
 
-/// Runs f, which returns a Result<void>.
+/// Runs f, which returns a Result<void>; turns its error or exception into a status and a text.
 template <class F>
 wgr_status guarded(F&& f) noexcept
 {
@@ -104,7 +104,7 @@ wgr_status guarded(F&& f) noexcept
     }
 }
 
-/// Refuses the first null pointer.
+/// Fails with invalid_argument if a pointer is null; the message names the first such pointer.
 Result<void> need(std::initializer_list<std::pair<const void*, const char*>> pointers)
 {
     for (const auto& [pointer, name] : pointers)

@@ -95,8 +95,8 @@ Result<void> check_structure(const Captures& captures)
     return check_scratch(captures);
 }
 
-/// Addresses and attributes must not follow a scalar: no backend can check such an address before the launch. REQUIRES:
-/// the captures have the same structure.
+/// Checks that no address and no attribute follows a scalar, because no backend can check such an address before the
+/// launch. REQUIRES: the captures have the same structure.
 Result<void> check_fixed(const std::string& scalar, const CapturedGraph& first, const CapturedGraph& probe,
                          std::size_t index)
 {

@@ -5,7 +5,7 @@
 
 namespace warmgraph {
 
-/// not_recordable: nothing was recorded, or the captures differ in a part that cannot be a slot.
+/// Fails with not_recordable if a capture has no work, or if the captures differ in a part that cannot be a slot.
 [[nodiscard]] Result<void> check_captures(const Interface& interface, const Captures& captures);
 
 /// Checks one probe in the same way, against the first capture.

@@ -37,8 +37,8 @@ using cachefmt::SlotKind;
 
 namespace {
 
-/// Scratch on flat devices keeps its captured alignment up to this, the alignment that device allocators give. Higher
-/// alignment would be chance and differ at the next recording.
+/// In bytes. On devices with flat addresses, scratch keeps its captured alignment up to this limit, the alignment that
+/// device allocators give. A higher alignment would be chance and could differ in the next recording.
 constexpr std::uint64_t k_scratch_alignment = 512;
 
 class Classifier {
@@ -73,7 +73,7 @@ private:
     [[nodiscard]] Result<Slot> word_slot(std::size_t index, std::size_t number);
     [[nodiscard]] Result<void> check_written_value(std::size_t index, std::size_t number);
 
-    /// The same node in the other capture; nullptr if there is no other capture.
+    /// Returns the work of the same node in the other capture; nullptr if there is no other capture.
     template <class Work>
     [[nodiscard]] const Work* moved(std::size_t index) const
     {
@@ -83,7 +83,8 @@ private:
 
     const Interface& m_interface;
     const Captures& m_captures;
-    std::optional<FlatWords> m_words; // for flat devices; made when the captures' structure is known to be equal
+    // Set only on devices with flat addresses, when the captures' structure is known to be equal.
+    std::optional<FlatWords> m_words;
     Classified m_result;
 };
 
@@ -97,7 +98,8 @@ void Classifier::describe_regions()
                                                                              : cachefmt::RegionKind::arena;
         std::uint32_t alignment = 1;
         if (!declared && m_captures.flat_addresses) {
-            // A kernel may have been chosen for it. Only the lower of both addresses' alignments is certain.
+            // The function may have chosen a kernel for this alignment. Only the lower of both addresses' alignments is
+            // certain.
             std::uint64_t bits = k_scratch_alignment | regions[i].first.address.flat();
             if (regions[i].moved) bits |= regions[i].moved->address.flat();
             alignment = 1U << std::countr_zero(bits);
@@ -119,12 +121,12 @@ bool holds(const MemoryRef& memory, const Address& address, Pointee pointee) noe
 {
     if (address.base != memory.address.base || address.offset < memory.address.offset) return false;
     const std::uint64_t offset = address.offset - memory.address.offset;
-    // One past the end counts as inside, unless the node reads or writes there.
+    // The address one past the end counts as inside, unless the node reads or writes there.
     return offset < memory.size || (offset == memory.size && pointee == Pointee::unknown);
 }
 
-/// Returns the region at the address. If several overlap there, returns the one that reaches farthest: the node's work
-/// may run past the end of the others.
+/// Returns the region at the address. If several regions overlap there, returns the region that reaches farthest,
+/// because the node's work may run past the end of the other regions.
 std::optional<Located> locate(const CapturedGraph& capture, std::span<const NamedMemory> constants,
                               const Address& address, Pointee pointee)
 {
@@ -145,7 +147,8 @@ std::optional<Located> locate(const CapturedGraph& capture, std::span<const Name
         if (inside(memory)) return Located{index, address.offset - memory.address.offset};
         ++index;
     }
-    index += static_cast<std::uint32_t>(capture.graph.allocations.size()); // only flat devices have any
+    // Only devices with flat addresses have graph allocations.
+    index += static_cast<std::uint32_t>(capture.graph.allocations.size());
     for (const auto& [name, memory] : constants) {
         if (inside(memory)) return Located{index, address.offset - memory.address.offset};
         ++index;
@@ -158,7 +161,7 @@ Result<Slot> Classifier::based_slot(const WordPlace& place, const Address& first
     const std::string where = place.name();
     auto at = locate(m_captures.first, m_captures.constants, first, place.pointee);
     const auto then = moved ? locate(*m_captures.moved, m_captures.constants, *moved, place.pointee) : at;
-    // Regions may overlap in the first capture, as in the call; in the other one each has its own range.
+    // Regions may overlap in the first capture, as in the call; in the other capture each region has its own range.
     if (then && then->region < m_captures.first.regions.size())
         if (const MemoryRef& same = m_captures.first.regions[then->region]; holds(same, first, place.pointee))
             at = Located{then->region, first.offset - same.address.offset};
@@ -368,7 +371,8 @@ Result<cachefmt::Node> Classifier::node_of(std::size_t index, const RawHost& fir
     return cachefmt::HostNode{std::move(*name)};
 }
 
-/// The place of a memory operation's word, which must be an aligned word inside its region.
+/// Returns the slot for the address of a memory operation. The word at that address must be aligned and lie inside its
+/// region.
 Result<Slot> Classifier::word_slot(std::size_t index, std::size_t number)
 {
     const auto* other = moved<RawMemoryOperations>(index);
@@ -387,8 +391,8 @@ Result<Slot> Classifier::word_slot(std::size_t index, std::size_t number)
         describe_node(graph(), index), number, width, addend, region.name, region.size);
 }
 
-/// The value must be a constant. A difference between captures is refused as structure; an address that stays would be
-/// wrong in another process.
+/// Checks that the value of a memory operation is not an address, which would be wrong in another process.
+/// structural_difference() already refuses a value that differs between captures.
 Result<void> Classifier::check_written_value(std::size_t index, std::size_t number)
 {
     const RawMemoryOperation& first = std::get<RawMemoryOperations>(graph().nodes[index].work).operations[number];

@@ -1,4 +1,4 @@
-// Part of FlatWords: pointers that are passed in two halves.
+// Part of FlatWords: finds pointers that are passed in two halves.
 #include <algorithm>
 
 #include "classify/classify_words.hpp"
@@ -8,8 +8,8 @@ namespace warmgraph {
 
 using cachefmt::Slot;
 
-/// Whether the aligned word around a half is an address by itself, even a stale one or a host address. Then the half
-/// belongs to that word and not to a pointer in two parts.
+/// Whether the aligned word around a half is an address by itself, even a stale address or a host address. If so, the
+/// half belongs to that word and not to a pointer in two parts.
 bool FlatWords::is_of_whole_address(ByteView value, std::size_t half, Of of)
 {
     const std::size_t at = half / k_word * k_word;
@@ -36,7 +36,7 @@ Result<void> FlatWords::check_unused_halves(const WordPlace& place, ByteView fir
         if (low == last || low + k_half > first.size()) continue;
         last = low;
         for (std::size_t high = 0; high + k_half <= first.size(); high += k_half) {
-            if (overlaps_half(found, high)) continue; // part of a whole pointer
+            if (overlaps_half(found, high)) continue; // the half is part of a whole pointer
             if (is_of_whole_address(first, high, Of::first) && is_of_whole_address(moved, high, Of::moved)) continue;
             const std::uint64_t was = whole(first, high, low), is = whole(moved, high, low);
             if (high == low || is == was || !m_deltas.contains(is - was)) continue;
@@ -49,7 +49,8 @@ Result<void> FlatWords::check_unused_halves(const WordPlace& place, ByteView fir
     return {};
 }
 
-/// One trial is enough for an upper half, whichever lower half it is combined with.
+/// Whether this upper half is already a suspect. One trial is enough for an upper half, whichever lower half it is
+/// combined with.
 bool FlatWords::is_suspect(const WordPlace& place, std::size_t upper) const
 {
     return std::ranges::any_of(m_suspects, [&](const SuspectHalf& suspect) {
@@ -58,13 +59,14 @@ bool FlatWords::is_suspect(const WordPlace& place, std::size_t upper) const
     });
 }
 
-/// A pointer may be passed in two halves with something between them. Its upper half resembles the regions' upper
-/// halves, because drivers give addresses near each other. With any lower half it must not lie in a live allocation.
+/// Refuses pointers to live undeclared memory that are passed in two halves with other bytes between them. The upper
+/// half of such a pointer resembles the regions' upper halves, because drivers give addresses near each other. So each
+/// similar half is combined with every lower half.
 Result<void> FlatWords::check_halves(const WordPlace& place, ByteView value, std::span<const Slot> found,
                                      std::span<const std::size_t> without)
 {
     constexpr std::size_t k_half = sizeof(std::uint32_t);
-    constexpr unsigned k_near = 8; // bits of an upper half that may differ from a region's
+    constexpr unsigned k_near = 8; // number of low bits in which an upper half may differ from a region's upper half
     const auto is_near_regions = [&](std::uint64_t upper) {
         return upper != 0 && std::ranges::any_of(m_regions, [&](const MappedRegion& region) {
                    return region.first.address.flat() >> (32U + k_near) == upper >> k_near;

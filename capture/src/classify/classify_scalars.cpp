@@ -22,7 +22,7 @@ std::uint64_t word_at(ByteView bytes, std::size_t offset, std::size_t width) noe
     return word;
 }
 
-/// The place's bytes, equally many in every capture; empty if the node has no such place.
+/// Returns the place's bytes. Their number is the same in every capture; empty if the node has no such place.
 ByteView bytes_of(const ScalarPlace& place, const CapturedGraph& capture)
 {
     const auto content = backends::content_at(capture.graph.nodes[place.node].work, place.place);
@@ -32,13 +32,13 @@ ByteView bytes_of(const ScalarPlace& place, const CapturedGraph& capture)
 
 bool is_semaphore(const ScalarPlace& place) noexcept { return place.place.kind == backends::PlaceKind::semaphore; }
 
-/// "parameter 2"
+/// Returns a text such as "parameter 2".
 std::string text_of(const ScalarPlace& place)
 {
     return fmt::format("{} {}", is_semaphore(place) ? "the value of semaphore" : "parameter", place.place.index);
 }
 
-/// The cure for a value that is not the scalar plus a constant.
+/// Returns the cure for a value that is not the scalar plus a constant.
 std::string_view cure_of(const ScalarPlace& place) noexcept
 {
     return is_semaphore(place) ? "give it the scalar plus a constant" : "compute it in the kernel";
@@ -127,7 +127,8 @@ ProbeJudge::ProbeJudge(const Interface& interface, const Captures& captures)
     const auto& nodes = captures.first.graph.nodes;
     for (std::size_t node = 0; node < nodes.size(); ++node)
         backends::for_each_place(nodes[node].work, [&](const backends::Place& place, const auto& content) {
-            if (place.kind == backends::PlaceKind::attribute || content.address != nullptr) return; // check_fixed()
+            // check_fixed() checks attributes and addresses.
+            if (place.kind == backends::PlaceKind::attribute || content.address != nullptr) return;
             m_places.push_back({node, place});
         });
 }

@@ -19,20 +19,21 @@ struct ScalarPlace {
 [[nodiscard]] Result<std::vector<cachefmt::Slot>> scalar_slots(const Interface& interface, const Captures& captures,
                                                                const ScalarPlace& place);
 
-/// Judges each probe of one scalar when it is captured, so that thousands need not be kept. Each must have the first
-/// capture's structure, and the same words must follow the scalar as in its first probe.
+/// Judges each probe of one scalar when it is captured, so that thousands of probes need not be kept. Each probe must
+/// have the first capture's structure, and the same words must follow the scalar as in its first probe.
 class ProbeJudge {
 public:
     /// Uses only `captures.first` and `captures.scalars`, which must outlive this object.
     ProbeJudge(const Interface& interface, const Captures& captures);
-    /// not_recordable: as check_probe() and scalar_slots().
+    /// Errors: not_recordable, for the reasons of check_probe() and scalar_slots().
     [[nodiscard]] Result<void> judge(const ScalarProbe& probe);
 
 private:
     const Interface& m_interface;
     const Captures& m_captures;
     std::vector<ScalarPlace> m_places;
-    std::vector<std::vector<cachefmt::Slot>> m_expected; ///< by place; empty before the first probe
+    /// Slots of the first probe, by place; empty before that probe.
+    std::vector<std::vector<cachefmt::Slot>> m_expected;
 };
 
 } // namespace warmgraph

@@ -18,7 +18,7 @@ const backends::RawSemaphore& use_of(const CapturedGraph& capture, std::size_t n
     return std::get<backends::RawSemaphores>(capture.graph.nodes[node].work).uses[number];
 }
 
-/// A scalar of 4 bytes fills the low half of the value; a scalar of 8 bytes fills all of it.
+/// A scalar of 4 bytes fills the low half of a semaphore's value; a scalar of 8 bytes fills the whole value.
 SemaphoreUse following(const Slot& slot, const backends::RawSemaphore& first)
 {
     const std::uint64_t kept = first.value & ~bits_of_width(slot.width);
@@ -30,8 +30,8 @@ bool is_integer(DType type) noexcept
     return type == DType::i32 || type == DType::u32 || type == DType::i64 || type == DType::u64;
 }
 
-/// Whether a slot for the low 4 of a value's 8 bytes may overflow at another number of the range. Two captures cannot
-/// show how the high half would change.
+/// Whether a slot for the low 4 of a semaphore value's 8 bytes may overflow when the scalar has another value of its
+/// range. Two captures cannot show how the high half would change.
 bool may_carry(DType type, std::uint64_t low, std::uint64_t was, const ScalarRange& range) noexcept
 {
     const auto number = [type](std::uint64_t bits) {
@@ -42,8 +42,8 @@ bool may_carry(DType type, std::uint64_t low, std::uint64_t was, const ScalarRan
     return base + number(range.low) < 0 || base + number(range.high) > 0xFFFF'FFFFLL;
 }
 
-/// For an adopted graph: the scalar that changed by the same distance as the value; nullopt if there is none. The
-/// scalars' distances differ from each other.
+/// For an adopted graph: returns the scalar that changed by the same distance as the value; nullopt if no scalar did.
+/// No two scalars changed by the same distance.
 std::optional<Slot> follows(const Interface& interface, const Captures& captures, std::uint64_t first,
                             std::uint64_t then)
 {

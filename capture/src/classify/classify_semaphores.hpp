@@ -7,10 +7,11 @@
 
 namespace warmgraph {
 
-/// Returns the declared name of semaphore `number` of the node. not_recordable: it has no name, or two.
+/// Returns the declared name of semaphore `number` of the node. not_recordable: the semaphore has no name, or two
+/// names.
 [[nodiscard]] Result<std::string> semaphore_name(const backends::RawGraph& graph, const NamedHandles& declared,
                                                  std::size_t node, std::size_t number);
-/// Checks that semaphore_name() knows every semaphore.
+/// Checks that semaphore_name() finds a name for every semaphore of the graph.
 [[nodiscard]] Result<void> check_semaphore_names(const backends::RawGraph& graph, const NamedHandles& declared);
 
 /// Returns the semaphore's value and flags: a constant, or a scalar plus a constant. not_recordable: anything else.

@@ -24,7 +24,7 @@ constexpr std::array<bool (*)(std::size_t) noexcept, 3> k_tiers{
     [](std::size_t offset) noexcept { return offset % 4 != 0; },
 };
 
-/// Whether the address is inside the region, given its use.
+/// Whether the address is inside the region, given how the pointer is used.
 bool holds(const MappedRegion& region, std::uint64_t flat, Pointee pointee) noexcept
 {
     return pointee == Pointee::bytes ? region.contains_strictly(flat) : region.contains(flat);
@@ -72,9 +72,8 @@ FlatWords::FlatWords(const Interface& interface, const Captures& captures)
     : m_captures(captures), m_regions(map_regions(interface, captures))
 {
     for (const MappedRegion& region : m_regions) {
-        if (region.origin == MappedRegion::Origin::constant)
-            continue; // movement does not identify pointers into
-                      // constants
+        // Constants do not move, so movement does not identify pointers into constants.
+        if (region.origin == MappedRegion::Origin::constant) continue;
         m_reach += region.first.size;
         m_deltas.insert(region.delta());
     }
@@ -86,8 +85,9 @@ FlatWords::FlatWords(const Interface& interface, const Captures& captures)
     std::ranges::sort(m_foreign.host_words);
 }
 
-/// A pointer that is made from a region may point outside it (a base that indices are subtracted from). It is at most
-/// as far away as all memory of the call is large; farther away, the word is more likely a coincidence.
+/// Whether the address is near enough to the region to be a pointer that is made from it. Such a pointer may point
+/// outside the region (a base from which indices are subtracted). A word that is farther away than the size of all
+/// memory of the call is more likely a coincidence.
 bool FlatWords::is_near(const MappedRegion& region, std::uint64_t flat) const noexcept
 {
     const std::uint64_t start = region.first.address.flat(), end = start + region.first.size;
@@ -100,8 +100,8 @@ Slot FlatWords::slot(std::uint32_t region, std::size_t offset, std::uint64_t val
             static_cast<std::int64_t>(value - m_regions[region].first.address.flat())};
 }
 
-/// Returns the regions that moved exactly as far as the word. The word's address decides only among these: a pointer
-/// follows the region that it was made from, even when it points into another region.
+/// Returns the regions that moved exactly as far as the word. The word's address decides only among these regions: a
+/// pointer follows the region that it was made from, even when it points into another region.
 FlatWords::Candidates FlatWords::movers(const WordPlace& place, const Word& word, Reach reach) const
 {
     Candidates inside, outside;
@@ -112,14 +112,14 @@ FlatWords::Candidates FlatWords::movers(const WordPlace& place, const Word& word
         if (holds(region, word.first, place.pointee))
             inside.push_back(i);
         else if (m_captures.foreign || is_near(region, word.first))
-            outside.push_back(i); // two processes: see beside()
+            outside.push_back(i); // only if the captures come from two processes; see beside()
     }
     if (reach == Reach::inside) return inside;
     const bool plausible = may_be_pointer(word.first) && may_be_pointer(word.moved);
     return inside.empty() && plausible ? outside : Candidates{};
 }
 
-/// Returns the region that the word follows, out of several that explain it.
+/// Returns the region that the word follows, if several regions can explain the word.
 Result<FlatWords::Choice> FlatWords::choose(const WordPlace& place, std::size_t offset, std::uint64_t value,
                                             Candidates candidates)
 {
@@ -135,13 +135,13 @@ Result<FlatWords::Choice> FlatWords::choose(const WordPlace& place, std::size_t 
         const auto& groups = m_captures.groups;
         return i < groups.size() && candidates[0] < groups.size() && groups[i] == groups[candidates[0]];
     };
-    if (std::ranges::all_of(candidates, is_of_one_group)) { // the node's work may run past the end of the others
+    if (std::ranges::all_of(candidates, is_of_one_group)) { // the node's work may run past the end of the other regions
         const auto end = [this](std::uint32_t i) {
             return m_regions[i].first.address.flat() + m_regions[i].first.size;
         };
         return Choice{slot(*std::ranges::max_element(candidates, {}, end), offset, value)};
     }
-    // The word is one past the end of A or the start of B; without proof the start is far more likely.
+    // The word is the end of one region or the start of the next one; without proof the start is far more likely.
     Candidates starts;
     std::ranges::copy_if(candidates, std::back_inserter(starts), strictly);
     if (m_captures.proof == Proof::allow_unproven && starts.size() == 1)
@@ -158,7 +158,8 @@ Result<FlatWords::Choice> FlatWords::choose(const WordPlace& place, std::size_t 
     return std::unexpected(Error{ErrorCode::not_recordable, std::move(why)});
 }
 
-/// An allocator puts small tensors side by side in every process, so captures cannot distinguish the two.
+/// An allocator puts small tensors side by side in every process, so captures cannot distinguish the end of one tensor
+/// from the start of the next one.
 bool FlatWords::note_neighbours(std::uint32_t start, std::span<const std::uint32_t> candidates, const std::string& why)
 {
     const auto is_declared = [this](std::uint32_t i) { return m_regions[i].origin == MappedRegion::Origin::declared; };
@@ -171,15 +172,15 @@ bool FlatWords::note_neighbours(std::uint32_t start, std::span<const std::uint32
     return true;
 }
 
-/// Decides that an address between A and B, which moved together, is the start of B: a node that gets the end of A also
-/// gets some other address in A.
+/// Whether an address is the start of `region` and not the end of the region before it, which moved by the same
+/// distance. A node that gets the end of a region also gets another address in that region.
 bool FlatWords::is_start_of(std::uint32_t region, std::span<const std::uint32_t> candidates, std::size_t node) const
 {
     return std::ranges::none_of(candidates, [&](std::uint32_t i) { return i != region && uses(node, i); });
 }
 
-/// Whether a node has a word that can only be an address in the region: the end of another region that moved with it is
-/// not such a word.
+/// Whether a node has a word that can only be an address in the region. A word that is also the end of another region,
+/// which moved by the same distance, does not count.
 bool FlatWords::uses(std::size_t node, std::uint32_t region) const
 {
     const MappedRegion& mine = m_regions[region];
@@ -253,8 +254,8 @@ std::unexpected<Error> FlatWords::unexplained(const WordPlace& place, ByteView f
                 place.subject(), place.at(at), was, whereabouts(was), is, k_declare);
 }
 
-/// From one process to another, all memory of an allocator may move by one distance. A region's distance then says
-/// nothing about words outside it.
+/// From one process to another, all memory of an allocator may move by one distance. The distance that a region moved
+/// then proves nothing about words outside the region.
 std::unexpected<Error> FlatWords::beside(const WordPlace& place, ByteView first, const Window& pointer) const
 {
     return fail(ErrorCode::not_recordable,
@@ -291,8 +292,8 @@ bool FlatWords::was_free_in_moved(std::uint64_t value) const
 bool FlatWords::lies_in_known_memory(std::uint64_t value)
 {
     if (!may_be_pointer(value)) return false;
-    // Excludes one past the end: such an address would follow its region, but this word follows none. Memory behind a
-    // region's end is another allocation.
+    // Excludes the address one past the end: such an address would follow its region, but this word follows no region.
+    // Memory behind a region's end is another allocation.
     const auto holds_it = [value](const MappedRegion& region) {
         return region.contains_strictly(value) ||
                (region.moved && value - region.moved->address.flat() < region.moved->size);
@@ -316,7 +317,7 @@ bool FlatWords::was_host_only(std::uint64_t moved) const
     return m_captures.is_host_only && m_captures.is_host_only(moved);
 }
 
-/// Device functions, textures, and host memory that kernels can reach.
+/// Whether the word may be the address of a device function, a texture, or host memory that kernels can reach.
 bool FlatWords::is_of_this_process(const WordPlace& place, std::uint64_t first) const
 {
     if (!m_captures.foreign || first == 0) return false;
@@ -326,7 +327,7 @@ bool FlatWords::is_of_this_process(const WordPlace& place, std::uint64_t first) 
     return m_foreign.is_readable_here && may_be_pointer(first) && m_foreign.is_readable_here(first);
 }
 
-/// Whether one region moved this much farther than another.
+/// Whether one region moved farther than another region by this distance.
 bool FlatWords::is_between_regions(std::uint64_t distance) const
 {
     return distance != 0 &&
@@ -339,9 +340,9 @@ bool FlatWords::is_no_address(std::uint64_t moved) const
 }
 
 /// The first capture runs unchanged, so its kernels use only addresses of live memory. A word that cannot be an address
-/// in the second capture is not one in the first capture either, because it has the same meaning in both. Compilers
-/// align pointers to 8 bytes. At other multiples of 4, two adjacent halves count as an address only if they are one in
-/// both captures.
+/// in the second capture is not an address in the first capture either, because it has the same meaning in both
+/// captures. Compilers align pointers to 8 bytes. At other multiples of 4, two adjacent halves count as an address only
+/// if they form an address in both captures.
 Result<void> FlatWords::check_unused(const WordPlace& place, ByteView first, ByteView moved, std::size_t byte)
 {
     constexpr std::size_t k_step = sizeof(std::uint32_t);
@@ -356,8 +357,8 @@ Result<void> FlatWords::check_unused(const WordPlace& place, ByteView first, Byt
     return {};
 }
 
-/// For a word that is equal in both captures. If it points to memory that was free in either capture, the work does not
-/// use it as an address.
+/// Checks a word that is equal in both captures: it must not point into a live allocation. A word that points to memory
+/// that was free in one of the captures is accepted, because the work cannot use it as an address.
 Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t offset, std::uint64_t value)
 {
     if (was_free(value) || was_free_in_moved(value)) return {};
@@ -381,9 +382,9 @@ Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t off
                                          std::size_t upper)
 {
     auto checked = check_allocation(place, offset, value);
-    // Only words that are hardly pointers are tried as numbers: a small low half that is not a multiple of 16, directly
-    // followed by the upper half. As a pointer it would point a few odd bytes into memory that begins at a multiple of
-    // 4 GiB.
+    // Only a word that is unlikely to be a pointer is tried as a number: its low half is small and not a multiple of
+    // 16, and the upper half follows directly. As a pointer the word would point a few odd bytes into memory that
+    // begins at a multiple of 4 GiB.
     const auto low = static_cast<std::uint32_t>(value);
     const bool is_like_number = low % k_least_alignment != 0 && low < k_small_number;
     const bool can_be_tried = m_captures.unused == UnusedWords::tried && m_captures.moved && is_like_number &&
@@ -394,8 +395,8 @@ Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t off
     return {};
 }
 
-/// In one process each region moves, so a word that stays does not follow a region. Between processes a region may
-/// stay, and so may a pointer that is made from it and points outside it.
+/// In one process each region moves, so a word that stays does not follow a region. Between processes a region may stay
+/// at its address. A pointer that is made from that region and points outside it then stays too.
 Result<void> FlatWords::check_unmoved(const WordPlace& place, std::size_t offset, std::uint64_t value) const
 {
     if (!m_captures.foreign) return {};
@@ -408,15 +409,16 @@ Result<void> FlatWords::check_unmoved(const WordPlace& place, std::size_t offset
     return {};
 }
 
-/// Handles a word that is equal in both captures, or was captured once.
+/// Handles a word that is equal in both captures, or for which there is only one capture.
 Result<std::optional<Slot>> FlatWords::staying(const WordPlace& place, std::size_t offset, std::uint64_t value)
 {
     Candidates candidates;
     const MappedRegion* moved_away = nullptr;
     for (std::uint32_t i = 0; i < m_regions.size(); ++i) {
         if (m_regions[i].origin == MappedRegion::Origin::constant) {
-            // The memory there is a constant, elsewhere in every process. If the word is only a number that looks like
-            // an address, verification fails, because the restored graph has the constant elsewhere.
+            // The memory at this address is a constant, which has another address in every process. If the word is only
+            // a number that looks like an address, verification fails, because the restored graph has the constant at
+            // another address.
             if (m_regions[i].contains_strictly(value)) return slot(i, offset, value);
             continue;
         }
@@ -495,7 +497,8 @@ Result<std::vector<Slot>> FlatWords::slots(const WordPlace& place, ByteView firs
     if (moved)
         if (auto explained = moving(place, first, *moved, scalars, found, unused); !explained)
             return std::unexpected(explained.error());
-    std::span<const std::size_t> without; // bytes that differ between the captures: not part of a constant
+    // Offsets of bytes that differ between the captures; they are not part of a constant.
+    std::span<const std::size_t> without;
     if (unused != nullptr && !unused->empty()) {
         if (auto checked = check_unused_halves(place, first, *moved, found, *unused); !checked)
             return std::unexpected(checked.error());
@@ -516,8 +519,9 @@ Result<std::vector<Slot>> FlatWords::slots(const WordPlace& place, ByteView firs
     return found;
 }
 
-/// Handles are small integers, and functions have no allocation, so a match is only a suspicion. The word is refused
-/// anyway, because a new process has other handles. A word that is equal in all captures cannot follow a scalar.
+/// Handles are small integers, and device functions lie in no allocation, so a match is only a suspicion. The word is
+/// refused anyway, because a new process has other handles. A word that is equal in all captures cannot follow a
+/// scalar.
 Result<void> FlatWords::check_handles(const WordPlace& place, ByteView value, std::span<const Slot> slots) const
 {
     const backends::Module* const module = std::get<backends::RawKernel>(place.graph.nodes[place.node].work).module;

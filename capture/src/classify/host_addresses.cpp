@@ -9,11 +9,11 @@ namespace warmgraph {
 
 namespace {
 
-/// The bytes [from, to) of a word keep an old address's bytes; the other bytes are real.
+/// The bytes [from, to) of a word that still hold the bytes of an old address. The word's other bytes are real values.
 struct Remains {
     std::size_t from, to;
 };
-constexpr std::array<Remains, 5> k_remains{{{0, 8}, {1, 8}, {2, 8}, {0, 4}, {1, 4}}}; // most significant first
+constexpr std::array<Remains, 5> k_remains{{{0, 8}, {1, 8}, {2, 8}, {0, 4}, {1, 4}}}; // the longest first
 
 /// A word, or a half word at the end of a parameter.
 struct Word {
@@ -28,7 +28,7 @@ Word word_at(const Bytes& bytes, std::size_t offset) noexcept
     return word;
 }
 
-/// A mask of the lower `bytes` bytes.
+/// Returns a mask of the lower `bytes` bytes.
 constexpr std::uint64_t mask(std::size_t bytes) noexcept { return bytes >= 8 ? ~0ULL : (1ULL << 8 * bytes) - 1; }
 
 bool is_in_stack(std::uint64_t word, const Remains& remains, const StackMovement& movement) noexcept
@@ -45,7 +45,8 @@ bool went_down(std::uint64_t first, std::uint64_t again, const Remains& remains,
     const std::size_t bits = 8 * remains.from;
     const std::uint64_t distance = ((first & left) - (again & left)) >> bits & left >> bits;
     const std::uint64_t expected = shift >> bits & left >> bits;
-    return distance == expected || (remains.from > 0 && distance == expected + 1); // a borrow from overwritten bytes
+    // `expected + 1`: the subtraction borrowed from bytes that were overwritten.
+    return distance == expected || (remains.from > 0 && distance == expected + 1);
 }
 
 /// One kernel parameter in all captures, beginning with `first` and `again`.
@@ -58,7 +59,8 @@ public:
     std::size_t erase()
     {
         std::size_t erased = 0;
-        for (const std::size_t start : {std::size_t{0}, std::size_t{4}}) // also words in structs that are aligned to 4
+        // 4: words in structs that are aligned to 4 bytes.
+        for (const std::size_t start : {std::size_t{0}, std::size_t{4}})
             for (std::size_t at = start; at + 4 <= m_captures[0]->size(); at += 8) erased += erase_at(at) ? 1 : 0;
         return erased;
     }
@@ -86,7 +88,7 @@ private:
     const StackMovement& m_movement;
 };
 
-/// Returns nullptr unless it is a by-value parameter of that size.
+/// Returns the parameter's bytes; nullptr unless it is a by-value parameter of `size` bytes.
 Bytes* parameter(CapturedGraph& capture, std::size_t node, std::size_t number, std::size_t size)
 {
     if (node >= capture.graph.nodes.size()) return nullptr;

@@ -13,10 +13,12 @@ namespace {
 /// In bytes. A multiple of 64, so that frames that are aligned for vectors move by the same distance as others.
 constexpr std::uint64_t k_shift = 0x11240;
 static_assert(k_shift % 64 == 0 && (k_shift & 0xff) != 0 && (k_shift >> 8 & 0xff) != 0 && k_shift >> 16 != 0);
-constexpr std::uint64_t k_room = 8 * k_shift; ///< bytes that must be left, so that a callable that just fits still fits
+/// Bytes that must be left, so that a callable that fits on the stack still fits.
+constexpr std::uint64_t k_room = 8 * k_shift;
 constexpr std::uint64_t k_page = 4096;
-constexpr std::uint64_t k_spare = 4 * k_page; ///< bytes that later callers may be deeper than the first one
-/// Addresses are looked for in this many bytes below the top; with an unlimited stack any number would look like one.
+constexpr std::uint64_t k_spare = 4 * k_page; ///< later callers may be this many bytes deeper than the first caller
+/// Addresses are looked for in this many bytes below the top; without this limit, any number would look like an address
+/// of an unlimited stack.
 constexpr std::uint64_t k_reach = 64ULL << 20;
 
 constexpr std::uint64_t k_painted = 128ULL
@@ -24,7 +26,7 @@ constexpr std::uint64_t k_painted = 128ULL
 static_assert(k_spare + k_shift + k_painted < k_room / 2);
 
 /// Fills the stack that the caller's next calls use for their frames. Does not use memset, because AddressSanitizer
-/// would check who owns the memory.
+/// would check whether the memory may be written.
 [[gnu::noinline, gnu::no_sanitize_address, gnu::no_sanitize_thread]] void paint_below(std::byte byte)
 {
     constexpr std::uint64_t k_everywhere = 0x0101'0101'0101'0101;
@@ -33,11 +35,11 @@ static_assert(k_spare + k_shift + k_painted < k_room / 2);
     for (std::size_t i = 0; i < k_painted / sizeof word; ++i) space[i] = word;
 }
 
-/// Runs `work` below `room` bytes of stack. Sets `top` to the address below which its frames lie. First fills the stack
-/// down to the anchor, an address that the first call chooses `spare` bytes below itself. So the distance between two
-/// calls is the difference of their rooms, even if their callers' frames differ in size. A call from deeper than the
-/// anchor, or from another part of the stack, chooses a new anchor, a whole number of pages away. Not instrumented:
-/// AddressSanitizer would align the space by the caller's frame.
+/// Runs `work` below `room` bytes of stack. Sets `top` to the address below which the frames of `work` lie. First fills
+/// the stack down to the anchor, an address that the first call chooses `spare` bytes below itself. So the distance
+/// between two calls is the difference of their rooms, even if their callers' frames differ in size. A call from deeper
+/// than the anchor, or from another part of the stack, chooses a new anchor, a whole number of pages away. Not
+/// instrumented: AddressSanitizer would align the space by the caller's frame.
 [[gnu::noinline, gnu::no_sanitize_address]] void run_below(std::uint64_t& anchor, std::uint64_t spare,
                                                            std::uint64_t room, Paint paint,
                                                            const std::function<void()>& work, std::uint64_t& top)
@@ -92,7 +94,7 @@ void HostStack::clear_below() const noexcept
 
 void capture::clear_stack_below() noexcept
 {
-    static const thread_local HostStack stack; // the end of the main thread's stack is read from a file
+    static const thread_local HostStack stack; // made once: the end of the main thread's stack is read from a file
     stack.clear_below();
 }
 
@@ -100,7 +102,8 @@ StackMovement HostStack::movement() const noexcept
 {
     if (m_usual == 0 || m_deeper == 0 || m_deeper >= m_usual) return {};
     const std::uint64_t shift = m_usual - m_deeper;
-    if ((shift & 0xff) == 0 || shift >> 16 == 0) return {}; // erased and overwritten bytes could not be distinguished
+    // With such a shift, erased bytes look like overwritten bytes.
+    if ((shift & 0xff) == 0 || shift >> 16 == 0) return {};
     const std::uint64_t bottom = m_usual > k_reach ? std::max(m_bottom, m_usual - k_reach) : m_bottom;
     return {bottom, m_usual, shift};
 }

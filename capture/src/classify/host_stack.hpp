@@ -10,14 +10,14 @@ namespace warmgraph {
 /// The stack's movement between two captures. All 0: not known.
 struct StackMovement {
     std::uint64_t bottom = 0, top = 0; ///< the first capture's frames were in this range
-    std::uint64_t shift = 0;           ///< bytes that the other capture's frames were lower
+    std::uint64_t shift = 0;           ///< how many bytes lower the other capture's frames were
 };
 
 enum class StackDepth : std::uint8_t { usual, deeper };
 
-/// The pattern that fills 128 KiB of stack below the callable before it runs. A parameter's byte that still holds it
-/// was never written. There are two paints, because a number may equal one of them by chance. They differ in every bit,
-/// so that single bits can be checked too.
+/// The pattern that fills 128 KiB of stack below the callable before it runs. A parameter's byte that still holds the
+/// paint was never written. There are two paints, because a number may equal one paint by chance. They differ in every
+/// bit, so that single bits can be checked too.
 enum class Paint : std::uint8_t { none, one, other };
 
 /// Eight equal paint bytes are not a plausible pointer, index or count.
@@ -49,15 +49,16 @@ public:
     void clear_below() const noexcept;
     /// Whether every run had the paint that it asked for.
     [[nodiscard]] bool was_painted() const noexcept { return m_painted; }
-    /// The movement from the last run at the usual depth to the last deeper one.
+    /// The movement from the last run at the usual depth to the last run at the deeper depth.
     [[nodiscard]] StackMovement movement() const noexcept;
 
 private:
     [[nodiscard]] bool has_room() const noexcept;
 
-    std::uint64_t m_bottom = 0, m_end = 0;   // 0: unknown
-    std::uint64_t m_anchor = 0;              // the stack is filled down to here before all work; 0: nothing ran yet
-    std::uint64_t m_usual = 0, m_deeper = 0; // where the work's frames began
+    std::uint64_t m_bottom = 0, m_end = 0; // the thread's stack; 0: unknown
+    // Work begins after the stack is filled down to this address; 0: nothing ran yet.
+    std::uint64_t m_anchor = 0;
+    std::uint64_t m_usual = 0, m_deeper = 0; // addresses at which the work's frames began
     bool m_painted = true;
 };
 

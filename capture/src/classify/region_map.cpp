@@ -89,7 +89,8 @@ std::optional<std::pair<std::string, std::string>> indistinct_movement(const Int
     regions.resize(regions.size() - captures.first.graph.allocations.size() - captures.constants.size());
     for (std::size_t i = 0; i < regions.size(); ++i) {
         const MappedRegion& region = regions[i];
-        if (i < captures.groups.size() && captures.groups[i] != i) continue; // moves with the first region of its group
+        // The region moves with the first region of its group.
+        if (i < captures.groups.size() && captures.groups[i] != i) continue;
         if (region.delta() == 0) return std::pair{region.name, region.name};
         const auto [known, is_new] = movements.try_emplace(region.delta(), region.name);
         if (!is_new) return std::pair{known->second, region.name};

@@ -40,7 +40,8 @@ public:
         if (nodes.size() != moved.graph.nodes.size()) return; // structural_difference() reports this
         for (std::size_t i = 0; i < nodes.size(); ++i) count(nodes[i].work, moved.graph.nodes[i].work);
     }
-    /// Pairs with most votes come first; with equal votes, pairs that keep the order.
+    /// Returns the pairs. Pairs with the most votes come first; of pairs with equal votes, the pairs that keep the
+    /// order.
     [[nodiscard]] std::vector<Pair> by_votes() const
     {
         std::vector<Pair> result;
@@ -86,7 +87,7 @@ private:
     std::map<Pair, int> m_votes;
 };
 
-/// For each pool of the first capture the index of the other capture's pool.
+/// Returns for each pool of the first capture the index of the matching pool of the other capture.
 std::vector<std::size_t> assigned(const CapturedGraph& first, const CapturedGraph& moved)
 {
     constexpr auto k_none = static_cast<std::size_t>(-1);

@@ -43,10 +43,11 @@ bool is_plain(const RawNode& node)
 
 bool same_edges(const RawNode& a, const RawNode& b)
 {
-    return a.edges == b.edges || (is_plain(a) && is_plain(b)); // plain edges may be implicit or explicit
+    return a.edges == b.edges || (is_plain(a) && is_plain(b)); // the driver may list plain edges or leave them implicit
 }
 
-/// Describes the difference, as the end of a sentence about the node; empty if there is none.
+/// Describes the difference between two nodes' work, as the end of a sentence about the node; empty if there is no
+/// difference.
 class WorkDifference {
 public:
     explicit WorkDifference(const RawWork& other) : m_other(other) {}
@@ -154,7 +155,7 @@ std::string WorkDifference::operator()(const RawSemaphores& node) const
     for (std::size_t i = 0; i < a.size(); ++i)
         if (a[i].semaphore != b[i].semaphore || a[i].flags != b[i].flags)
             return fmt::format("with another semaphore {}, or other flags of it", i);
-    return {}; // values may follow a scalar
+    return {}; // the semaphores' values may differ: they may follow a scalar
 }
 
 /// Two kernels may have equal readable names: instances of one template with other arguments.

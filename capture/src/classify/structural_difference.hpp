@@ -9,7 +9,7 @@
 
 namespace warmgraph {
 
-/// "kernel rope (node 3)", "copy (node 4)".
+/// Returns a text such as "kernel rope (node 3)" or "copy (node 4)".
 [[nodiscard]] std::string describe_node(const backends::RawGraph& graph, std::size_t index);
 
 /// Returns the first difference in a part that cannot be a slot: nodes, order, edges, dimensions, sizes, modules,

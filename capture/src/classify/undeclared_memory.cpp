@@ -17,7 +17,7 @@ public:
         : m_captures(captures), m_regions(map_regions(interface, captures))
     {
     }
-    /// Compilers align pointers to 8 bytes.
+    /// Looks at aligned words of 8 bytes, because compilers align pointers to 8 bytes.
     void look_at(ByteView first, ByteView moved)
     {
         for (std::size_t at = 0; at + k_pointer_bytes <= std::min(first.size(), moved.size()); at += k_pointer_bytes) {
@@ -35,7 +35,8 @@ private:
             return region.contains(word) || (region.moved && holds(*region.moved));
         };
         if (std::ranges::any_of(m_found, holds) || std::ranges::any_of(m_regions, is_of_region)) return;
-        // Memory that the other half of a pair writes is not a constant, whatever the caller promises.
+        // The other half of a pair may write its memory, so that memory is never a constant, even if the caller
+        // promises so.
         if (!in_others(m_captures, Address::from_flat(word)).empty()) return;
         if (std::ranges::any_of(m_captures.first.free_blocks, holds)) return;
         if (m_captures.moved && std::ranges::any_of(m_captures.moved->free_blocks, holds)) return;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t k_word_bytes = sizeof(std::uint64_t);
 
-/// The bytes of the word that begins at `offset`, as far as the value has them.
+/// Returns the word at `offset`. Bytes behind the end of the value are zero.
 std::uint64_t word_from(ByteView value, std::size_t offset)
 {
     std::uint64_t word = 0;

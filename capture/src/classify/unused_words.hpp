@@ -1,6 +1,6 @@
 // Words of by-value parameters that differ between captures for no known reason. They are new values each time, or were
-// never initialised: padding, the rest of an array with two elements set. All become zero in the graph that is verified
-// and published; its results show whether that is right (differential_capture.md).
+// never initialised: padding, the rest of an array with two elements set. All these words become zero in the graph that
+// is verified and published; its results show whether that is right (differential_capture.md).
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@ struct ParamIndex {
     std::size_t node = 0, param = 0;
 };
 
-/// `bytes`: offsets, ascending. Bytes of one aligned word of 8 bytes make one UnusedWord.
+/// Returns one UnusedWord for each aligned word of 8 bytes that has some of `bytes` (offsets, ascending).
 [[nodiscard]] std::vector<UnusedWord> unused_words(const ParamIndex& index, const WordPlace& place, ByteView first,
                                                    ByteView other, std::span<const std::size_t> bytes);
 

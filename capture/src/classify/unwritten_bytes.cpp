@@ -36,7 +36,7 @@ bool is_unwritten(const Captures& captures, const UnwrittenByte& place)
            std::ranges::all_of(captures.probes, [&](const ScalarProbe& probe) { return is_painted(probe.capture); });
 }
 
-/// Whether the byte has the value `first` in all captures over Paint::one.
+/// Whether the byte has the value `first` in all captures that ran over Paint::one.
 bool is_steady(const Captures& captures, std::span<const CapturedGraph> more, const UnwrittenByte& place,
                std::byte first)
 {

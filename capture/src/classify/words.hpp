@@ -31,14 +31,14 @@ inline constexpr std::uint64_t k_lowest = 1ULL << 20, k_highest = 1ULL << 57;
     });
 }
 
-/// `bytes` in ascending order.
+/// Whether one of `bytes` (in ascending order) is in the `width` bytes from `offset`.
 [[nodiscard]] inline bool holds_any(std::span<const std::size_t> bytes, std::size_t offset, std::size_t width) noexcept
 {
     const auto next = std::ranges::lower_bound(bytes, offset);
     return next != bytes.end() && *next < offset + width;
 }
 
-/// `blocks` must be sorted by address and must not overlap.
+/// Whether a block contains the address. `blocks` must be sorted by address and must not overlap.
 [[nodiscard]] inline bool is_within(std::span<const MemoryRef> blocks, std::uint64_t flat) noexcept
 {
     const auto start = [](const MemoryRef& block) { return block.address.flat(); };

@@ -1,4 +1,5 @@
-// The alignment of a capture's regions. No guard names an alignment above 256 bytes, so no captured region has more.
+// The alignment of a capture's regions. No guard names an alignment above 256 bytes, so no captured region has a higher
+// alignment.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +8,9 @@
 
 namespace warmgraph {
 
-/// Bytes from a flat address to the next multiple of 256 bytes that is not a multiple of 512. A function may choose
-/// other work for regions aligned to 512 bytes or more; that work would be wrong for calls with less aligned regions.
+/// Returns the bytes from a flat address to the next multiple of 256 bytes that is not a multiple of 512. A function
+/// may choose other work for regions aligned to 512 bytes or more; that work would be wrong for calls with less aligned
+/// regions, so captured regions are not aligned to 512 bytes.
 [[nodiscard]] constexpr std::uint64_t to_strongest_class(std::uint64_t flat) noexcept
 {
     constexpr std::uint64_t k_class = cachefmt::k_max_alignment, k_next = 2 * k_class;

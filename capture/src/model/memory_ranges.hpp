@@ -1,4 +1,4 @@
-// Relations between memory ranges.
+// Whether memory ranges overlap.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace warmgraph {
     return flat - memory.address.flat() < memory.size;
 }
 
-/// Whether both share a byte. An empty range shares none.
+/// Whether the ranges share a byte. An empty range shares no byte.
 [[nodiscard]] inline bool overlap(const MemoryRef& a, const MemoryRef& b) noexcept
 {
     const bool is_nothing = a.size == 0 || b.size == 0;

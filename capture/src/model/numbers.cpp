@@ -13,7 +13,8 @@ namespace warmgraph {
 
 namespace {
 
-constexpr std::size_t k_exhaustive = 4096; // ranges up to this size are probed completely, larger ones this often
+// Ranges up to this size are probed completely, larger ranges at this many values.
+constexpr std::size_t k_exhaustive = 4096;
 constexpr std::size_t k_coarse_random = 6; // random values among the values that are always probed
 constexpr std::uint64_t k_middle = 256, k_ends = 130, k_multiples = 8;
 constexpr int k_exponents = 24, k_wholes = 32;
@@ -49,7 +50,7 @@ template <class T>
 void add_coarse(Probes<T>& probes, T low, T high, std::uint64_t span)
 {
     for (const T value : {low, high, behind(low, 1), behind(high, ~0ULL), behind(low, span / 2)}) probes.add(value);
-    std::mt19937_64 random{span}; // every recording of one interface probes the same values
+    std::mt19937_64 random{span}; // seeded by the range: every recording of one interface probes the same values
     for (std::size_t i = 0; i < k_coarse_random && span != 0; ++i) probes.add(behind(low, random() % span));
 }
 
@@ -99,7 +100,8 @@ void add_probes(Probes<T>& probes, T low, T high, std::size_t& least)
     const auto add_random = [&](std::size_t count) {
         for (std::size_t i = 0; i < count; ++i) {
             const T t = std::uniform_real_distribution<T>{0, 1}(random);
-            probes.add(low * (1 - t) + high * t); // low + t * (high - low) overflows over the full range
+            // Low + t * (high - low) would overflow if the range is the whole type.
+            probes.add(low * (1 - t) + high * t);
         }
     };
     // BLAS does not read C if beta is 0, and does not multiply if alpha is 1, so these values are tried first.

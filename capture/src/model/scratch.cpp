@@ -54,7 +54,7 @@ Result<ScratchPool::Region> ScratchPool::make(std::string_view name, std::uint64
 {
     auto owned = m_kind == Kind::memory ? m_device->allocate(bytes + shift) : m_device->reserve_shadow(bytes + shift);
     if (!owned) return within(fmt::format("scratch '{}'", name), owned.error());
-    if (m_kind == Kind::memory) // as in a restored graph; many workspaces need counters that start at zero
+    if (m_kind == Kind::memory) // zeros, as in a restored graph; many workspaces need counters that start at zero
         if (auto cleared = m_device->bulk().fill(*owned, std::byte{0}); !cleared) {
             m_device->release(*owned);
             return within(fmt::format("clear scratch '{}'", name), cleared.error());
@@ -69,7 +69,7 @@ Result<void> ScratchPool::mirror(const ScratchPool& other, const Shuffle& shuffl
         const Region& theirs = other.m_regions[i];
         auto made = make(theirs.name, theirs.memory.size, shuffle.of(first + i));
         if (made)
-            m_regions.insert(m_regions.begin(), std::move(*made)); // in the other pool's order
+            m_regions.insert(m_regions.begin(), std::move(*made)); // keeps the order of the other pool
         else
             result = std::unexpected(made.error());
     }

@@ -31,7 +31,7 @@ namespace {
 /// The tensors that share a range, and the offsets where they begin and end in the call.
 struct Cluster {
     std::vector<std::size_t> members;
-    std::uint64_t low = ~std::uint64_t{0}, high = 0; ///< offsets
+    std::uint64_t low = ~std::uint64_t{0}, high = 0; ///< offsets of the first byte and of the end
     std::vector<std::uint64_t> starts;               ///< starts of the members, relative to `low`
     void add(std::size_t member, std::uint64_t from, std::uint64_t extent)
     {
@@ -41,7 +41,8 @@ struct Cluster {
     }
 };
 
-/// In bytes. A tensor placed this far behind another one keeps its alignment, and overlaps it if both are larger.
+/// In bytes. A tensor that is placed this far behind another tensor keeps its alignment. The two overlap if both are
+/// larger than this step.
 constexpr std::uint64_t k_small_step = k_alignment;
 
 void arrange(Cluster& cluster, const Frame& frame, Apart apart)

@@ -30,7 +30,7 @@ constexpr std::string_view k_magic = "WGCAPTUR";
 constexpr std::uint32_t k_version = 1;
 constexpr std::size_t k_digest_at = 24, k_header_bytes = k_digest_at + sizeof(Digest);
 
-// A stored kind of work is the index of its alternative, so alternatives are only ever appended.
+// The file stores each kind of work as its index in this variant, so new alternatives must be appended at the end.
 static_assert(std::same_as<RawWork, std::variant<RawEmpty, RawKernel, RawCopy, RawFill, RawEventRecord, RawEventWait,
                                                  RawHost, RawMemoryOperations, RawSemaphores>>);
 
@@ -130,7 +130,7 @@ public:
     {
         for (std::uint32_t& one : dimensions) number(one);
     }
-    /// A number from `low` to `high`, both included.
+    /// Reads an enum value, which must be from `low` to `high`, both included.
     template <class Enum>
     void choice(Enum& value, Enum low, Enum high)
     {

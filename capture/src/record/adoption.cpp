@@ -14,7 +14,7 @@
 
 namespace warmgraph {
 
-// --- the graph
+// --- the captured graph
 
 Result<CapturedGraph> read_capture(const Subject& subject, const Frame& frame, const AdoptedCapture& capture)
 {
@@ -37,7 +37,8 @@ void rename(std::uint64_t& handle, const NamedHandles& first, const NamedHandles
     if (same != first.end()) handle = same->second;
 }
 
-/// Each capture has its own events and semaphores. Replaces the second capture's handles by the first one's, by name.
+/// Each capture has its own events and semaphores. Replaces the second capture's handles by the first capture's handles
+/// of the same names.
 void use_handles_of(const DeclaredHandles& first, const DeclaredHandles& second, backends::RawGraph& graph)
 {
     const auto rename_as = [&](backends::HandleKind kind, std::uint64_t& handle) {
@@ -54,7 +55,7 @@ std::function<std::optional<MemoryRef>(std::uint64_t)> AdoptionSession::allocati
     return [device = m_subject.device](std::uint64_t flat) { return device->recording().allocation_at(flat); };
 }
 
-/// The second capture with the first one's handles.
+/// Returns the second capture with the handles of the first capture.
 Result<CapturedGraph> AdoptionSession::second_of(const AdoptedCapture& second, Captures& captures) const
 {
     const StoredCapture* const stored = m_options.stored;
@@ -85,7 +86,8 @@ Result<Classified> AdoptionSession::classified(const AdoptedCapture* second)
     auto first = read_capture(m_subject, m_frame, m_first);
     if (!first) return std::unexpected(first.error());
     captures.first = std::move(*first);
-    // Check this before renaming the second capture's handles: an unnamed handle would only show as a difference.
+    // Check this before renaming the second capture's handles: afterwards an unnamed handle would be reported only as a
+    // difference between the captures.
     if (auto known = check_semaphore_names(captures.first.graph, m_first.handles.semaphores); !known)
         return std::unexpected(known.error());
     if (auto checked = check_no_collectives(captures.first.graph); !checked) return std::unexpected(checked.error());
@@ -117,7 +119,7 @@ Result<Classified> AdoptionSession::classified(const AdoptedCapture* second)
 
 namespace {
 
-/// Replaces each captured handle by the call's handle of the same name; the capture may have used others.
+/// Replaces each captured handle by the call's handle of the same name; the capture may have used other handles.
 NamedHandles of_the_call(NamedHandles captured, const NamedHandles& declared)
 {
     for (auto& [name, handle] : captured)
@@ -127,8 +129,8 @@ NamedHandles of_the_call(NamedHandles captured, const NamedHandles& declared)
 
 } // namespace
 
-/// Takes the modules' variables as they are stored. Then runs the original, which must change neither the variables nor
-/// the constants.
+/// Reads the modules' variables for storing. Then runs the original, which must change neither the variables nor the
+/// constants.
 Result<void> AdoptionSession::judge_variables(Classified& classified, RestorationRequest& request)
 {
     auto before = read_module_state(classified.modules);
@@ -175,13 +177,14 @@ Result<RestorationRequest> AdoptionSession::request(cachefmt::EntryHeader header
     describe_declared(result.graph, m_device, m_frame, result.header.guards);
     auto contents = m_constants.read_into(result.graph);
     if (!contents) return std::unexpected(contents.error());
-    std::ranges::move(*contents, std::back_inserter(result.constants)); // after the contents kept from scratch
+    // These follow the contents that were kept from scratch.
+    std::ranges::move(*contents, std::back_inserter(result.constants));
     if (auto reset = m_trial->reset(1); !reset) return std::unexpected(reset.error());
     result.regions = m_trial->regions();
     return result;
 }
 
-/// The time limit is ten times the original's run, plus one second.
+/// The time limit of a trial is ten times the run time of the original, plus one second.
 Trials AdoptionSession::trials() const
 {
     constexpr std::size_t k_patience = 10;
@@ -240,7 +243,7 @@ Result<Recording> adopt(const Subject& subject, const Frame& frame, cachefmt::En
 {
     AdoptionSession session{subject, frame, first, options, modules, phases};
     if (options.stored == nullptr) return session.adopt(std::move(header), second);
-    AdoptedCapture elsewhere; // the graph and the regions come from options.stored
+    AdoptedCapture elsewhere; // stays empty: its graph and regions come from options.stored
     elsewhere.scalars = options.stored->scalars;
     elsewhere.handles = options.stored->handles;
     return session.adopt(std::move(header), &elsewhere);

@@ -29,7 +29,8 @@ Result<void> check_capture(const Subject& subject, const Frame& frame, const Ado
     return {};
 }
 
-/// Each scalar must differ by another distance between the captures, so that a semaphore's value shows its scalar.
+/// No two scalars may change by the same distance between the captures, because a semaphore's value shows its scalar by
+/// this distance.
 Result<void> AdoptionSession::check_scalars(const AdoptedCapture* second) const
 {
     const auto& scalars = m_subject.interface.scalars;
@@ -100,7 +101,7 @@ Result<void> AdoptionSession::check_arguments(const AdoptedCapture* second) cons
                             "the constant '{}' lies in the scratch '{}', whose contents are undefined: "
                             "list as scratch only what the graph writes before it reads it",
                             constant, name);
-    // A capture of another process has only its addresses here, and they are compared with the first capture's.
+    // If the second capture comes from another process, only its addresses are known here, and they are compared later.
     const bool is_here = second != nullptr && m_options.stored == nullptr;
     return is_here ? check_capture(m_subject, m_frame, *second, "second") : Result<void>{};
 }

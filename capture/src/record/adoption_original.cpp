@@ -9,12 +9,13 @@ namespace warmgraph {
 
 namespace {
 
-constexpr std::size_t k_original_runs = 3; // more where results differ
+constexpr std::size_t k_original_runs = 3; // runs of the original; more if the results differ
 
 } // namespace
 
-/// Runs the original on the caller's memory, the only memory that it can use, with the same contents each time. The
-/// caller fills scratch first: a declared region may lie inside a pool, and reset_original() fills it afterwards.
+/// Runs the original on the caller's memory, the only memory that it can use, with the same contents each time. Fill
+/// the scratch before this call: a declared region may lie inside a pool, and reset_original() fills that region
+/// afterwards.
 Result<void> AdoptionSession::original_run(backends::GraphExec& exec)
 {
     if (auto reset = m_trial->reset_original(); !reset) return reset;
@@ -26,7 +27,8 @@ Result<void> AdoptionSession::original_run(backends::GraphExec& exec)
     return {};
 }
 
-/// Makes scratch that the graph reads before writing a part of the entry, if the caller allows that.
+/// Stores contents of scratch in the entry if the graph reads them before it writes there, and if the caller allows
+/// that.
 Result<void> AdoptionSession::keep_contents(const ScratchContents& scratch,
                                             std::span<const ScratchContents::Range> ranges, RestorationRequest& request)
 {
@@ -117,7 +119,7 @@ Result<void> AdoptionSession::judge_suspects(ScratchContents& scratch, Restorati
     return {};
 }
 
-/// The original must give the results of the function's own run, if these are known.
+/// Checks that the original gives the results of the function's own run, if these results are known.
 Result<void> AdoptionSession::hold_to_answer()
 {
     if (!m_options.agreement) return {};
@@ -156,7 +158,7 @@ Result<void> AdoptionSession::run_original(RestorationRequest& request)
     auto ran = run_original_within(scratch, request);
     auto put_back = scratch.put_back();
     if (auto written = m_trial->write_back(); !written && put_back) put_back = written;
-    if (!put_back) // the graph's memory is the caller's, and now holds what the runs wrote
+    if (!put_back) // the caller's memory still holds the contents that the runs wrote
         return fail(ErrorCode::partly_launched, "the caller's memory could not be put back as it was: {}",
                     put_back.error().message);
     return ran;

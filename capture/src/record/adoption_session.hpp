@@ -22,7 +22,8 @@ namespace warmgraph {
 /// Reads the graph back, together with the addresses of the call's tensors.
 [[nodiscard]] Result<CapturedGraph> read_capture(const Subject& subject, const Frame& frame,
                                                  const AdoptedCapture& capture);
-/// Fails with invalid_argument if the capture does not fit the function's declaration. `which`: "first".
+/// Fails with invalid_argument if the capture does not fit the function's declaration. `which` names the capture in the
+/// message: "first".
 [[nodiscard]] Result<void> check_capture(const Subject& subject, const Frame& frame, const AdoptedCapture& capture,
                                          std::string_view which);
 
@@ -76,11 +77,12 @@ private:
     std::unique_ptr<Spread> m_spread;
     std::vector<NamedMemory> m_pools; ///< the first capture's scratch; adjacent ranges are joined
     std::vector<SuspectHalf> m_suspects;
-    std::vector<Neighbours> m_neighbours;        ///< regions that trials must place apart
-    backends::RawGraph m_suspicious;             ///< the first capture; set only if there are suspects
-    std::optional<backends::RawGraph> m_reduced; ///< the original without events and semaphores; runs instead of it
-    std::string m_agreement;                     ///< how its results agree with the function's; empty: not known
-    std::chrono::nanoseconds m_took{0};          ///< the slowest run of the original
+    std::vector<Neighbours> m_neighbours; ///< regions that trials must place apart
+    backends::RawGraph m_suspicious;      ///< graph of the first capture; set only if there are suspects
+    /// The original without events and semaphores; runs instead of the original.
+    std::optional<backends::RawGraph> m_reduced;
+    std::string m_agreement; ///< how the original's results agree with the function's results; empty: not known
+    std::chrono::nanoseconds m_took{0}; ///< time of the slowest run of the original
 };
 
 } // namespace warmgraph

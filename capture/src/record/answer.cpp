@@ -30,13 +30,13 @@ try {
     if (!m_stream || m_took.count() != 0) return true;
     if (!m_event) { // the callable threw, or its results could not be copied
         auto event = m_stream->record_event();
-        if (!event) return true; // without events this stays unknown; the memory is freed
+        if (!event) return true; // no event can show whether the work is done; the memory is freed
         m_event = std::move(*event);
     }
     const auto done = backends::wait_for(*m_event, k_settling);
     m_is_abandoned = done && !*done;
     return !m_is_abandoned;
-} catch (const std::bad_alloc&) { // for an error's text
+} catch (const std::bad_alloc&) { // no memory for an error's text
     return true;
 }
 
@@ -82,13 +82,13 @@ Result<void> Answer::end(const RunContext& context, const TrialMemory& memory)
         m_event = std::move(*event);
     else if (event.error().code != ErrorCode::unsupported)
         return std::unexpected(event.error());
-    if (m_event) static_cast<void>(m_event->keep_moment()); // otherwise only polls show the moment
+    if (m_event) static_cast<void>(m_event->keep_moment()); // without an event only polls show when the work ended
     return {};
 }
 
 Result<bool> Answer::is_done()
 {
-    if (!m_event) return true; // wait() will synchronise
+    if (!m_event) return true; // without an event wait() will synchronise
     auto done = m_event->is_done();
     const auto now = system_clock().steady();
     if (done && *done)
@@ -100,7 +100,7 @@ Result<bool> Answer::is_done()
 
 Result<void> Answer::wait()
 {
-    const auto was_done = is_done(); // if the work is not done now, its end is the end of synchronize()
+    const auto was_done = is_done(); // if the work is not done now, it ends during synchronize()
     if (auto done = m_stream->synchronize(); !done) return within("wait for the call's results", done.error());
     const auto now = system_clock().steady();
     if (was_done && !*was_done) m_busy = now;
@@ -115,7 +115,7 @@ void Answer::found_done(std::chrono::steady_clock::time_point now) noexcept
 
 std::chrono::nanoseconds Answer::took(std::chrono::nanoseconds work) const noexcept
 {
-    // Ask the driver only here, not in found_done(): the driver may know the time a moment later.
+    // Asks the driver only here, not in found_done(), because the driver may know the time only a moment later.
     if (const auto told = m_event ? m_event->done_at() : std::nullopt) return *told - m_begun;
     const std::chrono::nanoseconds at_least = std::min(std::chrono::nanoseconds{m_busy - m_begun}, m_took);
     return std::clamp(m_returned - m_begun + work, at_least, m_took);

@@ -1,5 +1,5 @@
-// The answer: the caller's own run of the function. Recording watches the work that it enqueues, and copies its results
-// in the caller's own stream, so that no thread waits.
+// The answer: the caller's own run of the function. The recording watches the work that the run enqueues, and copies
+// the run's results in the caller's own stream, so that no thread waits.
 #pragma once
 
 #include <chrono>
@@ -29,19 +29,20 @@ public:
     [[nodiscard]] bool waits_outside() const noexcept { return m_waits_outside; }
     [[nodiscard]] Result<bool> is_done();
     [[nodiscard]] Result<void> wait();
-    /// Call this before destruction. True: the answer's work is done (after at most 1 s) or never began. False: its
-    /// memory is leaked, because freeing it would wait for the work, and the work may wait for this thread.
+    /// Call this before destruction. True: the answer's work is done (after at most 1 s) or never began. False: the
+    /// answer's memory is leaked, because freeing it would wait for the work, and the work may wait for this thread.
     [[nodiscard]] bool settle() noexcept;
-    /// From the call until the work was found done: the longest time it can have taken. Call this after it was done.
+    /// The time from the call until a poll found the work done: an upper limit of the work's time. Call this when the
+    /// work is done.
     [[nodiscard]] std::chrono::nanoseconds took_at_most() const noexcept { return m_took; }
-    /// The time from the call to its last result, from Event::done_at. Without that, the end is only known to lie
-    /// between two polls; then returns the time until the callable returned plus `work`, the device time that a trial
-    /// measured.
+    /// Returns the time from the call to its last result, as Event::done_at shows it. If no event shows it, the end is
+    /// only known to lie between two polls. Then returns the time until the callable returned plus `work`, the device
+    /// time that a trial measured.
     [[nodiscard]] std::chrono::nanoseconds took(std::chrono::nanoseconds work) const noexcept;
-    /// The copies, by region; null where a region is only read. Call this after the answer was done.
+    /// The copies, by region; null if a region is only read. Call this after the answer was done.
     [[nodiscard]] const std::vector<MemoryRef>& results() const noexcept { return m_results; }
     [[nodiscard]] bool strayed() const noexcept { return m_stray.has_value(); }
-    /// Fails with not_recordable if work went past the recorder's stream.
+    /// Fails with not_recordable if work was enqueued outside the recorder's stream.
     [[nodiscard]] Result<void> check_enqueued() const;
 
 private:
@@ -57,8 +58,8 @@ private:
     std::shared_ptr<backends::Event> m_event;
     std::chrono::steady_clock::time_point m_begun;
     std::chrono::steady_clock::time_point m_returned; ///< when the callable returned
-    std::chrono::steady_clock::time_point m_busy;     ///< the last moment at which it was known not to be done
-    std::chrono::nanoseconds m_took{0};               ///< an upper limit
+    std::chrono::steady_clock::time_point m_busy;     ///< the last moment at which the work was known not to be done
+    std::chrono::nanoseconds m_took{0};               ///< an upper limit of the time that the work took
 };
 
 } // namespace warmgraph

@@ -18,7 +18,8 @@ namespace warmgraph {
 
 namespace {
 
-constexpr std::array<std::uint64_t, 4> k_shifts{4ULL << 10, 32ULL << 10, 256ULL << 10, 2ULL << 20}; // bytes (Shuffle)
+// Shuffle::shift of each attempt, in bytes.
+constexpr std::array<std::uint64_t, 4> k_shifts{4ULL << 10, 32ULL << 10, 256ULL << 10, 2ULL << 20};
 
 } // namespace
 
@@ -62,7 +63,8 @@ Result<CapturedGraph> Look::run_captured(const std::vector<MemoryRef>& regions, 
     return std::move(*result);
 }
 
-/// The callable may read page-locked host memory; it finds the contents from the time of the call.
+/// Captures on the memory of the present placement. The callable may read page-locked host memory, which has the
+/// contents from the time of the call.
 Result<CapturedGraph> Look::capture_here(const std::vector<std::uint64_t>& scalars, const StackState& stack)
 {
     auto captured = run_captured(m_memory.regions(), m_scratch, scalars, stack);
@@ -115,7 +117,7 @@ Result<void> Look::capture_moved(Captures& captures, Apart apart)
         captures.moved = std::move(*moved);
         const bool comparable = captures.moved->scratch.size() == captures.first.scratch.size() &&
                                 captures.moved->graph.allocations.size() == captures.first.graph.allocations.size();
-        if (!is_flat || !comparable) return {}; // classify() names what differs
+        if (!is_flat || !comparable) return {}; // classify() names the difference
         if (!indistinct_movement(m_subject.interface, captures)) return {};
     }
     const auto same = indistinct_movement(m_subject.interface, captures);
@@ -149,7 +151,8 @@ Result<void> Look::capture_where_tensors_overlap(Captures& captures)
     return capture_moved(captures, Apart::groups);
 }
 
-/// Knows the heap of device code's malloc and, on devices that can read it, ordinary host memory.
+/// Sets Captures::other_memory_at. It knows the heap of device code's malloc and, on devices that can read ordinary
+/// host memory, that memory too.
 Result<void> Look::know_other_memory(Captures& captures) const
 {
     if (!captures.flat_addresses) return {};
@@ -189,8 +192,8 @@ Result<Captures> Look::capture_all()
     captures.again = std::move(*again);
     m_movement = m_stack.movement();
     if (!are_the_same(captures) && !structural_difference(captures.first.graph, captures.again->graph)) {
-        // A library's first capture may leave other bytes on the stack than later captures. This does not explain a
-        // function that enqueues other work each time.
+        // A library's first capture may leave other bytes on the stack than later captures. If the function enqueues
+        // other work each time, capturing again does not help.
         first = capture_here(m_frame.scalars);
         if (!first) return std::unexpected(first.error());
         captures.first = std::move(*first);
@@ -215,7 +218,7 @@ void Look::clear_unwritten(Captures& captures) const
     for (CapturedGraph* capture : all_of(captures)) clear(capture->graph, *m_unwritten);
 }
 
-/// Returns nullopt if the first two captures differ in anything else as well.
+/// Returns the captures without host stack addresses; nullopt if the first two captures then still differ.
 std::optional<Captures> Look::without_host_addresses(const Captures& captures) const
 {
     Captures erased = captures;
@@ -236,8 +239,8 @@ Result<Captures> Look::without_stack_remains(Captures captures)
 }
 
 /// The second capture may contain a library's one-time work, so captures it again. Bits beside a bit-field may hold
-/// paint; captures with the other paint show which. Padding of unknown shape varies with the stack's depth. Padding
-/// that is constant at one depth is accepted; check_captures() refuses the differences that remain.
+/// paint; captures with the other paint show which bits. Other padding may vary with the stack's depth. Padding that is
+/// constant at one depth is accepted; check_captures() refuses the differences that remain.
 Result<Captures> Look::over_one_paint(Captures captures)
 {
     std::vector<CapturedGraph> repeated;
@@ -261,7 +264,8 @@ Result<Captures> Look::over_one_paint(Captures captures)
 
 Result<void> Look::check_unwritten() const
 {
-    // A graph with these bytes cleared must be built anew, and a graph built anew lacks its own allocations.
+    // A graph with these bytes cleared must be built anew, and a graph that is built anew cannot have allocations of
+    // its own.
     if (!m_unwritten->empty() && !m_capture.allocations.empty())
         return fail(ErrorCode::not_recordable,
                     "it allocates {} bytes by itself, and takes {} words of parameters that nobody wrote: "
@@ -326,7 +330,7 @@ Result<std::vector<std::string>> Look::probe(Captures& captures, std::chrono::mi
     return proofs;
 }
 
-// --- all of it
+// --- the public functions
 
 std::function<std::optional<MemoryRef>(std::uint64_t)> Look::allocations() const
 {

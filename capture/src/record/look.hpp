@@ -1,4 +1,4 @@
-// Look: captures of the callable, which run no work, and the conclusions from them.
+// Look: captures the callable, which runs no work, and draws conclusions from the captures.
 #pragma once
 
 #include <chrono>
@@ -19,9 +19,10 @@ namespace warmgraph {
 
 struct Seen {
     Classified classified;
-    std::vector<std::string> scalar_proofs; ///< "position: proven at all 2,048 values"
-    std::vector<std::uint32_t> groups;      ///< Captures::groups
-    std::size_t unwritten_words = 0;        ///< words of parameters that were never written; classified as zeros
+    std::vector<std::string> scalar_proofs; ///< texts such as "position: proven at all 2,048 values"
+    std::vector<std::uint32_t> groups;      ///< as Captures::groups
+    /// Number of parameter words that were never written; they are classified as zeros.
+    std::size_t unwritten_words = 0;
 };
 
 class Look {
@@ -38,11 +39,11 @@ public:
                                     const std::function<Result<void>(Captures&)>& find_more);
     /// The capture at placement 0 as the driver gave it, except that bytes that were never written are zeros.
     [[nodiscard]] const backends::RawGraph& capture() const noexcept { return m_capture; }
-    /// How many words of parameters were never written, as far as is known yet.
+    /// Returns how many words of parameters were never written, as far as this is known yet.
     [[nodiscard]] std::size_t unwritten_words() const noexcept { return m_unwritten ? count_words(*m_unwritten) : 0; }
-    /// Captures at placement 0 again, with other scalars.
+    /// Captures the callable again at placement 0, with other scalars.
     [[nodiscard]] Result<backends::RawGraph> capture_at(const std::vector<std::uint64_t>& scalars);
-    /// Recording::allocation_at; null on devices without flat addresses.
+    /// Returns Recording::allocation_at of the device; null on devices without flat addresses.
     [[nodiscard]] std::function<std::optional<MemoryRef>(std::uint64_t)> allocations() const;
 
 private:
@@ -80,9 +81,10 @@ private:
     RunContext& m_context;
     UnusedWords m_unused;
     backends::RawGraph m_capture;
-    std::deque<Elsewhere> m_places; // kept until everything is classified: no address may be used twice
-    HostStack m_stack;              // the recording thread's stack
-    StackMovement m_movement;       // between the first two captures
+    // Addresses of the captures; kept until everything is classified, because no address may be used twice.
+    std::deque<Elsewhere> m_places;
+    HostStack m_stack;        // the stack of the recording thread
+    StackMovement m_movement; // the stack's movement between the first two captures
     /// Bytes of kernel parameters that were never written, according to all captures so far. nullopt: no captures yet.
     std::optional<std::vector<UnwrittenByte>> m_unwritten;
 };

@@ -27,7 +27,7 @@ using backends::RawNode;
 struct GraphModules {
     std::vector<Module*> modules;
     std::vector<std::vector<std::string>> kernels; ///< names of each module's kernels, without duplicates
-    std::vector<std::uint32_t> by_kernel;          ///< index into `modules` for each kernel, in the order of the nodes
+    std::vector<std::uint32_t> by_kernel;          ///< for each kernel, in the order of the nodes: index into `modules`
 };
 
 GraphModules used_modules(const RawGraph& graph)
@@ -84,7 +84,7 @@ void describe_words(const std::shared_ptr<Device>& device, StoredCapture& captur
     std::ranges::sort(capture.host_words);
 }
 
-/// Pairs each module of the other process with one of this process. The pairing must be one to one: kernels of one
+/// Pairs each module of the other process with a module of this process. The pairing must be one to one: kernels of one
 /// module may share variables.
 class ModulePairs {
 public:
@@ -100,14 +100,14 @@ private:
     std::map<Module*, std::uint32_t> m_theirs;
 };
 
-/// Gives the kernels the modules of `first`, if their code is the same.
+/// Gives each kernel of the stored capture the module of its kernel in `first`, if both modules have the same code.
 Result<void> take_modules(const StoredCapture& stored, const RawGraph& first, RawGraph& graph)
 {
     const GraphModules used = used_modules(first);
     const auto code = code_of(used);
     if (!code) return std::unexpected(code.error());
     ModulePairs pairs;
-    std::size_t theirs = 0, ours = 0; // kernels so far
+    std::size_t theirs = 0, ours = 0; // how many kernels were visited so far
     for (std::size_t i = 0; i < std::max(graph.nodes.size(), first.nodes.size()); ++i) {
         auto* kernel = i < graph.nodes.size() ? std::get_if<RawKernel>(&graph.nodes[i].work) : nullptr;
         const auto* own = i < first.nodes.size() ? std::get_if<RawKernel>(&first.nodes[i].work) : nullptr;
@@ -129,7 +129,8 @@ Result<void> take_modules(const StoredCapture& stored, const RawGraph& first, Ra
     return {};
 }
 
-/// Code that compares two captures side by side relies on equal counts.
+/// Checks that both captures have equal scratch and the same number of allocations. Later code compares the captures
+/// side by side and relies on this.
 Result<void> check_memory(const StoredCapture& stored, const CapturedGraph& first)
 {
     const auto is_same = [](const NamedMemory& theirs, const NamedMemory& ours) {
@@ -162,7 +163,7 @@ std::function<bool(std::uint64_t)> host_only(std::shared_ptr<Device> device)
 {
     return [device = std::move(device), mappings = HostMappings::read()](std::uint64_t word) {
         const auto name = mappings.at(word);
-        const bool is_ordinary = name && !name->starts_with("/dev/"); // the driver's mappings have such names
+        const bool is_ordinary = name && !name->starts_with("/dev/"); // mappings of the driver have names in /dev
         return is_ordinary && !device->recording().allocation_at(word) &&
                !device->recording().host_memory_at(word, mappings);
     };

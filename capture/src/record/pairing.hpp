@@ -1,4 +1,5 @@
-// Two processes: how one process writes a capture (warmgraph/capture/stored_capture.hpp), and how another one reads it.
+// Writes a capture for other processes, and reads the capture of another process
+// (warmgraph/capture/stored_capture.hpp).
 #pragma once
 
 #include <functional>
@@ -13,19 +14,19 @@ namespace warmgraph {
 /// process's mappings once.
 [[nodiscard]] std::function<bool(std::uint64_t)> host_only(std::shared_ptr<backends::Device> device);
 
-/// Makes a capture of this process readable for others. `graph` was read back; the names of regions are the
+/// Makes a capture of this process readable for other processes. `graph` was read back; the names of regions are the
 /// interface's. Errors: a host function without a name, a module whose image is not available.
 [[nodiscard]] Result<StoredCapture> stored_capture(const std::shared_ptr<backends::Device>& device,
                                                    const Interface& interface, cachefmt::EntryKey key,
                                                    CapturedGraph captured);
 
-/// Translates another process's capture into this process: kernels get the modules of `first` if their code is the
-/// same, host functions are found by name. not_recordable: code or regions differ from those of `first`. A different
+/// Translates another process's capture into this process: kernels get the modules of `first` if the code is the same,
+/// and host functions are found by name. not_recordable: code or regions differ from those of `first`. A different
 /// structure is not an error here; classify() reports it.
 [[nodiscard]] Result<CapturedGraph> captured_elsewhere(const StoredCapture& stored, const Interface& interface,
                                                        const CapturedGraph& first);
 
-/// Makes Captures::foreign.
+/// Makes the value of Captures::foreign.
 [[nodiscard]] ForeignMemory foreign_memory(const StoredCapture& stored, std::shared_ptr<backends::Device> device);
 
 } // namespace warmgraph

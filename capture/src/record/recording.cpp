@@ -75,15 +75,15 @@ struct RecordingSession::Impl {
     std::shared_ptr<TrialMemory> memory;
     ScratchPool scratch;
     std::optional<Answer> answer;
-    std::optional<Look> looking; // keeps its addresses until the end: no address may be used twice
+    std::optional<Look> looking; // keeps the captures' addresses until the end, because no address may be used twice
     std::optional<Trials> trials;
-    std::unique_ptr<Spread> spread;         // for runs that start with the outputs' original contents
-    std::unique_ptr<Spread> disturbed;      // for runs that start with other outputs
+    std::unique_ptr<Spread> spread;         // results of runs that start with the outputs' original contents
+    std::unique_ptr<Spread> disturbed;      // results of runs that start with other outputs
     std::vector<backends::Module*> modules; // the capture's modules
     ModuleState variables;                  // the modules' variables after the answer
 };
 
-// --- before the answer
+// --- preparation, before the answer
 
 Result<void> RecordingSession::Impl::prepare()
 {
@@ -100,10 +100,10 @@ Result<void> RecordingSession::Impl::prepare()
     return answer->allocate(*memory);
 }
 
-// --- look
+// --- the look phase
 
-/// Compares declared constants with their contents before the answer. From now on all constants must keep their present
-/// contents.
+/// Checks that declared constants still have their contents from before the answer. From now on all constants must keep
+/// their present contents.
 Result<void> RecordingSession::Impl::find_constants(Captures& captures)
 {
     if (auto unchanged = constants.check_unchanged(); !unchanged) return unchanged;
@@ -130,7 +130,7 @@ RestorationRequest RecordingSession::Impl::request(cachefmt::EntryHeader header,
     info.unproven = seen.classified.unproven;
     info.scalar_proofs = std::move(seen.scalar_proofs);
     info.unused_words = static_cast<std::uint32_t>(seen.unwritten_words);
-    if (!seen.groups.empty()) { // other guards make another key
+    if (!seen.groups.empty()) { // other guards give the entry another key
         guards::guard_distances(result.header.guards.tensors, frame.tensors);
         result.header.key.guards_digest = cachefmt::guards_digest(result.header.guards);
     }
@@ -176,7 +176,7 @@ Result<RestorationRequest> RecordingSession::Impl::look(cachefmt::EntryHeader he
     return known;
 }
 
-// --- try
+// --- the try phase
 
 std::string RecordingSession::Impl::unwritten_text() const
 {
@@ -185,14 +185,15 @@ std::string RecordingSession::Impl::unwritten_text() const
                       : fmt::format(", or {} words of its parameters that nobody wrote, zeros in the capture", words);
 }
 
-/// A trial must not change a module's variables, because the caller's own functions use them too. Restores them.
+/// A trial must not change a module's variables, because the caller's own functions use the variables too. Restores the
+/// variables.
 Result<void> RecordingSession::Impl::check_variables() const
 {
     auto now = read_module_state(modules);
     if (!now) return std::unexpected(now.error());
     auto unchanged = check_unchanged(variables, *now);
     if (unchanged) {
-        // Does not restore constants: other code may have written to a framework's segment that is stored whole.
+        // The constants are not restored: if one is a whole segment of a framework, other code may have written to it.
         if (auto kept = constants.check_unchanged(); !kept)
             return fail(ErrorCode::partly_launched, "a trial did what the call did not: {}", kept.error().message);
         return {};
@@ -244,7 +245,7 @@ Result<void> RecordingSession::Impl::learn(const backends::RawGraph& capture)
     if (auto learned = learn_spread(*spread, k_own_runs, run); !learned) return learned;
     auto accepted = spread->accept_answer(answer->results());
     if (!accepted && accepted.error().code == ErrorCode::verification_failed && spread->is_bitwise()) {
-        // Two runs seldom show that results vary from run to run.
+        // Runs more often, because two runs seldom show that results vary from run to run.
         for (std::size_t i = k_own_runs; i < k_most_own_runs; ++i)
             if (auto ran = run(); !ran) return std::unexpected(ran.error());
         if (auto measured = spread->measure(); !measured) return measured;
@@ -277,8 +278,9 @@ Result<void> RecordingSession::Impl::verify_at(replay::Executable& executable, s
     return trials->accept_at(placement, executable, frame.scalars, own, outputs);
 }
 
-/// Another value for each scalar with a declared range; nullopt if no scalar can change. Without a declared range,
-/// other values may be invalid. A number next to a live handle is not a handle; a kernel that used it would crash.
+/// Returns another value for each scalar with a declared range; nullopt if no scalar can change. Without a declared
+/// range, other values may be invalid. A scalar that is a live handle keeps its value: another number would not be a
+/// handle, and a kernel that used it would crash.
 std::optional<std::vector<std::uint64_t>> RecordingSession::Impl::other_scalars() const
 {
     auto scalars = frame.scalars;
@@ -342,9 +344,9 @@ Result<Recording> RecordingSession::Impl::attempt(cachefmt::EntryHeader header, 
     return recording;
 }
 
-// --- a hit that is verified
+// --- verification of a hit
 
-/// If results are the same each time, the answer alone shows the right ones. If they vary, runs of a capture show by
+/// If results are the same each time, the answer alone shows the right results. If they vary, runs of a capture show by
 /// how much they may vary.
 Result<void> RecordingSession::Impl::verify_hit(replay::Executable& executable)
 {
@@ -395,12 +397,12 @@ Result<void> RecordingSession::end_answer(const RunContext& context)
 bool RecordingSession::waits_outside() const noexcept { return m_impl->answer->waits_outside(); }
 Result<bool> RecordingSession::is_answered() { return m_impl->answer->is_done(); }
 
-/// Prepares what trials need once, while the device works. Not earlier and not on another thread: loading code may wait
-/// for all work on the device, and the answer's work may wait for this thread.
+/// Prepares the trials while the device works. Does so neither earlier nor on another thread: loading code may wait for
+/// all work on the device, and the answer's work may wait for this thread.
 Result<void> RecordingSession::wait_for_answer()
 {
     if (auto done = m_impl->answer->is_done(); !done)
-        return std::unexpected(done.error()); // notes the time if it is done
+        return std::unexpected(done.error()); // is_done() notes the time if the work is done
     m_impl->subject.device->bulk().warm_up();
     return m_impl->answer->wait();
 }

@@ -18,7 +18,8 @@ using cachefmt::RegionKind;
 namespace {
 
 constexpr std::size_t k_address_bytes = sizeof(std::uint64_t);
-constexpr std::size_t k_most_lookalikes = 64; // words that look like addresses: few do by chance
+// Limit for words that look like addresses; only few words do so by chance.
+constexpr std::size_t k_most_lookalikes = 64;
 
 std::uint64_t bytes_of(std::span<const NamedMemory> all) noexcept
 {
@@ -50,9 +51,10 @@ std::vector<backends::Module*> modules_of(const backends::RawGraph& graph)
     return result;
 }
 
-/// Whether addresses in the memory have a small number as their lower half. An uninitialised word of a struct may be a
-/// small number below half of an old pointer (ATen's reductions have them). It would become an address in the constant,
-/// and a kernel that uses the new lower half as a size would destroy the process's context.
+/// Whether addresses in the memory have a small number as their lower half. An uninitialised word of a struct may hold
+/// a small number, followed by the upper half of an old pointer (ATen's reductions have such words). Such a word would
+/// become an address in the constant, and a kernel that uses the new lower half as a size would destroy the process's
+/// context.
 bool has_small_lower_halves(const MemoryRef& memory) noexcept
 {
     constexpr std::uint64_t k_boundary = 1ULL << 32U, k_small = 1ULL << 24U;
@@ -68,15 +70,15 @@ Constants::Constants(std::shared_ptr<backends::Device> device, std::vector<Named
 {
 }
 
-/// A library's flags in its own page-locked memory (cuDNN's batch norm) may be constants. Declared memory there may
-/// not, because the host may write it.
+/// Whether the memory cannot be a constant because the host may write it. Declared page-locked memory cannot be a
+/// constant; a library's own page-locked memory can (flags of cuDNN's batch norm).
 bool Constants::is_open_to_host(const MemoryRef& memory, Declared declared) const
 {
     return m_device->recording().is_managed(memory.address) ||
            (declared == Declared::yes && m_device->space_of(memory.address) == cachefmt::MemorySpace::host);
 }
 
-/// Returns an empty text if there is no address.
+/// Describes the first address that the memory holds, as the end of a sentence; empty if it holds no address.
 Result<std::string> Constants::address_in(const MemoryRef& memory, std::span<const MemoryRef> in_use) const
 {
     if (!m_device->limits().flat_addresses) return std::string{};

@@ -11,8 +11,9 @@ namespace warmgraph {
 namespace {
 
 constexpr unsigned k_half_bits = 32;
-constexpr std::uint64_t k_halves = 1ULL << k_half_bits; // bytes: each lower half occurs once
-constexpr std::uint64_t k_looked_at = 4096;             // bytes behind an address that must not all be zeros
+constexpr std::uint64_t k_halves = 1ULL << k_half_bits; // bytes; in a range of this size each lower half occurs once
+// The bytes at an address that are checked; they must not all be zero.
+constexpr std::uint64_t k_looked_at = 4096;
 
 } // namespace
 
@@ -37,7 +38,7 @@ Result<void> Decoys::add(const SuspectHalf& suspect, std::uint32_t upper)
     const auto [known, is_new] = m_ranges.try_emplace(upper);
     Range& range = known->second;
     const auto allocation = m_device.recording().allocation_at(suspect.address);
-    if (!allocation) return {}; // released meanwhile: nothing can use it
+    if (!allocation) return {}; // the memory was released meanwhile, so no kernel can use it
     const std::uint64_t from = allocation->address.flat(), to = from + allocation->size;
     range.from = range.to == 0 ? from : std::min(range.from, from);
     range.to = std::max(range.to, to);

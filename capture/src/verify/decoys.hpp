@@ -2,10 +2,10 @@
 //
 // Stacks are full of old pointers. A parameter that is written only in part keeps parts of them: { int 4, the upper
 // half of an address }. If live memory begins at a multiple of 4 GiB, as a driver's first allocation often does, such a
-// word points into it and is equal in two captures. FlatWords chooses the words that are hardly anything else. This
-// class changes their upper halves, so that they point into decoys: memory of the same size, full of zeros, at
-// addresses with the same lower halves. If a run gives the same results and leaves the decoys unchanged, it did not use
-// the words as addresses.
+// word points into it and is equal in two captures. FlatWords chooses as suspects the words that are very probably such
+// remains. This class changes their upper halves, so that they point into decoys: memory of the same size, full of
+// zeros, at addresses with the same lower halves. If a run gives the same results and leaves the decoys unchanged, it
+// did not use the words as addresses.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ public:
     Decoys& operator=(const Decoys&) = delete;
     ~Decoys();
 
-    /// Allocates a decoy for each suspect and changes its upper half in the graph. not_recordable: the memory at the
-    /// address is all zeros too, so that a run would show nothing.
+    /// Allocates a decoy for each suspect and changes the suspect's upper half in the graph. not_recordable: the memory
+    /// at the address is all zeros too, so that a run would show nothing.
     [[nodiscard]] Result<void> lay(std::span<const SuspectHalf> suspects, backends::RawGraph& graph);
     [[nodiscard]] Result<bool> are_untouched() const;
 
@@ -34,7 +34,7 @@ private:
     struct Range {
         std::uint64_t from = 0, to = 0;
         MemoryRef owned, decoy;
-        std::uint64_t shift = 0; ///< change of the upper halves
+        std::uint64_t shift = 0; ///< number that is added to the upper halves
     };
     [[nodiscard]] Result<void> add(const SuspectHalf& suspect, std::uint32_t upper);
     [[nodiscard]] Result<void> reserve(Range& range) const;

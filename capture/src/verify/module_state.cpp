@@ -25,7 +25,7 @@ Result<void> check_module_state(std::span<backends::Module* const> modules, cons
                                 const Interface& interface, std::span<const MemoryRef> regions,
                                 const std::function<std::optional<MemoryRef>(std::uint64_t)>& allocation_at)
 {
-    if (!allocation_at) return {};           // no flat addresses: no word is a pointer
+    if (!allocation_at) return {};           // without flat addresses no word is a pointer
     std::unordered_set<std::uint64_t> asked; // the device is asked once for each word
     const auto check = [&](const backends::Module& module, const cachefmt::ModuleVariable& variable,
                            std::size_t offset) -> Result<void> {
@@ -72,7 +72,7 @@ bool is_registered(backends::Device& device, const backends::Module& module)
 
 namespace {
 
-/// Whether it is a library's own variable with only addresses of its tables, which became slots.
+/// Whether the variable is a library's own and holds only addresses of the library's tables, which became slots.
 bool holds_constants_alone(const cachefmt::ModuleVariable& variable)
 {
     return !variable.slots.empty() &&

@@ -15,16 +15,16 @@ namespace {
 enum class ImageForm : std::uint8_t { cut, whole };
 
 struct ImageSet {
-    std::vector<cachefmt::ImageRef> refs;         ///< without duplicates
-    std::vector<std::uint32_t> index_of_module;   ///< into refs
-    std::vector<std::pair<Digest, Bytes>> images; ///< without duplicates
+    std::vector<cachefmt::ImageRef> refs;         ///< references to the images, without duplicates
+    std::vector<std::uint32_t> index_of_module;   ///< index into `refs`
+    std::vector<std::pair<Digest, Bytes>> images; ///< the images' bytes, without duplicates
     [[nodiscard]] std::size_t bytes() const
     {
         std::size_t sum = 0;
         for (const auto& [digest, image] : images) sum += image.size();
         return sum;
     }
-    /// Whether both hold the same code.
+    /// Whether both sets hold the same code.
     [[nodiscard]] bool same_code(const ImageSet& other) const
     {
         return std::ranges::equal(
@@ -43,7 +43,8 @@ Result<ImageSet> gather_images(const RestorationRequest& request, ImageForm form
         const Digest digest = sha256(*image);
         cachefmt::ImageRef ref{digest, image->size(), request.modules[i]->origin(), request.labels[i],
                                request.state[i]};
-        const bool is_itself = request.modules[i]->keeps_state(); // modules with state are never merged
+        // A module with state is never merged with another one.
+        const bool is_itself = request.modules[i]->keeps_state();
         const auto known = std::ranges::find_if(set.refs, [&](const cachefmt::ImageRef& other) {
             return !is_itself && other.digest == ref.digest && other.origin == ref.origin &&
                    other.variables == ref.variables;
@@ -86,7 +87,7 @@ Result<Recording> attempt(const RestorationRequest& request, const ImageSet& ima
     };
     const auto& graph = recording.entry.graph;
     const auto restore = [&](replay::RegisteredModules own) {
-        Phases unmeasured; // verification counts all of this time
+        Phases unmeasured; // not reported, because the verification's phase counts all of this time
         return replay::Executable::restore(request.device, graph, modules, image_of,
                                            bindings_of(graph, request.regions, request.scalars, request.handles),
                                            unmeasured, own, request.function);
@@ -99,13 +100,14 @@ Result<Recording> attempt(const RestorationRequest& request, const ImageSet& ima
         if (verify.is_abandoned()) static_cast<void>(recording.executable.release());
         return std::unexpected(verified.error());
     }
-    recording.executable->instantiate_at_next_launch(); // the next launch uses the caller's memory, not the trials'
-    // The stored form is right. In this process later calls use the function's own modules, because the host's writes
-    // to variables would not reach copies.
+    // The next launch uses the caller's memory, not the memory of trials.
+    recording.executable->instantiate_at_next_launch();
+    // The stored form is verified. In this process later calls use the function's own modules, because the host's
+    // writes to variables would not reach copies.
     const auto binds = replay::binds_registered_modules(*request.device, graph);
     if (!binds) return std::unexpected(binds.error());
     if (!*binds) return recording;
-    recording.executable = nullptr; // frees its arena first
+    recording.executable = nullptr; // frees its arena before the graph is restored again
     auto bound = restore(replay::RegisteredModules::bind);
     if (!bound) return within("bind it to registered modules", bound.error());
     recording.executable = std::move(*bound);
@@ -139,7 +141,7 @@ Result<Recording> restore_cut_or_whole(const RestorationRequest& request, replay
     // Nothing may run on damaged memory, or beside a trial that never ends.
     if (recording.error().code == ErrorCode::partly_launched || verify.is_abandoned()) return recording;
     const auto whole = gather_images(request, ImageForm::whole);
-    if (!whole || (cut && whole->same_code(*cut))) return recording; // cutting was not the cause
+    if (!whole || (cut && whole->same_code(*cut))) return recording; // cutting the images was not the cause
     log().debug("'{}': images cut down to the kernels in use are not good ({}): trying the whole ones, {} bytes", name,
                 recording.error().message, whole->bytes());
     return attempt(request, *whole, modules, verify);
@@ -152,8 +154,8 @@ void set_words(RestorationRequest& request, std::span<const UnusedWord> words, U
 }
 
 /// Finds the word that the results depend on, by halving: each try has zeros in one half and captured values elsewhere;
-/// other values are never used. `failure`: the error with all words zero. Returns it if the zeros are not the cause, or
-/// no more trials may run.
+/// other values are never used. `failure`: the error with all words zero. Returns `failure` if the zeros are not the
+/// cause, or no more trials may run.
 Error blame(const RestorationRequest& request, replay::ModuleCache& modules, const Verify& verify, Error failure)
 {
     const auto try_zeros = [&](std::span<const UnusedWord> zero) -> Result<bool> {
@@ -178,7 +180,7 @@ Error blame(const RestorationRequest& request, replay::ModuleCache& modules, con
     }
     const auto is_alone_right = try_zeros(suspects);
     if (!is_alone_right) return is_alone_right.error();
-    if (*is_alone_right) return failure; // only several words together cause it
+    if (*is_alone_right) return failure; // only several words together cause the failure
     const UnusedWord& word = suspects.front();
     return {
         ErrorCode::not_recordable,

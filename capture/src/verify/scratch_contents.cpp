@@ -12,15 +12,15 @@ namespace warmgraph {
 
 namespace {
 
-constexpr std::uint64_t k_unit = 256;     // bytes: the smallest blocks of memory pools
-constexpr std::size_t k_most_ranges = 64; // ranges that one graph may read before writing
-constexpr std::size_t k_at_once = 4096;   // words that one search returns
+constexpr std::uint64_t k_unit = 256;     // bytes; size of the smallest blocks of memory pools
+constexpr std::size_t k_most_ranges = 64; // most ranges that one graph may read before writing
+constexpr std::size_t k_at_once = 4096;   // most words that one search returns
 constexpr std::size_t k_attempts = 3;
-constexpr std::uint64_t k_filled_at_once = 64ULL << 10; // bytes written from the host
-constexpr std::size_t k_most_copies = 256;              // copies of single runs of address words
-constexpr std::uint64_t k_piece = 16ULL << 20;          // bytes of host memory
-constexpr std::uint64_t k_whole = 1;                    // as a word of 8 bytes; every second word of 4 bytes is 1
-// 0.0078 as f32 and bf16, 1 as f16.
+constexpr std::uint64_t k_filled_at_once = 64ULL << 10; // most bytes that are written from the host at once
+constexpr std::size_t k_most_copies = 256;              // most copies of single runs of address words
+constexpr std::uint64_t k_piece = 16ULL << 20;          // bytes of host memory that rewrite() uses at a time
+constexpr std::uint64_t k_whole = 1; // whole numbers: each word of 8 bytes is 1, and so is every second word of 4 bytes
+// Real numbers: the pattern is 0.0078 as f32 and bf16, and 1 as f16.
 constexpr std::uint64_t k_real = 0x3C00'3C00'3C00'3C00;
 
 } // namespace
@@ -56,7 +56,7 @@ Result<void> ScratchContents::save(const std::vector<NamedMemory>& scratch, std:
         if (!copy) return within(fmt::format("keep what scratch '{}' holds", name), copy.error());
         m_saved.push_back({name, memory, *copy, {}, {}});
         if (auto read = m_device.bulk().copy(copy->address, memory.address, memory.size); !read) {
-            m_saved.back().memory.size = 0; // nothing to restore
+            m_saved.back().memory.size = 0; // put_back() must not restore memory that was not saved
             return within(fmt::format("read scratch '{}'", name), read.error());
         }
         if (!m_device.limits().flat_addresses) continue;
@@ -69,7 +69,7 @@ Result<void> ScratchContents::save(const std::vector<NamedMemory>& scratch, std:
     return {};
 }
 
-/// Searches in halves if there are more words than one search returns.
+/// Searches each half of the range if the range has more words than one search returns.
 Result<void> ScratchContents::find_addresses(Saved& saved, std::uint64_t from, std::uint64_t to)
 {
     auto found = m_device.bulk().words_in({saved.copy.address + from, to - from}, m_windows, k_at_once);
@@ -92,7 +92,7 @@ Result<void> ScratchContents::restore()
     return {};
 }
 
-/// Copies the part that is already filled until all is filled.
+/// Fills the memory with the word: copies the part that is already filled behind it, until all is filled.
 Result<void> ScratchContents::fill_words(const MemoryRef& memory, std::uint64_t word) const
 {
     Bytes start;
@@ -137,7 +137,8 @@ Result<void> ScratchContents::copy_back(const Saved& saved, const Run& run) cons
     return m_device.bulk().copy(saved.memory.address + run.from, saved.copy.address + run.from, run.to - run.from);
 }
 
-/// Fills in host memory: a copy for each run would take minutes if the pool once held a table of addresses.
+/// Fills the range by way of host memory: a copy for each run would take minutes if the pool once held a table of
+/// addresses.
 Result<void> ScratchContents::fill_around(const Saved& saved, const Range& range, std::uint64_t word,
                                           std::span<const Run> runs) const
 {
@@ -174,7 +175,7 @@ Result<void> ScratchContents::put_back()
 {
     Result<void> result;
     if (std::exchange(m_is_back, true)) return result;
-    for (const Saved& saved : m_saved) { // continues after an error
+    for (const Saved& saved : m_saved) { // goes on after an error
         auto written = m_device.bulk().copy(saved.memory.address, saved.copy.address, saved.memory.size);
         if (!written && result) result = written;
     }
@@ -185,7 +186,8 @@ Result<bool> ScratchContents::matters(const Range& range, Fill with, std::span<c
                                       const std::function<Result<bool>()>& accepts)
 {
     if (range.from >= range.to) return false;
-    // A graph whose results vary leaves its spread now and then; a graph that reads the range leaves it each time.
+    // The results of a graph that vary may be outside the spread now and then. The results of a graph that reads the
+    // range are outside it each time.
     for (std::size_t attempt = 0; attempt < k_attempts; ++attempt) {
         if (auto filled = fill(range, with, kept); !filled) return std::unexpected(filled.error());
         auto accepted = accepts();
@@ -195,7 +197,7 @@ Result<bool> ScratchContents::matters(const Range& range, Fill with, std::span<c
     return true;
 }
 
-/// Halves the range while one of the halves matters by itself.
+/// Halves the range as long as one half alone changes the results.
 Result<ScratchContents::Range> ScratchContents::narrowed(Range range, Fill with, std::span<const Range> kept,
                                                          const std::function<Result<bool>()>& accepts)
 {
@@ -260,7 +262,8 @@ public:
     {
         for (const auto& [original, zeros] : m_all) m_device.release(zeros);
     }
-    /// Returns 0 if no memory is at the address: no kernel can follow it.
+    /// Returns the address in the replacing memory for `address`. Returns 0 if no memory is at the address, because no
+    /// kernel can then follow it.
     [[nodiscard]] Result<std::uint64_t> of(std::uint64_t address)
     {
         const auto at = [address](const auto& one) { return address - one.first.address.flat() < one.first.size; };
@@ -298,7 +301,7 @@ Result<void> ScratchContents::move_addresses(const Saved& saved, Elsewhere& else
 {
     std::vector<backends::AddressWord> moved;
     moved.reserve(saved.addresses.size());
-    std::uint64_t before = 0; // tables repeat values, and the driver's lookups are slow
+    std::uint64_t before = 0; // the previous word: tables repeat values, and the driver's lookups are slow
     Result<std::uint64_t> other = std::uint64_t{0};
     for (const auto& word : saved.addresses) {
         if (std::exchange(before, word.value) != word.value) other = elsewhere.of(word.value);

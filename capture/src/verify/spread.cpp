@@ -11,7 +11,7 @@ namespace warmgraph {
 namespace {
 
 constexpr std::size_t k_none = ~std::size_t{0};
-constexpr double k_roundings = 1; // the last bit of an element may differ: its type is not more precise
+constexpr double k_roundings = 1; // an element may differ in its last bit, because its type is not more precise
 
 } // namespace
 
@@ -41,7 +41,7 @@ Result<std::size_t> Spread::keep(Region& region, const MemoryRef& memory)
         if (!made) return within("keep a run's results", made.error());
         copy.address = made->address;
     }
-    region.outcomes.push_back(copy); // released in any case
+    region.outcomes.push_back(copy); // added first, so that it is released even after an error
     if (memory.size != 0)
         if (auto copied = m_device->bulk().copy(copy.address, memory.address, memory.size); !copied)
             return std::unexpected(copied.error());
@@ -85,7 +85,7 @@ std::uint64_t Spread::elements(std::size_t region) const noexcept
     return m_regions[region].outcomes.front().size / size_of(m_types[region]);
 }
 
-/// The departure from all outcomes except `left_out`.
+/// Returns how far `candidate` departs from all outcomes except `left_out`.
 Result<backends::Departure> Spread::departure(std::size_t region, const Address& candidate, std::size_t left_out) const
 {
     const auto& outcomes = m_regions[region].outcomes;

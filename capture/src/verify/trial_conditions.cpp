@@ -10,9 +10,11 @@ namespace warmgraph {
 
 namespace {
 
-/// Drivers give addresses near each other: words that share these upper bits with a known address are checked.
+/// A window has 2^40 bytes. Drivers give addresses near each other, so words are checked that differ from a known
+/// address only in the lower 40 bits.
 constexpr unsigned k_window_bits = 40;
-constexpr std::uint64_t k_lowest_address = 4ULL << 30; ///< unless a known address is lower
+/// The lowest address that is searched for, unless a known address is lower.
+constexpr std::uint64_t k_lowest_address = 4ULL << 30;
 
 } // namespace
 
@@ -28,7 +30,8 @@ std::vector<backends::AddressWindow> windows_around(std::span<const MemoryRef> r
     }
     std::vector<backends::AddressWindow> windows;
     for (const std::uint64_t top : tops) windows.push_back({top << k_window_bits, (top + 1) << k_window_bits});
-    // This low window has reserved ranges (cuMemAddressReserve: 0x302000000), but also zero and all small numbers.
+    // The lowest window contains reserved ranges (cuMemAddressReserve: 0x302000000), but also zero and all small
+    // numbers.
     if (!windows.empty() && windows[0].from == 0) windows[0].from = std::min(lowest, k_lowest_address);
     return windows;
 }

@@ -12,15 +12,17 @@ namespace warmgraph {
 /// Returns the windows that contain addresses near these regions.
 [[nodiscard]] std::vector<backends::AddressWindow> windows_around(std::span<const MemoryRef> regions);
 
-/// not_recordable names a region in managed memory. At a shadow of it the callable could read addresses without memory.
-/// `regions`: in the order of Interface::regions.
+/// Fails with not_recordable, which names the region, if a region is in managed memory. The callable could read such a
+/// region on the host, and its shadow has no memory. `regions`: in the order of Interface::regions.
 [[nodiscard]] Result<void> check_no_managed(const Subject& subject, std::span<const MemoryRef> regions);
 
-/// not_recordable names a region, not declared as floating point, that holds an address in a region of the call or in a
-/// live allocation: trials and replays that follow it would reach the caller's memory.
+/// Fails with not_recordable, which names the region, if a region that is not declared as floating point holds an
+/// address in a region of the call or in a live allocation. Trials and replays that follow the address would reach the
+/// caller's memory.
 [[nodiscard]] Result<void> check_tables(const Subject& subject, const TrialMemory& memory);
 
-/// not_recordable: it launches a collective, which would wait for other ranks that do not take part in a trial.
+/// Fails with not_recordable if the capture launches a collective, which would wait for other ranks that do not take
+/// part in a trial.
 [[nodiscard]] Result<void> check_no_collectives(const backends::RawGraph& graph);
 
 } // namespace warmgraph

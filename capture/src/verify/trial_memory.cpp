@@ -15,13 +15,13 @@ namespace warmgraph {
 
 namespace {
 
-constexpr std::uint64_t k_fence = 1024;                     // bytes before and after the contents
-constexpr std::uint64_t k_step = cachefmt::k_max_alignment; // between placements: keeps every alignment class
-constexpr std::uint64_t k_slack = 4 * k_step;               // bytes by which the first placement may begin later
+constexpr std::uint64_t k_fence = 1024;                     // bytes of canaries before and after the contents
+constexpr std::uint64_t k_step = cachefmt::k_max_alignment; // bytes between placements; keeps every alignment class
+constexpr std::uint64_t k_slack = 4 * k_step;               // the first placement may begin up to this many bytes later
 constexpr std::byte k_canary{0xC5};
-constexpr std::size_t k_most_words = 1U << 16U; // words that the driver is asked about, about 0.3 us each
+constexpr std::size_t k_most_words = 1U << 16U; // most words that the driver is asked about; each takes about 0.3 us
 
-/// Bytes of device memory that a copied group takes; the largest number if the sum would overflow.
+/// Returns the bytes of device memory that a copied group takes; the largest number if the sum would overflow.
 std::uint64_t footprint(std::uint64_t size) noexcept
 {
     constexpr std::uint64_t k_most = std::numeric_limits<std::uint64_t>::max();
@@ -86,7 +86,7 @@ auto TrialMemory::group_of(const Frame& frame, std::vector<std::size_t> members)
     return group;
 }
 
-/// Groups that must be copied come first, then the others by size while they fit.
+/// Adds first the groups that must be copied, then other groups, the smallest first, while they fit.
 Result<void> TrialMemory::add_groups(std::vector<Group> groups, std::uint64_t most)
 {
     std::ranges::stable_sort(
@@ -109,7 +109,7 @@ Result<void> TrialMemory::add_groups(std::vector<Group> groups, std::uint64_t mo
             group.before = *before;
         }
         auto copied = fits ? copy_group(group) : Result<void>{};
-        m_groups.push_back(std::move(group)); // its memory is released in any case
+        m_groups.push_back(std::move(group)); // added first, so that its memory is released even after an error
         if (!copied) return copied;
     }
     return {};
@@ -165,7 +165,8 @@ Result<void> TrialMemory::put_apart(std::span<const Neighbours> all, std::uint64
         if (auto done = put_chain_apart(chain, of_chain->why, left); !done) return done;
         put.insert(chain.begin(), chain.end());
     }
-    // Regions that overlap or are empty: two begin, or end, at one place, or a chain leads back to its start.
+    // Refuses regions that are in no chain. They overlap or are empty: two of them begin or end at one address, or a
+    // chain leads back to its start.
     for (const Neighbours& one : all)
         if (!put.contains(one.before) || !put.contains(one.after))
             return fail(ErrorCode::not_recordable, "{}", one.why);
@@ -184,7 +185,7 @@ Result<void> TrialMemory::put_chain_apart(const std::vector<std::size_t>& chain,
         };
         const auto group = std::ranges::find_if(m_groups, is_its);
         const std::uint64_t size = group->original.size;
-        const std::uint64_t unit = region == chain.back() ? 2 * k_step : size; // nothing follows the last one
+        const std::uint64_t unit = region == chain.back() ? 2 * k_step : size; // no region follows the last region
         if (group->members.size() != 1 || group->is_in_block || group->kind == Kind::in_place || group->on_host ||
             unit % (2 * k_step) != 0 || size == 0)
             return fail(ErrorCode::not_recordable, "{}", why);
@@ -229,7 +230,7 @@ Result<void> TrialMemory::disturb_outputs(const Group& group, const Address& con
         const auto shares = [&](std::size_t other) { return range(other).first < to && from < range(other).second; };
         const bool is_read =
             std::ranges::any_of(group.members, [&](std::size_t other) { return !is_output(other) && shares(other); });
-        // Two outputs may share a place: its elements are changed once.
+        // Two outputs may share memory, whose elements are changed only once.
         const bool is_done = std::ranges::any_of(
             group.members, [&](std::size_t other) { return other < i && is_output(other) && shares(other); });
         if (!is_output(i) || is_read || is_done) continue;
@@ -367,7 +368,7 @@ Result<void> TrialMemory::reset_original()
 Result<void> TrialMemory::write_back()
 {
     Result<void> result;
-    for (const Group& group : m_groups) { // continues after an error
+    for (const Group& group : m_groups) { // goes on after an error
         if (group.kind != Kind::writable || group.original.size == 0) continue;
         auto written = m_device->bulk().copy(group.original.address, group.snapshot.address, group.original.size);
         if (!written && result) result = written;

@@ -1,8 +1,9 @@
 // Copies of all memory of a call. Captures and restored graphs run there without changing the caller's memory. Tensors
 // that overlap in the call overlap here too; canaries fence each allocation.
 //
-// There are two copies of each: the snapshot, taken before the call's answer, and the memory that trials run in, which
-// starts from the snapshot each time. Both lie on the device and take at most a share of the free memory:
+// There are two copies of each tensor's memory: the snapshot, taken before the call's answer, and the memory that
+// trials run in, which starts from the snapshot each time. Both lie on the device and take at most a share of the free
+// memory:
 // - memory that the function may write (inputs, outputs, read-write states) must fit, or nothing is recorded;
 // - read-only states follow, the smallest first. A state that does not fit is used in place, without fences and without
 //   another address. A fingerprint from before the answer shows after each trial that the state is unchanged. Its slots
@@ -28,8 +29,9 @@ class TrialMemory {
 public:
     /// Allocates the copies and takes the snapshot (blocking; work that writes the memory must be done). `most`: bytes
     /// of device memory; nullopt: half of the free memory. not_recordable names a region that does not fit. Neighbours
-    /// in `apart` get one allocation, in their order, a multiple of the first one's size apart, or not_recordable. Work
-    /// that uses the second one's start as the first one's end then reads canaries, not unmapped memory.
+    /// in `apart` lie in one allocation, in their order, at a distance that is a multiple of the first region's size;
+    /// not_recordable if that is impossible. Work that uses the second region's start as the first region's end then
+    /// reads canaries, not unmapped memory.
     [[nodiscard]] static Result<std::unique_ptr<TrialMemory>> create(std::shared_ptr<backends::Device> device,
                                                                      const Interface& interface, const Frame& frame,
                                                                      std::optional<std::uint64_t> most = std::nullopt,
@@ -44,7 +46,8 @@ public:
     enum class Outputs : std::uint8_t { as_they_were, disturbed };
     /// Restores the snapshot's contents. `placement` 0 or 1: two sets of addresses of the same alignment class.
     [[nodiscard]] Result<void> reset(std::size_t placement, Outputs outputs = Outputs::disturbed);
-    /// Each region in the present placement; the caller's own memory if it is used in place.
+    /// Returns the memory of each region in the present placement; the caller's own memory for a region that is used in
+    /// place.
     [[nodiscard]] const std::vector<MemoryRef>& regions() const noexcept { return m_regions; }
     [[nodiscard]] const std::vector<MemoryRef>& original() const noexcept { return m_original; }
     /// Whether a run's results are compared in this region: the function may write it.
@@ -52,13 +55,14 @@ public:
 
     /// Call this after a trial. verification_failed: a canary, or a copied read-only state, was overwritten.
     [[nodiscard]] Result<void> check_trial() const;
-    /// Call this after a capture on memory from reset(placement, as_they_were). not_recordable names a region of
-    /// page-locked host memory that the callable wrote on the host.
+    /// Call this after a capture on memory from reset(placement, as_they_were). Fails with not_recordable, which names
+    /// the region, if the callable wrote a region of page-locked host memory on the host.
     [[nodiscard]] Result<void> check_host_regions() const;
-    /// Call this before the first trial. not_recordable: a read-only state of the caller is gone, or changed since
-    /// before the answer.
+    /// Call this before the first trial. not_recordable: a read-only state of the caller is gone, or changed since the
+    /// snapshot was taken.
     [[nodiscard]] Result<void> check_read_only() const;
-    /// Call this after trials, for the memory used in place. verification_failed: it changed since before the answer.
+    /// Call this after trials, for the memory used in place. verification_failed: this memory changed since the
+    /// snapshot was taken.
     [[nodiscard]] Result<void> check_in_place() const;
 
     /// Gives the caller's own memory a trial's start contents, for a graph with fixed addresses.
@@ -66,12 +70,13 @@ public:
     /// Restores the snapshot's contents in the caller's own memory.
     [[nodiscard]] Result<void> write_back();
 
-    /// A word of 8 bytes that lies in one of the windows, in a region not declared as floating point.
+    /// A word of 8 bytes that lies in one of the windows, in a region that is not declared as floating point.
     struct Word {
         std::size_t region = 0;
         std::uint64_t offset = 0, value = 0;
     };
-    /// Returns such words in the snapshot. not_recordable: there are too many to check.
+    /// Returns the words in the snapshot that lie in one of the windows. not_recordable: there are too many words to
+    /// check.
     [[nodiscard]] Result<std::vector<Word>> words_in(std::span<const backends::AddressWindow> windows) const;
 
     /// Leaks all memory, because work that never ends still uses it.
@@ -82,9 +87,9 @@ private:
     struct Group { // tensors that overlap, directly or through others
         Kind kind = Kind::writable;
         MemoryRef original;           ///< the caller's memory, from the first to the last byte of the members
-        MemoryRef snapshot;           ///< null if in place
-        MemoryRef memory;             ///< fence, slack, contents, fence; null if in place
-        backends::Fingerprint before; ///< for memory in place
+        MemoryRef snapshot;           ///< null if the caller's memory is used in place
+        MemoryRef memory;             ///< fence, slack, contents, fence; null if the caller's memory is used in place
+        backends::Fingerprint before; ///< fingerprint of memory that is used in place
         std::uint64_t start = 0;      ///< start of the contents in `memory`, for the present placement
         bool on_host = false;
         bool is_in_block = false; ///< whether `memory` is a part of one of m_blocks
@@ -105,10 +110,10 @@ private:
 
     std::shared_ptr<backends::Device> m_device;
     const Interface& m_interface;
-    std::vector<DType> m_types; ///< by region
+    std::vector<DType> m_types; ///< type of each region
     std::vector<Group> m_groups;
     std::vector<MemoryRef> m_blocks;      ///< memory of groups that were placed apart
-    std::vector<std::uint8_t> m_writable; ///< by region
+    std::vector<std::uint8_t> m_writable; ///< for each region: whether the function may write it
     std::vector<MemoryRef> m_regions;
     std::vector<MemoryRef> m_original; ///< the caller's memory
     bool m_is_abandoned = false;

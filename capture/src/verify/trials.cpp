@@ -53,7 +53,7 @@ std::string verification_text(const Spread& spread, const cachefmt::Graph& graph
 Result<std::optional<backends::RawGraph>> reduced_for_trials(const backends::RawGraph& capture)
 {
     if (!backends::has_outside_work(capture)) return std::nullopt;
-    if (!capture.allocations.empty()) // a graph built anew lacks the memory of the driver's own graph
+    if (!capture.allocations.empty()) // a graph built anew would lack the allocations of the driver's own graph
         return fail(ErrorCode::not_recordable,
                     "it works together with the outside (semaphores, events, host functions, waits for memory) and "
                     "allocates {} bytes by itself: it could be verified only with both left out; take scratch from "
@@ -80,11 +80,13 @@ Result<bool> Trials::wait()
         auto done = backends::wait_for(**event, m_limit);
         if (!done || !*done) return done;
     }
-    if (auto done = m_stream->synchronize(); !done) return std::unexpected(done.error()); // returns the work's error
+    // synchronize() returns the work's error.
+    if (auto done = m_stream->synchronize(); !done) return std::unexpected(done.error());
     return true;
 }
 
-/// Waits also after a failed launch: work enqueued before it still uses the trial memory.
+/// Waits for the trial's work and checks its memory. Also waits after a failed launch, because work that was enqueued
+/// before the failure still uses the trial memory.
 Result<void> Trials::end_trial(Result<void> launched)
 {
     auto done = wait();
@@ -99,7 +101,7 @@ Result<void> Trials::end_trial(Result<void> launched)
                     "up: what it waits for does not happen on copies",
                     std::chrono::duration<double>(m_limit).count());
     }
-    // Only copies are half done; nothing of the caller's is in an unknown state.
+    // The work was launched only in part, but it ran on copies: the caller's memory is not in an unknown state.
     if (!launched && launched.error().code == ErrorCode::partly_launched)
         return fail(ErrorCode::driver_failed, "{}", launched.error().message);
     if (!launched) return launched;

@@ -1,9 +1,9 @@
 // Trials: runs on copies. Runs of an instantiated capture show the function's results; a restored graph must match
 // them.
 //
-// A trial starts from the snapshot, with other contents in its outputs. Work with the outside is left out on both sides
-// (backends::without_outside). A trial that takes too long is given up. Its work still uses memory and streams, so they
-// are leaked.
+// A trial starts from the snapshot, with other contents in its outputs. Both graphs run without their work with the
+// outside, such as semaphores (backends::without_outside). A trial that takes too long is given up. Its work still uses
+// memory and streams, so they are leaked.
 #pragma once
 
 #include <array>
@@ -29,18 +29,19 @@ enum class ScratchHolds : std::uint8_t { zeros, what_was_left };
 inline constexpr std::size_t k_placements = 2;
 
 [[nodiscard]] std::vector<DType> region_types(const Frame& frame);
-/// For each region whether the function may write it.
+/// Returns for each region whether the function may write it.
 [[nodiscard]] std::vector<std::uint8_t> compared_regions(const TrialMemory& memory, std::size_t count);
 
-/// Calls `run`, which returns the result of Spread::add: `least` times, or k_most_own_runs times if results differ.
+/// Calls `run`, which returns the result of Spread::add: calls it `least` times, or k_most_own_runs times if results
+/// differ.
 [[nodiscard]] Result<void> learn_spread(Spread& spread, std::size_t least,
                                         const std::function<Result<std::size_t>()>& run);
 
-/// "bitwise (3 runs)", "bitwise (3 runs), without its semaphores"
+/// Returns a text such as "bitwise (3 runs)" or "bitwise (3 runs), without its semaphores".
 [[nodiscard]] std::string verification_text(const Spread& spread, const cachefmt::Graph& graph);
 
 /// Returns the capture without its work with the outside, which may run on copies. nullopt: the capture has no such
-/// work. not_recordable: it also allocates memory, which only the driver's own graph has.
+/// work. not_recordable: the capture also allocates memory, which only the driver's own graph has.
 [[nodiscard]] Result<std::optional<backends::RawGraph>> reduced_for_trials(const backends::RawGraph& capture);
 /// Returns the driver's own instance of the capture, or an instance of reduced_for_trials().
 [[nodiscard]] Result<std::unique_ptr<backends::GraphExec>> instantiate_for_trials(backends::Device& device,
@@ -68,20 +69,21 @@ public:
                                    ScratchHolds holds, Outputs outputs);
     [[nodiscard]] Result<void> replay(replay::Executable& executable, std::size_t placement,
                                       const std::vector<std::uint64_t>& scalars, Outputs outputs);
-    /// Replays at every placement; each outcome must be within the spread, whose runs started with the same outputs.
+    /// Replays at each placement. Each outcome must be within the spread; the spread's runs must have started with the
+    /// same outputs.
     [[nodiscard]] Result<void> accept_all(replay::Executable& executable, const std::vector<std::uint64_t>& scalars,
                                           const Spread& spread, Outputs outputs);
     /// Replays at one placement. A wrong result is wrong each time; a result that is narrowly outside the spread of few
-    /// own runs may be chance, so it is tried again.
+    /// own runs may be chance, so the replay is tried again.
     [[nodiscard]] Result<void> accept_at(std::size_t placement, replay::Executable& executable,
                                          const std::vector<std::uint64_t>& scalars, const Spread& spread,
                                          Outputs outputs);
     /// Call this once the trials are over, whether they passed or not. partly_launched: a read-only state of the caller
     /// changed and cannot be restored.
     [[nodiscard]] Result<void> check_caller_memory() const;
-    /// The device time of the fastest run of a capture; 0: no capture ran.
+    /// Returns the device time of the fastest run of a capture; 0: no capture ran.
     [[nodiscard]] std::chrono::nanoseconds fastest_run() const noexcept { return m_fastest_run; }
-    /// Whether a trial was given up. Its executable must be leaked too.
+    /// Whether a trial was given up. The executable of that trial must be leaked too.
     [[nodiscard]] bool is_abandoned() const noexcept { return m_is_abandoned; }
 
 private:

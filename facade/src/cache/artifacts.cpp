@@ -1,4 +1,4 @@
-// Cache::save_cache_artifacts, load_cache_artifacts, check_bundle; bundles as layers below the folder.
+// Cache::save_cache_artifacts, load_cache_artifacts and check_bundle; opens bundles as layers below the folder.
 #include <algorithm>
 #include <map>
 
@@ -62,7 +62,7 @@ BundledEntry checked(const bundle::Member& member, const Result<bundle::Fit>& fi
     return {name, to_verdict(fit->verdict), fit->field, fit->detail};
 }
 
-/// Counts disk errors and damage, as with entries.
+/// Counts disk errors and damage in the same way as for entries.
 template <class T>
 Result<T> counted(Counters& counters, Result<T> result)
 {
@@ -73,7 +73,7 @@ Result<T> counted(Counters& counters, Result<T> result)
     return result;
 }
 
-/// The device's facts, and the environment variables that the entry names.
+/// Returns the device's facts and the environment variables that the entry names.
 bundle::Here here_for(const cachefmt::Guards& recorded, const std::vector<cachefmt::Fact>& device)
 {
     bundle::Here here = device;
@@ -90,7 +90,7 @@ bundle::Here here_for(const cachefmt::Guards& recorded, const std::vector<cachef
 
 namespace {
 
-/// The entries that this process recorded or hit; a forward includes its backward.
+/// Returns the entries that this process recorded or hit. With each forward also returns its backwards.
 std::vector<cachefmt::EntryKey> touched_entries(const Cache::Impl& cache)
 {
     const auto touched = cache.touched.entries();
@@ -105,7 +105,7 @@ std::vector<cachefmt::EntryKey> touched_entries(const Cache::Impl& cache)
     return {keys.begin(), keys.end()};
 }
 
-/// The touched artifacts of the kinds compiled, tuned and torch.
+/// Returns the touched artifacts of the kinds compiled, tuned and torch.
 std::vector<store::ArtifactName> touched_artifacts(const Cache::Impl& cache)
 {
     auto artifacts = cache.programs->touched();
@@ -114,7 +114,8 @@ std::vector<store::ArtifactName> touched_artifacts(const Cache::Impl& cache)
     return artifacts;
 }
 
-/// Adds this process's counts too: they may not be in the folder yet, or must not be written there.
+/// Adds the profiles to the bundle, with the counts of this process, which may not be in the folder yet or must not be
+/// written there.
 bundle::Transfer gather_profiles(bundle::Writer& writer, ProfileKeeper& keeper)
 {
     std::map<store::Name, Bytes> texts;
@@ -219,7 +220,7 @@ BundleCheck Cache::check_bundle(const std::string& file, const Device& device) c
     BundleCheck check;
     std::vector<cachefmt::EntryHeader> headers;
     for (const bundle::Member& member : opened->members()) {
-        if (store::is_blob(member.kind)) continue; // belongs to an entry
+        if (store::is_blob(member.kind)) continue; // images and constants are moved with their entries
         if (member.kind != store::ArtifactKind::entries) {
             check.entries.push_back(checked(member, bundle::judge_artifact(*opened, member, device_of(device))));
             continue;
@@ -249,7 +250,7 @@ std::size_t Cache::Impl::open_bundles(const std::vector<std::uint32_t>& owners)
     std::size_t opened = 0;
     for (const std::string& file : settings.options.bundles) {
         auto bundle = bundle::Bundle::open_trusted(file, settings.trust, owners);
-        if (!bundle) { // only its benefit is lost, as with an unusable folder
+        if (!bundle) { // without the bundle only its benefit is lost, as with an unusable folder
             log().warn("bundle {} is not used: {}", file, bundle.error().message);
             counters.cache_fault();
             continue;

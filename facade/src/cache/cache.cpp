@@ -103,7 +103,7 @@ std::string Cache::disabled_reason() const { return m_impl->settings.disabled_re
 
 namespace {
 
-/// The functions of this model, configuration and rank on disk, for all backends.
+/// Returns the functions of this model, configuration and rank on disk, for all backends.
 std::vector<cachefmt::FunctionKey> functions_of(const Cache::Impl& impl, std::string_view function)
 {
     std::vector<cachefmt::FunctionKey> result;
@@ -129,7 +129,7 @@ std::string Cache::readable(std::string_view function) const
             const auto cannot = [&](const Error& error) {
                 text += fmt::format("{} cannot be used: {}\n", short_hex(variant.guards_digest), error.message);
             };
-            // entry() would report a newer warmgraph's file as damaged, so this uses the header's error.
+            // Uses the header's error, because entry() would report the file of a newer warmgraph as damaged.
             if (!variant.header) {
                 cannot(variant.header.error());
                 continue;
@@ -148,7 +148,7 @@ namespace {
 std::uint64_t clear_entries(const Cache::Impl& impl, std::string_view function)
 {
     std::uint64_t removed = 0;
-    // Each request looks through the whole folder for images: one is enough for all functions.
+    // One request clears all functions, because each request searches the whole folder for images.
     store::ClearRequest request{.rank = cachefmt::folder_name(impl.settings.rank)};
     if (!function.empty()) request.function = function;
     for (const std::string& model :

@@ -35,10 +35,10 @@
 
 namespace warmgraph {
 
-/// Entries that are restored before their calls.
+/// The part of a cache that restores entries before their calls.
 struct Preloading {
     PreloadState state;
-    PreloadQueue queue; ///< last, because it uses the state
+    PreloadQueue queue; ///< declared last, because it uses the state
 };
 
 struct Cache::Impl {
@@ -53,12 +53,12 @@ struct Cache::Impl {
     store::Touched touched;
     FitLog fit;
     std::unique_ptr<ProfileKeeper>
-        profiles;       ///< null: no profiles are kept. Declared after the store and counters, which it uses
-    Preloading preload; ///< last, because it uses the others
+        profiles;       ///< null: no profiles are kept. Declared after the store and the counters, which it uses
+    Preloading preload; ///< declared last, because it uses the members above
 
     /// Implements Cache's constructor, with `files` as the file system.
     [[nodiscard]] static std::shared_ptr<Impl> open(const CacheOptions& options, FileSystem& files);
-    /// Whether entries may be looked for.
+    /// Whether calls with this policy may look for entries.
     [[nodiscard]] bool looks_for_entries(Policy by) const noexcept { return store && settings.looks_for_entries(by); }
     [[nodiscard]] Statistics statistics() const;
     [[nodiscard]] std::string summary() const;
@@ -66,9 +66,9 @@ struct Cache::Impl {
     [[nodiscard]] std::string why_not_paused();
     /// Call this after each replay; pauses recording after many replays in a row.
     void note_replay() noexcept;
-    /// Returns stored code and constants by digest. The result keeps the store.
+    /// Returns stored code and constants by digest. The result keeps the store alive.
     [[nodiscard]] replay::ImageSource image_source() const;
-    /// `self`: a pointer to this, which the tuner keeps.
+    /// Returns the parts of this cache that a tuner uses. `self`: a pointer to this object, which the tuner keeps.
     [[nodiscard]] TunerSources tuner_sources(std::shared_ptr<Impl> self);
     /// Adds CacheOptions::bundles as layers of the store. Returns how many could be opened.
     std::size_t open_bundles(const std::vector<std::uint32_t>& owners);
@@ -79,10 +79,10 @@ using guards::k_interface_fact;
 /// The fact in which an entry stores Spec::metadata.
 inline constexpr const char* k_metadata_fact = "caller.metadata";
 
-/// Whether the fact identifies a function's code: Spec::recorded_code.
+/// Whether the fact identifies a function's code and belongs to Spec::recorded_code.
 [[nodiscard]] bool is_code_fact(std::string_view name) noexcept;
 
-/// Returns the facts of a function here and now, canonical. `interface` is Interface::text().
+/// Returns the present facts of a function, in canonical form. `interface` is Interface::text().
 [[nodiscard]] std::vector<cachefmt::Fact> gather_facts(const Cache::Impl& cache, const std::string& function,
                                                        const Spec& spec, const backends::Device& device,
                                                        const std::string& interface, const void* code);

@@ -1,4 +1,4 @@
-// Opens a cache: settings from the program or else from the environment, and the folder.
+// Opens a cache: reads the settings, which come from the program or else from the environment, and opens the folder.
 #include <charconv>
 
 #include <unistd.h>
@@ -37,7 +37,7 @@ Policy resolve_policy(const CacheOptions& options)
     return text && !text->empty() ? parse_policy(*text) : Policy::read_write;
 }
 
-/// WARMGRAPH_VERIFY overrides the program's setting.
+/// Sets when graphs are verified. WARMGRAPH_VERIFY overrides the program's setting.
 void resolve_verification(Cache::Impl& impl)
 {
     impl.settings.verifies_first = impl.settings.options.verify_on_load;
@@ -55,7 +55,7 @@ void resolve_verification(Cache::Impl& impl)
     if (error != std::errc{} || stop != end || impl.settings.verify_every == 0) wrong();
 }
 
-/// The program's setting, or else WARMGRAPH_PROFILE.
+/// Returns the program's setting, or else the setting of WARMGRAPH_PROFILE.
 bool resolve_profile(const CacheOptions& options)
 {
     if (options.profile) return *options.profile;
@@ -66,7 +66,7 @@ bool resolve_profile(const CacheOptions& options)
     return true;
 }
 
-/// The program's setting, or else WARMGRAPH_KINDS.
+/// Returns the program's setting, or else the setting of WARMGRAPH_KINDS.
 store::KindSet resolve_kinds(const CacheOptions& options)
 {
     constexpr const char* k_variable = "WARMGRAPH_KINDS";
@@ -75,7 +75,7 @@ store::KindSet resolve_kinds(const CacheOptions& options)
                                              is_given ? options.kinds : environment(k_variable).value_or("")));
 }
 
-/// Call this when the store is open.
+/// Opens the profiles. Call this when the store is open.
 void open_profiles(Cache::Impl& impl)
 {
     if (!resolve_profile(impl.settings.options) || !impl.settings.kinds.contains(store::ArtifactKind::profiles) ||
@@ -112,7 +112,8 @@ std::vector<std::uint32_t> resolve_owners(const CacheOptions& options)
     return owners;
 }
 
-/// The program's limits, or else the environment's: total bytes, bytes of each kind, and, separately, files.
+/// Returns the limits for all bytes, for the bytes of each kind, and for files. The byte limits and the file limit
+/// come, separately, from the program or else from the environment.
 store::Budget resolve_budget(const CacheOptions& options)
 {
     constexpr const char *k_bytes = "WARMGRAPH_CACHE_BYTES", *k_files = "WARMGRAPH_CACHE_FILES";
@@ -163,7 +164,7 @@ void open_store(Cache::Impl& impl, FileSystem& files)
         impl.store.reset();
     }
     if (!store) {
-        // An unusable cache only loses its benefit; it must not stop the caller's start.
+        // An unusable folder must not stop the program's start: only the benefit of the cache is lost.
         impl.settings.disabled_reason = store.error().message;
         log().warn("caching is off: {}", impl.settings.disabled_reason);
         impl.counters.cache_fault();

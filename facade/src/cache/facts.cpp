@@ -21,11 +21,12 @@ Fact code_identity(const Spec& spec, const void* code)
     return {std::string(cachefmt::fact::k_build_id), build_id_of(code).value_or(cachefmt::k_unknown), Role::must_match};
 }
 
-/// Returns unknown if a header may change unnoticed, unless the caller gives the code a version.
+/// Returns the digest of the program's code. Returns "unknown" if a header may change unnoticed, unless the caller
+/// gives the code a version.
 std::string program_digest(const Program& program, bool has_version)
 {
     std::string source = to_hex(ProgramAccess::source_digest(program));
-    // The headers' contents are guards, not their folders: an installation may move.
+    // The contents of the headers are guards. Their folders are not, because an installation may move.
     const auto options = precompile::parse_options(program.options());
     if (!options.folders.empty() || !options.files.empty()) {
         Sha256 hash;
@@ -39,7 +40,8 @@ std::string program_digest(const Program& program, bool has_version)
                                   : to_hex(Sha256{}.update_field(source).update_field(headers.digest).finish());
 }
 
-/// Adds one fact per name. Several programs with one name all count, in their order.
+/// Adds one fact for each name of a program. If several programs have one name, the fact covers all of them, in their
+/// order.
 void add_programs(std::vector<Fact>& facts, const Spec& spec)
 {
     std::map<std::string, std::vector<std::string>> by_name;
@@ -57,8 +59,9 @@ void add_programs(std::vector<Fact>& facts, const Spec& spec)
     }
 }
 
-/// A device's facts `env.NAME` are flags that its compiler reads from the environment. Flags that name files become
-/// unknown, because the files may change. A variable that the function names is already a guard.
+/// Checks the device's facts `env.NAME`, which are flags that its compiler reads from the environment. Flags that name
+/// files become unknown, because the files may change. Skips variables that the function names, because they are
+/// already guards.
 void check_compiler_flags(std::vector<Fact>& facts, const Spec& spec)
 {
     std::erase_if(facts, [&](const Fact& fact) {
@@ -74,7 +77,8 @@ void check_compiler_flags(std::vector<Fact>& facts, const Spec& spec)
     }
 }
 
-/// Part of the code's identity. The programs' options contain the same values; this also names the kernel.
+/// Adds the tuned configurations, which are a part of the code's identity. The programs' options contain the same
+/// values; these facts also name the kernel.
 void add_tuned(std::vector<Fact>& facts, const std::vector<Tuned>& tuned)
 {
     std::map<std::string, std::string> by_kernel;

@@ -1,4 +1,4 @@
-// The log line at start: how many stored entries fit this machine, and why others do not.
+// Writes the log line at the start: how many stored entries fit this machine, and why other entries do not.
 #include "cache/fit.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 struct Fit {
     std::uint64_t entries = 0, fitting = 0;
-    std::map<std::string, std::uint64_t> reasons; ///< why others do not fit, and how many
+    std::map<std::string, std::uint64_t> reasons; ///< why entries do not fit, and the number of entries for each reason
 
     void add(const store::Variant& variant, const std::vector<cachefmt::Fact>& here,
              const guards::Relaxation& relaxation)
@@ -36,7 +36,7 @@ struct Fit {
         if (entries == 0) return "nothing is recorded yet";
         std::string text = fmt::format("{}, {} fit this machine", plural(entries, "entry"),
                                        fitting == entries ? "all" : count_text(fitting));
-        constexpr std::size_t k_most = 4; // most reasons in the line
+        constexpr std::size_t k_most = 4; // the most reasons in the line
         std::size_t told = 0;
         for (const auto& [reason, count] : reasons) {
             if (told++ == k_most)
@@ -51,7 +51,7 @@ struct Fit {
 
 void FitLog::tell(const CacheSettings& settings, store::LocalStore* store, const backends::Device& device)
 try {
-    if (store == nullptr || !log().should_log(spdlog::level::info)) return; // not logged: reads no header
+    if (store == nullptr || !log().should_log(spdlog::level::info)) return; // reads no header if the line is not logged
     const std::string id = device.id();
     {
         const std::scoped_lock lock{m_mutex};
@@ -65,7 +65,7 @@ try {
         if (key.model_info != settings.model_info(device.backend()) || key.rank != cachefmt::folder_name(settings.rank))
             continue;
         const auto variants = store->variants(key);
-        if (!variants) continue; // a call reports it
+        if (!variants) continue; // a call will report the error
         for (const auto& variant : *variants) fit.add(variant, here, settings.relaxation);
     }
     log().info("opened {} for {} on {}: {}", settings.directory, settings.options.model, id, fit.text());

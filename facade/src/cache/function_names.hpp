@@ -1,4 +1,4 @@
-// The functions of one cache by name.
+// The functions of one cache, found by name.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ namespace warmgraph {
 /// Thread-safe. Does not keep functions alive.
 class FunctionNames {
 public:
-    /// Throws invalid_argument if the name is taken.
+    /// Reserves the name for a function. Throws invalid_argument if the name is taken.
     void claim(const std::string& name)
     {
         const std::scoped_lock lock{m_mutex};
@@ -41,7 +41,7 @@ public:
         const std::scoped_lock lock{m_mutex};
         return m_functions.contains(name);
     }
-    /// The functions that exist now.
+    /// Returns the functions that exist now.
     [[nodiscard]] std::vector<std::shared_ptr<const WrappedFunction>> living() const
     {
         std::vector<std::shared_ptr<const WrappedFunction>> result;
@@ -50,7 +50,7 @@ public:
             if (function && function->exists()) result.push_back(function);
         return result;
     }
-    /// Returns null if no function with this name exists.
+    /// Returns the function; null if no function with this name exists.
     [[nodiscard]] std::shared_ptr<const WrappedFunction> find(const std::string& name) const
     {
         const std::scoped_lock lock{m_mutex};
@@ -60,7 +60,8 @@ public:
 
 private:
     mutable std::mutex m_mutex;
-    std::map<std::string, std::shared_ptr<const WrappedFunction>> m_functions; ///< null while it is made
+    /// Null while the function is being made.
+    std::map<std::string, std::shared_ptr<const WrappedFunction>> m_functions;
 };
 
 } // namespace warmgraph

@@ -1,4 +1,5 @@
-// Makes functions: takes from a cache what a function's parts need. Only this file knows both.
+// Makes functions: takes from a cache the objects that the parts of a function need. Only this file knows both the
+// cache and the parts.
 #include "cache/making.hpp"
 
 #include <atomic>
@@ -32,8 +33,8 @@ std::uint64_t next_number() noexcept
     return ++s_last;
 }
 
-/// Policies that record need a writable folder, and a key if signatures are required. Without these, `refresh` becomes
-/// off, because the caller does not want stored graphs.
+/// Returns the policy that is possible. Policies that record need a writable folder, and a signing key if signatures
+/// are required. If one of these is missing, `refresh` becomes `off`, because the caller does not want stored graphs.
 Policy possible_policy(const Cache::Impl& cache, Policy wanted, bool has_callable)
 {
     if (!cache.store || (cache.store->why_read_only().empty() && cache.settings.may_publish())) return wanted;
@@ -107,11 +108,11 @@ std::shared_ptr<Function::Impl> make_function(const std::shared_ptr<Cache::Impl>
     auto its = std::make_shared<Declaration>();
     const Policy wanted = spec.policy.value_or(cache->settings.policy);
     const Policy possible = possible_policy(*cache, wanted, static_cast<bool>(callable));
-    // Graphs alone may be off: the function then runs without a graph, and its programs are still stored.
+    // Only graphs may be switched off: the function then runs without a graph, and its programs are still stored.
     its->policy = cache->settings.kinds.contains(store::ArtifactKind::entries) ? possible : Policy::off;
     its->publishes = cache->store && (its->policy == Policy::read_write || its->policy == Policy::refresh ||
                                       its->policy == Policy::no_compile);
-    // The policy no_compile holds even if nothing can be recorded.
+    // If the policy is no_compile, programs are not compiled even if nothing can be recorded.
     its->programs = {cache->programs, wanted == Policy::no_compile ? wanted : possible};
     its->key = cache->settings.key(role ? role->pair : name, *device->device);
     its->label = fmt::format("{}/{}", cache->settings.options.model, its->key.function);
@@ -131,8 +132,8 @@ std::shared_ptr<Function::Impl> make_function(const std::shared_ptr<Cache::Impl>
 
 namespace {
 
-/// Returns an unlocked lock if it was stopped. The mutex may be held by a call whose callable exits the process, which
-/// waits for this thread.
+/// Locks the mutex. Returns a lock that is not locked if `stop` came first: a call may hold the mutex while its
+/// callable exits the process, and the exit waits for this thread.
 std::unique_lock<std::mutex> lock_unless(std::mutex& mutex, const std::stop_token& stop)
 {
     std::unique_lock lock{mutex, std::try_to_lock};
@@ -206,7 +207,8 @@ Function::Impl::Impl(std::shared_ptr<Cache::Impl> its_cache, std::shared_ptr<con
       lookup(declaration, lookup_sources(*cache, role.get())),
       jobs(declaration, Publisher{declaration, publisher_sinks(*cache, role.get())}, cache->programs, cache->modules,
            cache->counters, record_settings(cache->settings.options)),
-      shapes(declaration, role ? nullptr : cache->profiles.get()), // pairs record nothing in advance
+      // Pairs have no profile, because they record nothing in advance.
+      shapes(declaration, role ? nullptr : cache->profiles.get()),
       outcomes(declaration, outcome_sinks(*cache))
 {
 }
@@ -222,7 +224,7 @@ void require_version(std::string_view doing, const std::string& name, const Spec
 
 namespace {
 
-/// A function that is recorded or adopted here must not take its code's identity from an entry.
+/// Throws if a function that is recorded or adopted here takes its code's identity from an entry.
 void refuse_recorded_code(const std::string& name, const Spec& spec)
 {
     if (!spec.recorded_code.empty())
@@ -289,7 +291,7 @@ void check_adoption(const std::string& name, const Device& device, const Spec& s
     value_or_raise(cachefmt::check_name("function name", name));
     require_version("adopted", name, spec);
     refuse_recorded_code(name, spec);
-    // Only a semaphore's value can follow a scalar, and only two captures can show it.
+    // In an adopted graph only a semaphore's value can follow a scalar, and only two captures can show this.
     const bool has_second = adoption.second || !adoption.captures.empty();
     if (adoption.second && !adoption.captures.empty())
         raise({ErrorCode::invalid_argument,
@@ -343,7 +345,7 @@ std::size_t Cache::record_pending()
 
 ProfileRecording Cache::record_profile(Function& function, const MakeArguments& make, std::size_t most)
 {
-    const auto impl = function.m_impl; // its callable may destroy it
+    const auto impl = function.m_impl; // keeps the object: the callable may destroy the function
     const Declaration& its = *impl->declaration;
     const auto refused = [&](std::string_view why) {
         raise({ErrorCode::invalid_argument, fmt::format(fmt::runtime(why), its.name)});

@@ -26,7 +26,8 @@ std::string_view name_of(Policy policy) noexcept
     return "unknown";
 }
 
-/// An id in this process. A second end of one miss (recorded after it ran without a graph) replaces the first.
+/// Returns a new id for a miss. If one miss ends twice (the call ran without a graph and was recorded later), the
+/// second end replaces the first because it has the same id.
 std::string new_miss_id()
 {
     static const std::string k_process = random_uuid();
@@ -34,7 +35,7 @@ std::string new_miss_id()
     return fmt::format("{}-{}", k_process, ++s_count);
 }
 
-/// With milliseconds: several starts may follow within a second, and the newest miss of several functions is needed.
+/// Returns the time with milliseconds, because the order of several misses within one second must be known.
 std::string now_text()
 {
     const auto now = system_clock().wall();
@@ -58,7 +59,7 @@ store::Miss new_miss(Policy policy)
 
 store::Miss Counters::refused_by_caller(const std::string& function, Policy policy, const Refusal& refusal)
 {
-    constexpr std::size_t k_most = 1024; ///< reasons that one process counts
+    constexpr std::size_t k_most = 1024; ///< the most reasons that one process counts
     const std::scoped_lock lock{m_mutex};
     if (m_refused_by_callers.size() >= k_most) m_refused_by_callers.clear();
     store::Miss& known = m_refused_by_callers[{function, refusal.text}];

@@ -11,7 +11,8 @@ namespace warmgraph {
 
 namespace {
 
-/// Whether a profiler started with the process, from the variables that it sets. A pause would lose its records.
+/// Whether a profiler started with the process, as environment variables show that profilers set. A pause would lose
+/// the profiler's records.
 bool is_profiled()
 {
     return std::ranges::any_of(std::array{"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "WARMGRAPH_TRACK_IMAGES"},

@@ -19,19 +19,21 @@ namespace warmgraph {
 
 namespace {
 
-/// Engines have fewer than a hundred functions in a table.
+/// The most functions that one name with k_all can mean. Engines have fewer than a hundred functions in a table.
 constexpr std::size_t k_most_functions = 256;
-/// The wait for all first calls of a table together: each call takes a graph and makes room for another.
+/// The longest wait for all first calls of a table together. Each first call takes a graph and so makes room for
+/// another graph.
 constexpr std::chrono::seconds k_table_patience{10};
-/// For functions by name, preloaded while the program reads its model (measured: a fourth thread gains nothing).
+/// The most threads for functions that PreloadOptions::functions names. They are preloaded while the program reads its
+/// model (measured: a fourth thread gains nothing).
 constexpr std::size_t k_threads_by_name = 3;
 
-/// A name with this ending means all names that begin so; no function's name may contain it.
+/// A name that ends with this character means all names with the same beginning. No function's name may contain it.
 constexpr char k_all = '*';
 
 bool is_beginning(std::string_view name) noexcept { return name.ends_with(k_all); }
 
-/// The name without the ending. Throws invalid_argument if it is not a valid name.
+/// Returns the name without k_all at its end. Throws invalid_argument if it is not a valid name.
 std::string plain_name(const std::string& name)
 {
     std::string plain = is_beginning(name) ? name.substr(0, name.size() - 1) : name;
@@ -43,14 +45,14 @@ struct PlannedEntry {
     cachefmt::EntryKey key;
     std::string name; ///< the function's name
     std::shared_ptr<Device::Impl> device;
-    /// Null if the function was not wrapped at planning time.
+    /// The function; null if it was not wrapped at planning time.
     std::shared_ptr<const WrappedFunction> function{};
     std::vector<TensorDecl> inputs{};
     std::chrono::system_clock::time_point last_used{};
     std::optional<Error> damage{};
     int urgency = 0;
     bool is_of_table = false;
-    std::chrono::steady_clock::time_point end{}; ///< end of the wait for room
+    std::chrono::steady_clock::time_point end{}; ///< time at which the wait for room ends
     replay::Instantiation instantiation = replay::Instantiation::at_restore;
 };
 
@@ -71,8 +73,8 @@ Plan plan_of(const std::shared_ptr<const WrappedFunction>& function)
     return result;
 }
 
-/// Returns the function's last used entry that fits this device. The function is not wrapped, so all its inputs come
-/// from the entry.
+/// Returns the function's last used entry that fits this device. The function is not wrapped, so the description of its
+/// inputs comes from the entry.
 std::optional<PlannedEntry> last_used_of(Cache::Impl& cache, const cachefmt::FunctionKey& function,
                                          const std::shared_ptr<Device::Impl>& device)
 {
@@ -97,7 +99,7 @@ std::optional<PlannedEntry> last_used_of(Cache::Impl& cache, const cachefmt::Fun
     return planned;
 }
 
-/// The functions of this model and rank whose names begin with `beginning`.
+/// Returns the functions of this model and rank whose names begin with `beginning`.
 std::vector<cachefmt::FunctionKey> functions_from(const Cache::Impl& cache, std::string_view beginning,
                                                   const backends::Device& device)
 {
@@ -126,7 +128,7 @@ Plan plan_of(Cache::Impl& cache, const std::string& name, const std::shared_ptr<
     }
     bool is_called = false;
     for (const auto& function : functions_from(cache, plain_name(name), *device->device)) {
-        // A wrapped function is probably being called; its call restores the entry.
+        // A wrapped function is probably being called, and its call restores the entry.
         if (cache.functions.has(function.function))
             is_called = true;
         else if (auto last = last_used_of(cache, function, device))
@@ -150,7 +152,7 @@ struct Preload::Impl {
 
 namespace {
 
-/// One call of Cache::preload. The cache must outlive its tasks.
+/// One call of Cache::preload. The cache must outlive the tasks of the call.
 class Preloader : public std::enable_shared_from_this<Preloader> {
 public:
     Preloader(Cache::Impl& cache, const PreloadOptions& options, std::shared_ptr<Device::Impl> device)
@@ -239,7 +241,7 @@ private:
     [[nodiscard]] Plan plan_or_all_equal() const
     try {
         return plan(m_options.urgency);
-    } catch (const std::exception& thrown) { // the urgency callback, or out of memory
+    } catch (const std::exception& thrown) { // thrown by the urgency callback, or out of memory
         log().warn("preload: the urgency callback throws: {}", thrown.what());
         return plan({});
     } catch (...) {
@@ -247,7 +249,7 @@ private:
         return plan({});
     }
 
-    /// Begins the threads that a first call would begin.
+    /// Starts the background threads that a first call would otherwise start.
     void begin_threads() const
     {
         if (m_options.functions.empty()) return;
@@ -295,7 +297,7 @@ private:
 
     Cache::Impl& m_cache;
     const PreloadOptions m_options;
-    const std::shared_ptr<Device::Impl> m_device; ///< for functions by name
+    const std::shared_ptr<Device::Impl> m_device; ///< device of the functions in PreloadOptions::functions
     const EntryPreloader m_preloader;
     const std::shared_ptr<PreloadRequest> m_request;
 };
@@ -304,7 +306,7 @@ private:
 
 Preload Cache::preload(const PreloadOptions& options)
 {
-    // A callable's own call holds the lock that this call would wait for.
+    // Refuses the call inside a callable: the callable's own call holds the lock that this call would wait for.
     if (const RunContext* running = current_run())
         raise({ErrorCode::invalid_argument,
                fmt::format("preload is called inside '{}': call it before the first call", running->function)});

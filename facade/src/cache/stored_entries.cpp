@@ -21,10 +21,10 @@ using cachefmt::TensorSpec;
 using cachefmt::fact::k_config;
 using cachefmt::fact::k_model_config;
 
-/// Returns no strides if the sizes imply them.
+/// Returns the tensor's strides; none if the tensor is contiguous.
 std::vector<std::int64_t> own_strides(const TensorSpec& tensor)
 {
-    std::uint64_t step = 1; // beside a zero, sizes do not matter
+    std::uint64_t step = 1; // if a size is zero, the strides of the other dimensions are not used
     for (std::size_t d = tensor.sizes.size(); d-- > 0;) {
         if (static_cast<std::uint64_t>(tensor.strides[d]) != step) return tensor.strides;
         step *= static_cast<std::uint64_t>(std::max<std::int64_t>(tensor.sizes[d], 1));
@@ -56,7 +56,7 @@ void declare(Spec& spec, RegionKind kind, const TensorSpec& tensor)
                            std::move(decl.strides)});
 }
 
-/// Returns the declaration with this Interface::text(). An invalid text gives a declaration with another text.
+/// Returns the declaration with this Interface::text(). For an invalid text, returns a declaration with another text.
 Spec declared(std::string_view text, const std::vector<TensorSpec>& tensors)
 {
     Spec spec;
@@ -69,7 +69,7 @@ Spec declared(std::string_view text, const std::vector<TensorSpec>& tensors)
     return spec;
 }
 
-/// Copies facts that come from the function's Spec, and not from its cache's model.
+/// Copies a fact to the Spec if the fact comes from the function's Spec and not from the cache's model.
 void take_fact(Spec& spec, const cachefmt::Fact& fact, const std::map<std::string, std::string>& model)
 {
     const std::string_view name = fact.name;

@@ -1,4 +1,4 @@
-// The questions that a cache asks its functions.
+// The interface through which a cache uses its functions.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,8 @@
 
 namespace warmgraph {
 
-/// Thread-safe. Keeps the function alive only during one of these calls, and does nothing after its destruction.
+/// Thread-safe. Each call keeps the function alive only until the call ends, and does nothing if the function is
+/// destroyed.
 class WrappedFunction {
 public:
     explicit WrappedFunction(std::shared_ptr<const Declaration> declaration) : m_declaration(std::move(declaration)) {}
@@ -28,12 +29,13 @@ public:
     [[nodiscard]] virtual bool is_settled() const = 0;
     /// As Function::Impl::record_pending().
     virtual std::size_t record_pending() const = 0;
-    /// The function's entries on disk whose facts hold here; none under the policies off and refresh.
+    /// Returns the function's entries on disk whose facts hold here; none under the policies off and refresh.
     [[nodiscard]] virtual std::vector<PreloadCandidate> preload_candidates() const = 0;
-    /// nullopt: the function is destroyed, has this entry already, or `stop` comes first. Waits for its calls.
+    /// Returns the data for preloading an entry of this function. Waits for calls of the function. nullopt: the
+    /// function is destroyed, has this entry already, or `stop` came first.
     [[nodiscard]] virtual std::optional<PreloadFor> preload_for(const Digest& entry,
                                                                 const std::stop_token& stop) const = 0;
-    /// Counts and logs the failure.
+    /// Counts and logs a failed preload.
     virtual void note_preload_failure(const Error& error) const = 0;
 
 private:

@@ -17,7 +17,7 @@ using cachefmt::Part;
 
 // --- the declaration
 
-/// A text that both halves need may be given in either Spec.
+/// Gives both halves a text that only one Spec has. Throws if the Specs have different texts.
 void share_text(std::string& one, std::string& other, std::string_view what, std::string_view pair)
 {
     if (one.empty()) one = other;
@@ -93,7 +93,7 @@ std::string shape_text(const guards::TensorArg& tensor)
     return shape_text(tensor.dtype, std::span{tensor.sizes}.first(tensor.rank));
 }
 
-/// The saved memory as a guard's text: "h f32 [4, 8]; mask u8 [4]".
+/// Returns the text of the guard for the saved memory: "h f32 [4, 8]; mask u8 [4]".
 std::string saved_text(const std::vector<TensorDecl>& saved)
 {
     std::string text;
@@ -127,7 +127,8 @@ SameShape same_shape(const Interface& forward, const Interface& backward, const 
     return result;
 }
 
-/// Tensors that both halves name, and gradients with their tensors.
+/// Returns the pairs of tensors that must have the same shape: tensors that both halves name, and gradients with their
+/// tensors.
 std::vector<SameShape> same_shapes(const PairSpec& spec, const Interface& forward, const Interface& backward,
                                    std::string_view pair)
 {
@@ -154,7 +155,7 @@ std::uint64_t bytes_of(const TensorDecl& decl)
     return bytes;
 }
 
-/// Allocates the arena, with zeros.
+/// Allocates the arena, filled with zeros.
 std::vector<NamedMemory> allocate_saved(ScratchPool& arena, const std::vector<TensorDecl>& saved, std::string_view pair)
 {
     std::vector<NamedMemory> result;
@@ -175,7 +176,8 @@ void place_saved(Interface& interface, const std::vector<NamedMemory>& saved)
     for (const auto& [name, memory] : saved) interface.regions[*interface.region(name)].memory = memory;
 }
 
-/// Facts in addition to the functions' own. Those name forward's binary; backward's may be another.
+/// Returns the facts of the pair, in addition to those of its functions. A function's facts identify the binary of
+/// forward; backward may come from another binary.
 std::vector<cachefmt::Fact> facts_of(const PairSpec& spec, const void* backward_code)
 {
     std::vector<cachefmt::Fact> facts{{cachefmt::k_saved_fact, saved_text(spec.saved), cachefmt::Role::must_match}};
@@ -197,7 +199,7 @@ bool overlap(const MemoryRef& one, const MemoryRef& other) noexcept
            other.address.offset < one.address.offset + one.size;
 }
 
-/// Claims the names of a pair and its halves in the cache. Releases them unless everything was made.
+/// Claims the names of a pair and its halves in the cache. Releases the names unless the whole pair was made.
 class NameClaim {
 public:
     NameClaim(FunctionNames& functions, std::string_view pair) : m_functions(functions)
@@ -275,7 +277,7 @@ std::shared_ptr<Pair::Impl> Pair::Impl::make(const PairSources& cache, std::stri
 
 Pair::Impl::~Impl()
 {
-    if (m_names != nullptr) retire(); // null: it was not finished
+    if (m_names != nullptr) retire(); // null: the pair was never finished
 }
 
 void Pair::Impl::retire() noexcept
@@ -309,7 +311,7 @@ void Pair::Impl::refuse_saved(std::span<const Arg> args) const
                    fmt::format("'{}' is saved memory of '{}' and lies in its arena: leave it out", arg.name, m_name)});
 }
 
-/// No argument may overlap the saved memory, which belongs to the pair.
+/// Checks that no argument overlaps the saved memory, which belongs to the pair.
 Result<void> Pair::Impl::check_apart(const Interface& interface, const Frame& frame) const
 {
     for (std::size_t i = 0; i < frame.memory.size(); ++i)
@@ -321,7 +323,7 @@ Result<void> Pair::Impl::check_apart(const Interface& interface, const Frame& fr
     return {};
 }
 
-/// After this check the call overwrites the saved memory.
+/// Checks a call of forward and notes its memory and shapes. After this check the call overwrites the saved memory.
 Result<void> Pair::Impl::check_forward(const Frame& frame)
 {
     if (auto apart = check_apart(m_forward->declaration->interface, frame); !apart) return apart;
@@ -348,7 +350,7 @@ Result<void> Pair::Impl::check_backward(const Frame& frame) const
     return {};
 }
 
-/// Memory of forward's last call and its scratch, which backward may use only as far as it declares it.
+/// Returns the memory of forward's last call, and forward's scratch. Backward may use only the memory that it declares.
 std::vector<NamedMemory> Pair::Impl::forward_memory() const
 {
     std::vector<NamedMemory> result;
@@ -404,7 +406,8 @@ Outcome Pair::Impl::backward(const ForwardCall& of, Stream* stream, std::span<co
     return outcome;
 }
 
-/// Applies backward's outcome to forward. A first refusal may pass, because its call may have done one-time work.
+/// Applies backward's outcome to forward. The first refusal has no effect on forward, because that call may have done
+/// one-time work.
 void Pair::Impl::follow(Outcome outcome)
 {
     if (!m_served) return;
@@ -461,7 +464,7 @@ Pair::~Pair()
     if (m_impl) m_impl->retire();
 }
 
-// A callable may destroy the pair; the pair stays until the call ends.
+// A callable may destroy the pair, so the call keeps the pair until it ends.
 
 ForwardCall Pair::forward(std::span<const Arg> args)
 {

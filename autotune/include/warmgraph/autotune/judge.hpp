@@ -1,4 +1,4 @@
-// Decides whether a stored winner may be used for a request, and says why not. Pure.
+// Decides whether a stored winner may be used for a request, and gives the reason if it may not. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace warmgraph::autotune {
 enum class Search : std::uint8_t { enumerate, coordinate_descent };
 enum class DriverRule : std::uint8_t { same, any };
 
-/// The request.
+/// The request for a tuned configuration.
 struct Wanted {
     std::string kernel;
     Digest key;
@@ -24,11 +24,11 @@ struct Wanted {
 struct Judgement {
     enum class Use : std::uint8_t {
         winner, ///< use the stored winner
-        start,  ///< start a descent at the stored winner, which enumeration found
-        none,   ///< a miss
+        start,  ///< begin a descent at the stored winner, which an enumeration found
+        none,   ///< a miss: the stored winner is not used
     };
     Use use = Use::none;
-    std::string why_not{}; ///< for a miss: the stored and the wanted value
+    std::string why_not{}; ///< for a miss: the value that differs, as stored and as wanted
 };
 
 [[nodiscard]] Judgement judge(const BestConfig& stored, const Wanted& now);

@@ -1,4 +1,4 @@
-// Tuned configurations in tiers.
+// Reads and writes tuned configurations in the tiers of a store.
 #pragma once
 
 #include "warmgraph/autotune/best_config.hpp"
@@ -7,7 +7,7 @@
 
 namespace warmgraph::autotune {
 
-/// The codecs below store JSON text.
+/// The common part of the codecs below, which store JSON text.
 struct TunedCodec {
     static constexpr store::ArtifactKind k_kind = store::ArtifactKind::tuned;
     static constexpr ErrorCode k_misnamed = ErrorCode::stale;

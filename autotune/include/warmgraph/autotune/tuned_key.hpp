@@ -1,4 +1,5 @@
-// The key of a tuned configuration. It covers the tuning's inputs, but no path, so that an installation can move.
+// The key of a tuned configuration. The key covers the inputs of the tuning, but no path, so that an installation can
+// move.
 #pragma once
 
 #include <string>
@@ -10,12 +11,14 @@
 
 namespace warmgraph {
 
-/// The device's facts, including its name, because times depend on more than the code does. Without driver_facts().
+/// Returns the device's facts without driver_facts(). They include the device's name, because times depend on the
+/// device more than code does.
 [[nodiscard]] autotune::Facts device_facts(const backends::Device& device);
-/// The versions of driver and runtime.
+/// Returns the versions of driver and runtime.
 [[nodiscard]] autotune::Facts driver_facts(const backends::Device& device);
 
-/// Covers name, source without comments, the headers' contents, options without folders, problem and device.
+/// Returns the key of a kernel. It covers the name, the source without comments, the headers' contents, the options
+/// without folders, the problem and the device.
 [[nodiscard]] Digest tuned_key(const TunableKernel& kernel, const autotune::Facts& device);
 [[nodiscard]] Digest module_key(const std::string& name, std::string_view code, const autotune::Facts& device);
 

@@ -19,15 +19,16 @@
 
 namespace warmgraph {
 
-/// The state that all Tuned objects of one kernel share. It may outlive their Tuner.
+/// The state that all Tuned objects of one kernel share. The state may outlive the Tuner.
 struct TunedKernel {
     TunableKernel kernel;
     autotune::Wanted wanted;
     autotune::Facts device;
-    std::string why_not_kept{};            ///< empty, or names a header whose changes cannot be seen
+    /// Why results are not stored: names a header whose changes cannot be seen; empty: they are stored.
+    std::string why_not_kept{};
     std::mutex mutex;                      ///< one validation at a time; guards the members below
-    std::set<TunedConfig> proven{};        ///< gave the default's results in this process
-    std::set<TunedConfig> rejected{};      ///< gave other results in this process
+    std::set<TunedConfig> proven{};        ///< configurations that gave the default's results in this process
+    std::set<TunedConfig> rejected{};      ///< configurations that gave other results in this process
     std::optional<TuningReport> current{}; ///< the result of tune(); guarded by the tuner's mutex
     /// The configuration behind `current`, if any; guarded by the tuner's mutex.
     std::optional<autotune::BestConfig> best{};
@@ -39,7 +40,7 @@ struct Tuned::Impl {
     std::shared_ptr<Tuner::Impl> tuner;
 };
 
-/// Adds up the counts of one cache's tuners, including destroyed ones. Thread-safe.
+/// Adds up the counts of one cache's tuners, including destroyed tuners. Thread-safe.
 class Tunings {
 public:
     void add(const Tuner::Impl& tuner);
@@ -55,9 +56,9 @@ private:
 
 /// The parts of a cache that its tuners use.
 struct TunerSources {
-    std::shared_ptr<void> cache;              ///< keeps the references valid
+    std::shared_ptr<void> cache;              ///< kept so that the references stay valid
     std::shared_ptr<store::LocalStore> store; ///< null when caching is off
-    std::string why_off;                      ///< the reason when caching is off
+    std::string why_off;                      ///< why caching is off
     bool uses_stored = true;                  ///< false: tuned configurations are switched off
     Policy policy = Policy::read_write;
     std::shared_ptr<Programs> programs;
@@ -71,59 +72,62 @@ struct Tuner::Impl : std::enable_shared_from_this<Tuner::Impl> {
     Impl& operator=(const Impl&) = delete;
     ~Impl();
 
-    using Ahead = std::map<Digest, autotune::BestConfig>; ///< loaded with a module
+    using Ahead = std::map<Digest, autotune::BestConfig>; ///< configurations that were loaded with a module
 
     [[nodiscard]] Tuned tune(const TunableKernel& kernel, const Ahead& ahead = {});
     [[nodiscard]] autotune::ModuleConfigs load_module(const std::string& name, std::string_view code);
-    /// Stores the current configurations of these kernels, together with the loaded ones.
+    /// Stores the current configurations of these kernels, together with the loaded configurations.
     void end_module(const autotune::ModuleConfigs& loaded, const std::vector<std::shared_ptr<TunedKernel>>& asked);
     [[nodiscard]] std::vector<std::string> reload();
     [[nodiscard]] TuningStatistics statistics() const;
-    /// Throws verification_failed, and removes the winner from the folder, if its results differ from the default's.
+    /// Compares the results of the winner `config` with the default's results. If they differ, removes the winner from
+    /// the folder and throws verification_failed.
     void validate(TunedKernel& shared, const TunedConfig& config);
-    /// The same outside of tune(). Its time is subtracted from the stored winner's saving.
+    /// As validate(), outside of tune(). The time of the validation is subtracted from the stored winner's saving.
     void validate_late(TunedKernel& shared, const TuningReport& report);
 
 private:
-    /// Subtracts the time of using a stored winner from the saving. `saved_before`: the programs' saving before this.
+    /// Subtracts the time of using a stored winner from the saving. `saved_before`: the saving of programs before the
+    /// winner was used.
     void take_off(double ms, double saved_before);
     /// The stored configuration of a kernel and the judgement on it.
     struct Found {
         std::optional<autotune::BestConfig> best{};
         autotune::Judgement judgement{};
-        std::string_view word = "other_candidates"; ///< the word of a miss in the statistics
+        std::string_view word = "other_candidates"; ///< for a miss: the reason's word in the statistics
     };
     [[nodiscard]] std::shared_ptr<TunedKernel> describe(const TunableKernel& kernel) const;
     [[nodiscard]] Found look_up(const TunedKernel& shared, const Ahead& ahead);
     [[nodiscard]] Found look_up_file(const TunedKernel& shared);
     [[nodiscard]] TuningReport decide(TunedKernel& shared, const Ahead& ahead);
     [[nodiscard]] TuningReport use_stored(TunedKernel& shared, const autotune::BestConfig& stored, std::string reason);
-    /// Returns an empty text if the kernel may be tuned here, else the reason.
+    /// Returns why the kernel may not be tuned here; empty if it may be tuned.
     [[nodiscard]] std::string why_not_tuned(const TunedKernel& shared) const;
     [[nodiscard]] autotune::BestConfig search(TunedKernel& shared, const Found& found);
     void keep(const autotune::BestConfig& best);
-    /// `of`: "the tuned configuration of 'matmul'"
+    /// Counts and logs a failure of the folder. `of` names the file: "the tuned configuration of 'matmul'".
     void fault(std::string_view doing, std::string_view of, const Error& error);
     void miss(const TunedKernel& shared, const std::string& reason, std::string_view word);
     [[nodiscard]] bool is_proven(TunedKernel& shared, const TunedConfig& config);
     [[nodiscard]] static bool has_rejected(TunedKernel& shared);
-    /// Returns an empty text if the folder may be written, else the reason.
+    /// Returns why the folder may not be written; empty if it may be written.
     [[nodiscard]] std::string why_not_written() const;
-    /// Removes a winner from the folder, unless another one has replaced it.
+    /// Removes a winner from the folder, unless another winner has replaced it.
     void discard(const TunedKernel& shared, const TunedConfig& config);
 
     TunerSources cache;
     Device device;
     TuningOptions options;
     Clock& clock;
-    std::optional<autotune::Library> library; ///< empty: no folder, or tuned configurations are off
+    std::optional<autotune::Library> library; ///< nullopt: there is no folder, or tuned configurations are off
     mutable std::mutex mutex;                 ///< one tuning at a time; guards `kernels`
-    std::map<std::pair<Digest, Digest>, std::shared_ptr<TunedKernel>> kernels; ///< by key and candidates
-    mutable std::mutex counting;                                               ///< guards `counts`
+    /// Keyed by the key and the hash of the candidates.
+    std::map<std::pair<Digest, Digest>, std::shared_ptr<TunedKernel>> kernels;
+    mutable std::mutex counting; ///< guards `counts`
     TuningStatistics counts;
 };
 
-/// For Cache, and for tests, which use another clock.
+/// Access for Cache, and for tests, which use another clock.
 struct TunerAccess {
     static Tuner make(TunerSources cache, const Device& device, const TuningOptions& options,
                       Clock& clock = system_clock())
@@ -139,7 +143,7 @@ struct TuningModule::Impl {
     bool has_ended = false;
 };
 
-/// For Function, which validates the Tuned objects in its Spec.
+/// Access for Function, which validates the Tuned objects in its Spec.
 struct TunedAccess {
     /// Validates a winner that was loaded and not validated in this process yet.
     static void validate(const Tuned& tuned);

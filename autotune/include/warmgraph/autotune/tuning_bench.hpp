@@ -11,21 +11,23 @@
 
 namespace warmgraph {
 
-/// The first difference from the default's results; nullopt: none. REQUIRES: both have type `dtype` and equal sizes.
+/// Describes the first difference between the default's results (`expected`) and the results `actual`; nullopt: they
+/// agree. REQUIRES: both have type `dtype` and equal sizes.
 [[nodiscard]] std::optional<std::string> first_difference(DType dtype, ByteView expected, ByteView actual,
                                                           double relative, double absolute);
 
 class TuningBench final : public autotune::Workbench {
 public:
-    /// Makes the kernel's work; its exceptions pass through. `kernel` and `clock` must outlive this object. Compiled
-    /// programs are not stored until keep(), because only one candidate wins.
+    /// Calls the kernel's function that makes its work; exceptions of that function pass through. `kernel` and `clock`
+    /// must outlive this object. Compiled programs are not stored until keep(), because only one candidate wins.
     TuningBench(const Device& device, const TunableKernel& kernel, double batch_ms, const Clock& clock,
                 const ProgramUse& programs);
 
-    /// Stores this configuration's compiled program. REQUIRES: it was prepared.
+    /// Stores this configuration's compiled program. REQUIRES: the configuration was prepared.
     void keep(const TunedConfig& config) noexcept;
 
-    /// The program's key and compile time; nullopt when it was not compiled here.
+    /// Returns the key and the compile time of the configuration's program; nullopt if the program was not compiled
+    /// here.
     [[nodiscard]] std::optional<std::pair<Digest, double>> compiled(const TunedConfig& config) const;
 
     [[nodiscard]] Result<void> prepare(const TunedConfig& config) override;
@@ -35,10 +37,10 @@ public:
 private:
     struct Built {
         Program program;
-        std::uint32_t repeats = 1; ///< runs in one measurement
+        std::uint32_t repeats = 1; ///< number of runs in one measurement
         std::optional<std::pair<Digest, double>> compiled{};
     };
-    using Contents = std::vector<std::vector<std::byte>>; ///< by output
+    using Contents = std::vector<std::vector<std::byte>>; ///< the contents of each output
 
     [[nodiscard]] Program program_of(const TunedConfig& config) const;
     /// Turns exceptions of the program and the launch into errors.

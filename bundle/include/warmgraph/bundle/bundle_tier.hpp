@@ -11,11 +11,12 @@
 
 namespace warmgraph::bundle {
 
-/// put() and remove() give permission_denied. Members that failed verification are not given again (refuse). Members of
-/// kinds that need a signed bundle (needs_signed_bundle) are given only if an accepted key signed this one.
+/// put() and remove() fail with permission_denied. Members that failed verification are not given again (refuse()).
+/// Members of kinds that need a signed bundle (needs_signed_bundle) are given only if an accepted key signed this
+/// bundle.
 class BundleTier final : public store::Tier {
 public:
-    /// `label`: the file, for messages.
+    /// `label`: name of the file, for messages.
     BundleTier(std::unique_ptr<Bundle> bundle, std::string label);
 
     [[nodiscard]] Result<std::optional<store::Found>> get(const store::Name& name, store::Extent extent) override;
@@ -33,7 +34,7 @@ private:
     std::unique_ptr<Bundle> m_bundle;
     std::string m_label;
     mutable std::mutex m_mutex;
-    std::set<std::string> m_refused; ///< guarded by m_mutex
+    std::set<std::string> m_refused; ///< names of refused members; guarded by m_mutex
 };
 
 } // namespace warmgraph::bundle

@@ -1,4 +1,4 @@
-// Decides whether an entry would be used on this machine, from its guards alone. Reads and extracts nothing.
+// Decides whether an entry would be used on this machine, from its guards alone. Reads no member and extracts nothing.
 #pragma once
 
 #include <optional>
@@ -12,34 +12,35 @@ namespace warmgraph::bundle {
 
 enum class Verdict : std::uint8_t {
     fits,
-    fits_after, ///< fits once the user accepts `after`, or a newer `field`
-    does_not,   ///< does not fit because of `field`
+    fits_after, ///< fits if the user accepts the option `after`, or a newer `field`
+    does_not,   ///< does not fit, because `field` differs
 };
 
 struct Fit {
     Verdict verdict = Verdict::fits;
     std::string field{};  ///< the first fact that differs: "device.architecture"
-    std::string detail{}; ///< "sm_80 recorded, sm_90 now", and what to do
-    std::string after{};  ///< for fits_after: the option to accept, when it is not a newer `field`
+    std::string detail{}; ///< both values and the cure: "sm_80 recorded, sm_90 now"
+    std::string after{};  ///< for fits_after: the option that the user must accept; empty: a newer `field`
 };
 
-/// This machine's facts. Other recorded facts are not compared: only a call knows its inputs, and a program its code.
+/// This machine's facts. Other recorded facts are not compared, because only a call knows its inputs, and only a
+/// program knows its code.
 using Here = std::vector<cachefmt::Fact>;
 
-/// `here` is canonical (guards::canonicalize).
+/// Judges an entry by its guards. `here` must be canonical (guards::canonicalize).
 [[nodiscard]] Fit judge(const cachefmt::Guards& recorded, const Here& here, const guards::Relaxation& relaxation = {});
 
-/// "fits", "fits after accept_newer_driver", "does not, because device.architecture"
+/// Returns a text such as "fits", "fits after accept_newer_driver" or "does not, because device.architecture".
 [[nodiscard]] std::string to_text(const Fit& fit);
 
-/// The facts of guards/environment.hpp that are equal in all `entries`: the bundle's environment.
+/// Returns the bundle's environment: the facts of guards/environment.hpp that are equal in all `entries`.
 [[nodiscard]] std::vector<cachefmt::Fact> shared_environment(const std::vector<cachefmt::EntryHeader>& entries);
-/// The entries' guards::environment_key if all have the same one; else "".
+/// Returns the guards::environment_key of the entries if it is the same for all; otherwise "".
 [[nodiscard]] std::string common_environment_key(const std::vector<cachefmt::EntryHeader>& entries);
-/// "backend opencl, driver.version 3.1"; "" for none.
+/// Returns a text such as "backend opencl, driver.version 3.1"; "" if there are no facts.
 [[nodiscard]] std::string environment_text(const std::vector<cachefmt::Fact>& facts);
 
-/// The device that an entry was recorded on: "opencl:0".
+/// Returns the device on which an entry was recorded, such as "opencl:0".
 [[nodiscard]] std::string device_of(const cachefmt::Guards& guards);
 
 } // namespace warmgraph::bundle

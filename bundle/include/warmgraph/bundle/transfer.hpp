@@ -1,4 +1,5 @@
-// Moves objects between a cache folder and a bundle, and reports the moved and the remaining ones, with reasons.
+// Moves objects between a cache folder and a bundle, and reports which objects were moved and which were not, with
+// reasons.
 #pragma once
 
 #include <functional>
@@ -16,8 +17,9 @@ namespace warmgraph::bundle {
 /// The moved objects of one kind.
 struct Amount {
     std::uint64_t count = 0, bytes = 0;
-    /// Entries: the time of first calls without the cache, compiling included. Compiled programs: the time of
-    /// compiling. Tuned configurations: the time of tuning. Other kinds: 0.
+    /// The time that making the objects again would take. For entries: the time of first calls without the cache, with
+    /// compiling. For compiled programs: the time of compiling. For tuned configurations: the time of tuning. For other
+    /// kinds: 0.
     double seconds = 0;
     std::vector<std::string> names{};
 };
@@ -28,8 +30,8 @@ struct Left {
 
 struct Transfer {
     std::map<ArtifactKind, Amount> moved{};
-    std::vector<Left> there{};   ///< already in the target, so not moved
-    std::vector<Left> skipped{}; ///< not moved, with the reason
+    std::vector<Left> there{};   ///< objects that the target already has, so they were not moved
+    std::vector<Left> skipped{}; ///< objects that were not moved, with the reasons
     void add(ArtifactKind kind, std::string_view name, std::uint64_t bytes, double seconds = 0);
     void merge(Transfer&& more);
 };
@@ -40,46 +42,51 @@ using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 /// Reads an object from the folder or a layer.
 using Getter = std::function<Result<std::optional<Bytes>>(const store::Name&)>;
 
-/// Adds entries with their images and constants. Skips tombstones and damaged entries. An Error is the writer's.
+/// Adds entries with their images and constants. Skips tombstones and damaged entries. Errors: those of the writer.
 [[nodiscard]] Result<Transfer> gather(Writer& writer, const std::vector<store::EntryKey>& entries, const Getter& get,
                                       const Progress& progress = {});
 
-/// Adds artifacts that need no other object. Skips damaged and removed ones. An Error is the writer's.
+/// Adds artifacts that need no other object. Skips damaged and removed artifacts. Errors: those of the writer.
 [[nodiscard]] Result<Transfer> gather(Writer& writer, const std::vector<store::ArtifactName>& artifacts,
                                       const Getter& get, const Progress& progress = {});
-/// The names of all artifacts in a tier whose kinds are `wanted`.
+/// Returns the names of all artifacts in a tier whose kinds are `wanted`.
 [[nodiscard]] Result<std::vector<store::ArtifactName>> artifacts_of(store::Tier& tier,
                                                                     const std::function<bool(ArtifactKind)>& wanted);
 
-/// Returns an empty text when the entry is wanted, else the reason why not. Called before the payload is read.
+/// Returns an empty text if the entry is wanted, or else the reason why not. Called before the payload is read.
 using Wanted = std::function<std::string(const cachefmt::EntryHeader&)>;
-/// The same for an artifact, from its name and its facts. Without a function all are wanted.
+/// Does the same for an artifact, from the artifact's name and facts. Without such a function all artifacts are wanted.
 using WantedArtifact = std::function<std::string(const Bundle& bundle, const Member& member)>;
 
 struct UnpackOptions {
     Progress progress{};
     WantedArtifact artifacts{};
-    profile::Library::Lock profile_lock{}; ///< held while a profile is joined with the folder's profile
+    /// Takes the lock that is held while a profile is joined with the folder's profile.
+    profile::Library::Lock profile_lock{};
 };
 
 /// Puts every wanted entry into the folder, after the images that it needs, and every wanted artifact that can be
 /// verified. Existing objects are never replaced; profiles are joined. Objects that cannot be read or verified are
-/// skipped. An Error is the folder's. If the bundle's trust requires signatures, objects without their own signature
-/// are taken only from a signed bundle. Kinds that need a signed bundle require an accepted signature.
+/// skipped. Errors: those of the folder. If the bundle's trust requires signatures, objects without their own signature
+/// are taken only from a signed bundle. Kinds that need a signed bundle are taken only from a bundle with an accepted
+/// signature.
 [[nodiscard]] Result<Transfer> unpack(const Bundle& bundle, store::Tier& folder, const Wanted& wanted,
                                       const UnpackOptions& options = {});
 
-/// Whether the member may be taken out of this bundle. `unsupported`: this version cannot verify it; `untrusted`.
-/// unpack() and copy_members() both call this first: a new bundle must not sign members that loading refuses.
+/// Checks that the member may be taken out of this bundle. `unsupported`: this version cannot verify the member;
+/// `untrusted`: the member has no accepted signature although one is required. unpack() and copy_members() both call
+/// this first: a new bundle must not sign members that loading refuses.
 [[nodiscard]] Result<void> check_usable(const Bundle& bundle, const Member& member);
-/// The header of a graph that may be taken: not a tombstone, and with an accepted signature if one is required.
+/// Returns the header of a graph that may be taken. Fails for a tombstone, and for a graph without an accepted
+/// signature if one is required.
 [[nodiscard]] Result<cachefmt::EntryHeader> usable_graph(const Bundle& bundle, const Member& graph);
 
-/// The names of the members that a graph needs. Reads the graph.
+/// Returns the names of the members that a graph needs. Reads the graph.
 [[nodiscard]] Result<std::vector<std::string>> needs_of(const Bundle& bundle, const Member& graph);
 
 /// Copies the wanted graphs with the members that they need, and artifacts, under the same conditions as unpack().
-/// Leaves out names that `writer` has already, and kinds that need a signed bundle if the new bundle is not signed.
+/// Leaves out members whose names `writer` already has, and kinds that need a signed bundle if the new bundle is not
+/// signed.
 [[nodiscard]] Result<Transfer> copy_members(const Bundle& from, Writer& writer, const Wanted& wanted,
                                             const WantedArtifact& artifacts = {});
 

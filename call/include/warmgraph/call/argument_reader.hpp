@@ -12,26 +12,27 @@
 
 namespace warmgraph {
 
-/// Checks names (distinct, no path or control characters), shapes and types.
+/// Returns the interface that the Spec declares. Checks names (distinct, no path or control characters), shapes and
+/// types.
 [[nodiscard]] Result<Interface> interface_of(const Spec& spec);
 
 /// Checks that the number's type is allowed for scalars.
 [[nodiscard]] Result<void> check_number(std::string_view name, const Number& number);
 
-/// How the device addresses memory: DeviceLimits::flat_addresses.
+/// How the device addresses memory (DeviceLimits::flat_addresses).
 enum class Addressing : std::uint8_t { by_base, flat };
 
 class ArgumentReader {
 public:
     ArgumentReader(const Interface& interface, std::uint16_t device, Addressing addressing);
 
-    /// Fills `frame`. Errors name the argument, what was expected, and the cure.
+    /// Fills `frame`. Errors name the argument, the expected value, and the cure.
     [[nodiscard]] Result<void> read(std::span<const Arg> args, Frame& frame);
-    /// Each region's memory unless a call passes other memory: null except for states.
+    /// The memory of each region for calls that do not pass other memory. It is null except for states.
     [[nodiscard]] const std::vector<MemoryRef>& default_memory() const noexcept { return m_defaults.memory; }
     void bind_state(std::size_t region, const MemoryRef& memory);
-    /// The arguments of the last successful read, until its frame is changed. Two frames with the same number and the
-    /// same regions differ only in these regions.
+    /// Identifies the last successful read, until its frame is changed. Two frames with equal Others differ only in the
+    /// regions that Others lists.
     [[nodiscard]] guards::Others others() const noexcept { return {m_defaults_number, m_given}; }
 
 private:
@@ -54,13 +55,13 @@ private:
 
     const Interface& m_interface;
     Addressing m_addressing;
-    std::vector<Binding> m_bindings;     ///< in declaration order
-    Frame m_defaults;                    ///< declared shapes and state addresses
+    std::vector<Binding> m_bindings;     ///< in the order of the declaration
+    Frame m_defaults;                    ///< frame with the declared shapes and the addresses of states
     std::vector<std::size_t> m_needed;   ///< bindings without a default
     std::uint64_t m_defaults_number = 1; ///< number of changes of the defaults
     std::vector<std::uint8_t> m_seen;
-    std::vector<std::size_t> m_given; ///< regions that the last read was given
-    std::uint64_t m_filled = 0;       ///< the last successful read; changes with the defaults
+    std::vector<std::size_t> m_given; ///< regions that the arguments of the last read named
+    std::uint64_t m_filled = 0;       ///< number of the last successful read; also changes when the defaults change
 };
 
 } // namespace warmgraph

@@ -12,17 +12,17 @@
 
 namespace warmgraph {
 
-/// One thread at a time uses it. It does not access the device.
+/// One thread at a time may use an object. The object does not access the device.
 class CallArguments {
 public:
     explicit CallArguments(std::shared_ptr<const Declaration> declaration);
 
-    /// Throws the errors of ArgumentReader.
+    /// Reads the arguments of a call. Throws the errors of ArgumentReader.
     void read(std::span<const Arg> args);
-    /// Reads a caller's capture as if it were a call; into frame() or another frame.
+    /// Reads the arguments of a caller's capture like those of a call, into frame() or into another frame.
     void read(const NativeCapture& capture, const Adoption& adoption, Frame& into);
     void read(const NativeCapture& capture, const Adoption& adoption) { read(capture, adoption, m_frame); }
-    /// Throws invalid_argument: it is not a state, or has another size.
+    /// Throws invalid_argument if `state` is not a state, or if the memory has another size.
     void bind(std::string_view state, const MemoryRef& memory);
 
     /// The frame of the last read.
@@ -32,7 +32,8 @@ public:
     /// As ArgumentReader::others().
     [[nodiscard]] guards::Others others() const noexcept { return m_reader.others(); }
     [[nodiscard]] const std::vector<MemoryRef>& default_memory() const noexcept { return m_reader.default_memory(); }
-    /// The last read's bindings for a graph with this many regions. Valid until the next call of this function.
+    /// Returns the bindings of the last read for a graph with `regions` regions. The reference is valid until the next
+    /// call of this function.
     [[nodiscard]] const replay::Bindings& bindings(std::size_t regions);
 
 private:

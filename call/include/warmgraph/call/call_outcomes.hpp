@@ -1,5 +1,5 @@
-// The outcomes of a function's calls: the last first call's report, the misses, the counters, and the verdicts on calls
-// that run without a graph.
+// The outcomes of a function's calls: the report of the most recent first call, the misses, the counters, and the
+// verdicts on calls that run without a graph.
 #pragma once
 
 #include <atomic>
@@ -23,11 +23,12 @@ namespace warmgraph {
 
 enum class Remember : std::uint8_t { no, yes };
 
-/// One thread at a time. Const functions and is_settled() are thread-safe, except report(), misses() and verdict().
+/// One thread at a time may use an object. Const functions and is_settled() are thread-safe, except report(), misses()
+/// and verdict().
 class CallOutcomes {
 public:
     struct Sinks {
-        std::shared_ptr<store::LocalStore> store; ///< null where caching is off
+        std::shared_ptr<store::LocalStore> store; ///< null if caching is off
         std::shared_ptr<Programs> programs;
         // The members below must outlive this object.
         Counters& counters;
@@ -38,33 +39,35 @@ public:
     };
     CallOutcomes(std::shared_ptr<const Declaration> declaration, Sinks sinks);
 
-    // --- counted
+    // --- counters
 
     void count_replay() const { m_sinks.note_replay(); }
-    /// Logs and counts a miss, and begins the journey's. `name`: the function or pair that it counts for; empty: none.
+    /// Logs and counts a miss, and begins the journey's miss. `name`: the function or pair whose misses are counted;
+    /// empty: the miss is not counted.
     void count_miss(const Plan& plan, const std::string& name, Journey& journey) const;
-    /// An adoption, which is not a call.
+    /// Notes an adoption, which is not a call.
     void note_adoption() const { m_sinks.pause.note_miss(); }
     /// Counts a miss for an entry that verification found wrong.
     void count_wrong_entry(Journey& journey) const;
     void count_recording() const { m_sinks.counters.recording(); }
-    /// `word`: the reason in statistics.
+    /// Counts a refused recording. `word`: the reason's word in statistics.
     void count_refusal(std::string_view word) const;
     /// Counts a recording that could not be made.
     void count_refusal(const Error& error) const;
-    /// Counts the first use of a restored variant. A variant that is verified first counts only once it was found
-    /// right. `counts`: false if another hit already counts for it.
+    /// Counts the first use of a restored variant. A variant that is verified first counts when it was found right.
+    /// `counts`: false if another hit already counts for the variant.
     void count_hit(LoadedVariant& variant, bool counts) const;
 
-    // --- ended
+    // --- ends of calls
 
-    /// Fills the report, ends the journey's miss, and remembers the verdict on a call that runs without a graph.
+    /// Fills the report, ends the journey's miss, and remembers the verdict if the call runs without a graph.
     Outcome finish(const Journey& journey, Outcome outcome, std::string reason, Remember remember);
     /// Ends the miss of a call that throws.
     void finish_thrown(const Journey& journey);
     /// Adds the first call's times to the report.
     void end_report(const Journey& journey);
-    /// Reports a call that ran without a graph and was not a miss. `entry`: the entry that it did not use; may be null.
+    /// Reports a call that ran without a graph and was not a miss. `entry`: the entry that the call did not use; may be
+    /// null.
     Outcome report_as_it_is(std::string reason, const Digest* entry);
     /// Returns the remembered outcome for calls with these guards, so that later calls need no look-up.
     [[nodiscard]] std::optional<Outcome> verdict(const Digest& guards_digest);
@@ -83,7 +86,7 @@ private:
         Digest guards_digest;
         Outcome outcome = Outcome::eager;
     };
-    /// Begins the journey's miss; its end follows later.
+    /// Begins the journey's miss; end_miss() ends it.
     void begin_miss(Journey& journey, std::string reason, const Judgement& judgement) const;
     void end_miss(const Journey& journey, store::MissEnd end);
 
@@ -91,7 +94,7 @@ private:
     Sinks m_sinks;
     Report m_report;
     std::vector<store::Miss> m_misses;
-    std::list<Verdict> m_verdicts; ///< the most recently used first
+    std::list<Verdict> m_verdicts; ///< the most recently used verdict first
     std::atomic<bool> m_is_settled = false;
 };
 

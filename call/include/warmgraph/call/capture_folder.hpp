@@ -9,22 +9,22 @@
 
 namespace warmgraph {
 
-/// The most captures that are kept for one call; the oldest are removed.
+/// The most captures that are kept for one call. If there are more, the oldest captures are removed.
 inline constexpr std::size_t k_most_captures = 4;
 
-/// Used by one thread at a time; several processes may use one folder.
+/// One thread at a time may use an object; several processes may use one folder.
 class CaptureFolder {
 public:
-    /// permission_denied: others may write the folder, or it belongs to another user. not_found: there is no folder and
-    /// `makes` is false; otherwise the folder is made.
+    /// Opens the folder; makes it if it does not exist and `makes` is true. permission_denied: other users may write
+    /// the folder, or it belongs to another user. not_found: the folder does not exist and `makes` is false.
     [[nodiscard]] static Result<CaptureFolder> open(FileSystem& files, const std::string& path, bool makes);
 
-    /// Returns the file's name. Errors: io_failed, no_space, permission_denied.
+    /// Writes the capture to a new file and returns the file's name. Errors: io_failed, no_space, permission_denied.
     [[nodiscard]] Result<std::string> write(const StoredCapture& capture);
 
     struct Found {
-        std::vector<StoredCapture> captures; ///< newest first
-        std::vector<std::string> ignored;    ///< "FILE: why", for files with this call's name
+        std::vector<StoredCapture> captures; ///< the newest capture first
+        std::vector<std::string> ignored;    ///< "FILE: why" for each unusable file with this call's name
     };
     /// Finds other processes' captures of this call.
     [[nodiscard]] Result<Found> find(const cachefmt::EntryKey& key) const;
@@ -35,7 +35,7 @@ private:
         std::chrono::system_clock::time_point written;
     };
     explicit CaptureFolder(std::unique_ptr<FileSystem> folder) : m_folder(std::move(folder)) {}
-    /// This call's files by name, newest first.
+    /// Returns the files of this call, the newest first.
     [[nodiscard]] Result<std::vector<File>> files_of(const cachefmt::EntryKey& key) const;
     [[nodiscard]] Result<StoredCapture> read(const std::string& name, const cachefmt::EntryKey& key) const;
 

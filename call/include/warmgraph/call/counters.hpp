@@ -1,4 +1,4 @@
-// One cache's counters in this process.
+// The counters of one cache in this process.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace warmgraph {
 
-/// Counters of one process. Thread-safe.
+/// Counts hits, misses and faults of a cache in this process. Thread-safe.
 class Counters {
 public:
-    /// `hits`: 0 if another hit already counts for it.
+    /// `hits`: 0 if another hit already counts for the same entry.
     void hit(double load_ms, double answer_ms, std::uint64_t hits = 1);
     void miss(const std::string& function, const std::string& reason);
     void recording();
@@ -25,10 +25,10 @@ public:
     void cache_fault();
     void capture_written();
     void captures_read(std::uint64_t paired, std::uint64_t ignored);
-    /// Counts a recording that a caller refused, by function and reason. Returns the miss with the number so far; it
-    /// replaces an earlier miss of the same kind.
+    /// Counts a recording that a caller refused, by function and reason. Returns the miss with the number of such
+    /// refusals so far; this miss replaces an earlier miss of the same kind.
     [[nodiscard]] store::Miss refused_by_caller(const std::string& function, Policy policy, const Refusal& refusal);
-    /// Counts each entry only once. Returns false if it was counted before.
+    /// Counts an entry that is not trusted, each entry only once. Returns false if it was counted before.
     bool untrusted(const cachefmt::EntryKey& entry);
     [[nodiscard]] Statistics snapshot() const;
 

@@ -1,4 +1,4 @@
-// The cache's failures for one function: counts and logs them. The function then runs without a graph.
+// Counts and logs the cache's failures for one function. After a failure the function runs without a graph.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace warmgraph {
 
-/// Thread-safe. `counters` outlive it.
+/// Thread-safe. `counters` must outlive this object.
 class Faults {
 public:
     Faults(std::shared_ptr<const Declaration> declaration, Counters& counters)

@@ -1,5 +1,5 @@
-// The private parts of Function. Each part owns its state and knows no other part; calls pass in what a part needs.
-// Function::Impl holds the parts, the lock, and the order in which a call uses the parts.
+// The private parts of Function. Each part owns its state and knows no other part; each call gives a part the data that
+// the part needs. Function::Impl holds the parts, the lock, and the order in which a call uses the parts.
 #pragma once
 
 #include <memory>
@@ -24,30 +24,31 @@
 namespace warmgraph {
 
 struct Function::Impl {
-    /// Only this place knows both the cache and the parts (making.cpp).
+    /// Makes the parts from the cache's settings (making.cpp). No other function knows both the cache and the parts.
     Impl(std::shared_ptr<Cache::Impl> cache, std::shared_ptr<const Declaration> declaration,
          std::unique_ptr<PairRole> role);
 
     /// Implements Function::call. `counts`: whether the call counts in the profile of shapes.
     [[nodiscard]] Outcome call(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args,
                                replay::AskedCapture asked = replay::AskedCapture::no, bool counts = true);
-    /// Locks for a question from outside. Throws inside the function's own callable, which already holds the lock.
+    /// Locks the mutex for a request from outside. `asking` names the request. Throws inside the function's own
+    /// callable, which already holds the lock.
     [[nodiscard]] std::unique_lock<std::mutex> lock(std::string_view asking) const;
-    /// Completes the recording that waits. Returns 1 if something was recorded, 0 if nothing waits or its answer is not
-    /// done.
+    /// Completes the recording that waits for its answer. Returns 1 if something was recorded, 0 if nothing waits or if
+    /// the answer is not done.
     std::size_t record_pending();
     /// Calls the function with these shapes, so that missing variants are recorded.
     [[nodiscard]] ProfileRecording record(const std::vector<ProfiledShape>& shapes, const MakeArguments& make);
-    /// Records a graph that other code captured. Throws if it is refused.
+    /// Records a graph that other code captured. Throws if the graph is refused.
     void adopt(const Adoption& adoption);
-    /// Writes the capture for other processes and returns the file's name. Throws if it is refused.
+    /// Writes the capture for other processes and returns the file's name. Throws if the capture is refused.
     [[nodiscard]] std::string write_capture(const Adoption& adoption);
 
-    mutable std::mutex mutex; ///< one call at a time: an exec's parameters and the scratch are shared by all calls
-    const std::shared_ptr<Cache::Impl> cache; ///< keeps the cache alive, which the parts use
+    mutable std::mutex mutex; ///< one call at a time, because all calls share the exec's parameters and the scratch
+    const std::shared_ptr<Cache::Impl> cache; ///< kept alive because the parts use the cache
     const std::shared_ptr<const Declaration> declaration;
     const std::unique_ptr<PairRole> role; ///< null unless the function is half of a pair
-    // The parts, used under the mutex unless they say otherwise.
+    // The parts, used under the mutex unless their comments say otherwise.
     CallArguments arguments;
     CallableRunner runner;
     LoadedVariants loaded;
@@ -59,7 +60,7 @@ struct Function::Impl {
 
 private:
     using Stream = std::shared_ptr<backends::Stream>;
-    using NextJob = std::unique_ptr<Job>; ///< work that remains when the lock is free again
+    using NextJob = std::unique_ptr<Job>; ///< work that remains after the lock is released
 
     [[nodiscard]] Outcome call_locked(const Stream& stream, std::span<const Arg> args, replay::AskedCapture asked,
                                       bool counts, NextJob& job);

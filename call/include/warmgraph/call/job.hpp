@@ -22,7 +22,7 @@ struct Journey {
     Digest digest;                      ///< digest of the guards without these distances
     std::string reason{};               ///< why the call is not replayed
     bool tried = false;                 ///< whether there is an entry that cannot be used
-    std::optional<ErrorCode> failure{}; ///< why it cannot be used, if nothing will be recorded instead
+    std::optional<ErrorCode> failure{}; ///< why the entry cannot be used, if nothing will be recorded instead
     std::optional<store::Miss> miss{};  ///< the miss, until its end is known
     std::chrono::steady_clock::time_point started{};
     Phases phases{};
@@ -38,14 +38,15 @@ struct Journey {
 struct Job {
     Journey journey;
     Frame frame;
-    std::vector<std::string> environment{}; ///< values at the call of the variables that the Spec names
+    std::vector<std::string> environment{}; ///< values, at the call, of the environment variables that the Spec names
     std::shared_ptr<RecordingSession> session;
     std::vector<std::shared_ptr<backends::Module>> launched{}; ///< program modules that the call launched
     std::unique_ptr<FileLock> lock{};                          ///< lock of the entry that is recorded
     std::optional<LoadedVariant> verified{};                   ///< the entry that is compared with the answer
     bool records = true;                                       ///< whether a missing or wrong entry is recorded
     std::optional<Error> refusal{};                            ///< why the recording cannot go on
-    std::shared_ptr<void> keeps_code{};                        ///< backends::Recording::hold_recording
+    /// Keeps device code: the result of backends::Recording::hold_recording.
+    std::shared_ptr<void> keeps_code{};
 };
 
 } // namespace warmgraph

@@ -15,33 +15,35 @@
 
 namespace warmgraph {
 
-/// One thread at a time uses it, unless a function says otherwise.
+/// One thread at a time may use an object, unless a function's comment says otherwise.
 class LoadedVariants {
 public:
     using Iterator = std::list<LoadedVariant>::iterator;
     using Predicate = std::function<bool(const LoadedVariant& variant)>;
 
-    /// `store`: null if caching is off. `most`: how many variants are kept besides preloaded ones.
+    /// `store`: null if caching is off. `most`: how many variants are kept besides preloaded variants.
     LoadedVariants(std::shared_ptr<const Declaration> declaration, std::shared_ptr<store::LocalStore> store,
                    std::size_t most);
 
-    /// The variants, the most recently used first.
+    /// Iterates over the variants, the most recently used variant first.
     [[nodiscard]] Iterator begin() noexcept { return m_variants.begin(); }
     [[nodiscard]] Iterator end() noexcept { return m_variants.end(); }
     [[nodiscard]] Iterator find(const Digest& digest);
 
-    /// Adds the variant as the most recently used one. Makes room for it, unless it was preloaded.
+    /// Adds the variant as the most recently used one. Removes an older variant if there are too many, unless this one
+    /// was preloaded.
     Iterator keep(LoadedVariant variant);
     /// Call this when the variant answered a call.
     void use(Iterator variant);
     [[nodiscard]] LoadedVariant take(Iterator variant);
     void erase(Iterator variant) { m_variants.erase(variant); }
     void erase_if(const Predicate& is_gone);
-    /// Removes all variants. Logs the adopted ones that cannot be loaded again.
+    /// Removes all variants. Logs the adopted variants that cannot be loaded again.
     void erase_all(std::string_view why);
 
-    /// Binds and launches the variant, after the function's last launch. stale: the variant is for memory elsewhere.
-    /// Throws partly_launched: the function cannot run instead, because the enqueued part would run twice.
+    /// Binds and launches the variant, after the function's last launch. stale: the variant is for another kind of
+    /// memory (host or device). Throws partly_launched: the function cannot run instead, because the enqueued part
+    /// would run twice.
     [[nodiscard]] Result<void> launch(LoadedVariant& variant, const std::shared_ptr<backends::Stream>& stream,
                                       CallArguments& arguments, CallableRunner& runner,
                                       replay::AskedCapture asked = replay::AskedCapture::no) const;
@@ -50,13 +52,14 @@ public:
 
     // --- for the forward of a pair
 
-    /// The variant that answered the last call or was recorded from it; nullopt if the call ran without a graph.
+    /// Returns the variant that answered the last call or was recorded from that call; nullopt if the call ran without
+    /// a graph.
     [[nodiscard]] const std::optional<ServedForward>& served() const noexcept { return m_served; }
     void note_served(const LoadedVariant& variant);
     void forget_served() noexcept { m_served.reset(); }
     /// Call this when the variant's backward was recorded.
     void end_wait(const cachefmt::RecordingId& forward);
-    /// Call this when its backward cannot be recorded: the forward runs without a graph too.
+    /// Call this when the forward's backward cannot be recorded. The forward then runs without a graph too.
     void give_up(const cachefmt::RecordingId& forward);
 
 private:

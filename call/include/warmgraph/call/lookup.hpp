@@ -24,15 +24,15 @@ struct PreloadCandidate {
     Digest guards_digest;
     std::vector<TensorDecl> inputs;
     std::chrono::system_clock::time_point last_used;
-    std::optional<Error> damage; ///< set if the header cannot be read
+    std::optional<Error> damage; ///< the error, if the header cannot be read
 };
 
 struct RestoredEntry {
     cachefmt::EntryHeader header;
     std::unique_ptr<replay::Executable> executable;
-    std::unique_ptr<store::LoadMark> mark;            ///< the load lasts until the first launch; null: no mark
+    std::unique_ptr<store::LoadMark> mark; ///< the mark of the load, which lasts until the first launch; null: no mark
     std::shared_ptr<const Placeholder> placeholder{}; ///< the regions' addresses until the first launch; may be null
-    bool is_preloaded = false;                        ///< for this function
+    bool is_preloaded = false;                        ///< whether it was preloaded for this function
 };
 
 /// Why a stored entry is not used.
@@ -40,8 +40,8 @@ struct Unusable {
     std::string reason;
     ErrorCode code = ErrorCode::not_found;
     /// The function runs without a graph, and nothing is recorded: the Spec does not declare a semaphore of the entry's
-    /// graph (runs for a recording would use it too), or a registered module's variables differ from the entry's (a
-    /// second recording would mark the entry `recompiled` for all processes).
+    /// graph (runs for a recording would use the semaphore too), or a registered module's variables differ from the
+    /// entry's (a second recording would mark the entry `recompiled` for all processes).
     bool must_not_record = false;
 };
 
@@ -54,7 +54,7 @@ public:
         bool uses_graphs = true;                  ///< false: graphs are switched off
         guards::Relaxation relaxation;
         replay::ImageSource images;
-        std::optional<cachefmt::Part> part; ///< which half of a pair; nullopt for a single function
+        std::optional<cachefmt::Part> part; ///< which half of a pair the function is; nullopt for a single function
         // The members below must outlive this object.
         Counters& counters;
         PreloadState& preload;
@@ -62,9 +62,10 @@ public:
     };
     Lookup(std::shared_ptr<const Declaration> declaration, Sources sources);
 
-    /// Decides what to do for a call with these guards. `has_pending`: one of the function's recordings is not done.
+    /// Decides what to do for a call with these guards. `has_pending`: whether one of the function's recordings is not
+    /// done.
     [[nodiscard]] Plan decide(const Journey& journey, bool has_pending) const;
-    /// Decides the same if nothing can be replayed for this reason.
+    /// Decides what to do if nothing can be replayed for this reason.
     [[nodiscard]] Plan on_miss(const Journey& journey, bool has_pending, std::string reason) const;
 
     /// Preloading pauses while the returned object lives.
@@ -72,32 +73,33 @@ public:
     {
         return PreloadedGraphs::FirstCall{m_sources.preload.graphs};
     }
-    /// Restores an entry whose guards hold, for this call; launches nothing. Counts and logs a failure.
+    /// Restores an entry whose guards hold, for this call; launches nothing. If that fails, counts and logs the
+    /// failure.
     [[nodiscard]] std::expected<LoadedVariant, Unusable> load(const cachefmt::EntryKey& key, const Frame& frame,
                                                               backends::Stream& stream, Phases& phases) const;
-    /// Returns nullopt if there is no such entry.
+    /// Restores the entry. Returns nullopt if there is no such entry.
     [[nodiscard]] Result<std::optional<RestoredEntry>> restore(const cachefmt::EntryKey& key, store::Reading reading,
                                                                const Frame& frame, Phases& phases) const;
-    /// Whether this function may use the entry. Sets aside an entry of another function.
+    /// Checks that this function may use the entry. Sets aside an entry of another function (LocalStore::set_aside).
     [[nodiscard]] Result<void> check_stored(const cachefmt::EntryHeader& header, const cachefmt::Graph& graph) const;
     /// Checks that this process's constants have the entry's contents.
     [[nodiscard]] Result<void> check_constants(const replay::Executable& executable, backends::Stream& stream) const;
-    /// Call this when the program asked for the address of a variable. False: the variant uses that variable, or code
-    /// that can no longer be checked, and must not be replayed.
+    /// Whether the variant may still be replayed after the program asked for the address of a variable. False: the
+    /// variant uses that variable, or code that can no longer be checked.
     [[nodiscard]] bool is_still_right(const LoadedVariant& variant) const;
-    /// Notes on disk that a load is under way until the mark ends. Error: processes died during this load.
+    /// Notes on disk that a load is under way until the mark ends. Error: earlier processes died during this load.
     [[nodiscard]] Result<std::unique_ptr<store::LoadMark>> begin_load(const Digest& digest) const;
     void note_use(const Digest& digest) const;
     /// Counts and logs that `doing` failed for the function.
     void note_failure(std::string_view doing, const Error& error) const { m_faults.note(doing, error); }
-    /// Notes the addresses of a replayed call; preloaded graphs are bound to them.
+    /// Notes the addresses of a replayed call. Preloaded graphs are bound to these addresses.
     void note_addresses(const Frame& frame) const;
-    /// Removes the entry. Counts and logs a failure.
+    /// Removes the entry. If that fails, counts and logs the failure.
     void remove(const Digest& digest) const;
 
     /// Returns the entries whose facts hold here; none under the policies off and refresh.
     [[nodiscard]] std::vector<PreloadCandidate> candidates(const std::vector<cachefmt::Fact>& facts) const;
-    /// Whether candidates() may return any; otherwise the facts need not be gathered.
+    /// Whether candidates() may return a candidate. If not, the facts need not be gathered.
     [[nodiscard]] bool looks_ahead() const noexcept;
 
     [[nodiscard]] LoadedVariant variant_of(const cachefmt::EntryHeader& header,
@@ -106,9 +108,9 @@ public:
 private:
     [[nodiscard]] Situation situation(const cachefmt::Guards& now, bool has_pending) const;
     [[nodiscard]] Headers headers(const Digest& digest) const;
-    /// Returns null if calls may not use it.
+    /// Returns the header, or null if calls may not use the entry.
     [[nodiscard]] store::Header usable(store::Header header) const;
-    /// Returns the variants that calls may use, and those that cannot be read.
+    /// Returns the variants that calls may use, and the variants that cannot be read.
     [[nodiscard]] std::vector<store::Variant> usable(std::vector<store::Variant> variants) const;
     [[nodiscard]] std::optional<PreloadedGraph> preloaded(const cachefmt::EntryKey& key, Phases& phases) const;
     [[nodiscard]] std::optional<PreloadCandidate> candidate(const store::Variant& variant,
@@ -121,11 +123,11 @@ private:
     Faults m_faults;
 };
 
-/// How long a first call waits for earlier work, so that memory that the function may write can be copied. The wait
-/// ends because such work may wait for this thread.
+/// How long a first call waits for earlier work in the stream, so that memory that the function may write can be
+/// copied. The wait has a limit, because that work may itself wait for this thread.
 inline constexpr std::chrono::seconds k_wait_for_earlier_work{1};
 
-/// Returns false if the work is not done in time.
+/// Waits for the work in the stream. Returns false if the work is not done within the limit.
 [[nodiscard]] Result<bool> is_idle(backends::Stream& stream, std::chrono::nanoseconds limit = k_wait_for_earlier_work);
 
 } // namespace warmgraph

@@ -1,4 +1,4 @@
-// Makes a miss of this process whose reason is not known yet.
+// Makes a record of a miss in this process; its reason is not known yet.
 #pragma once
 
 #include "warmgraph/spec.hpp"

@@ -1,4 +1,4 @@
-// Spec::buckets of one function: chooses padded sizes for a call, and pads it.
+// Padding of calls by Spec::buckets: chooses the padded sizes of a call, and pads its arguments.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@
 
 namespace warmgraph {
 
-/// invalid_argument: an argument or dimension does not exist or is listed twice, a value does not fit its type, or
-/// sizes are not buckets.
+/// Checks Spec::buckets. invalid_argument: an argument or dimension does not exist or is listed twice, a value does not
+/// fit its type, or sizes are not buckets.
 [[nodiscard]] Result<void> check_buckets(const Spec& spec, const Interface& interface);
 
 /// The padded sizes of a call's groups.
 struct PaddedSizes {
-    std::vector<std::int64_t> sizes; ///< one for each group
-    std::string outside{};           ///< why a size is in no bucket; empty: each is in one
+    std::vector<std::int64_t> sizes; ///< one size for each group
+    std::string outside{};           ///< why a size is in no bucket; empty: each size is in a bucket
 };
 
 /// Used under the function's lock, except const functions.
@@ -32,8 +32,8 @@ public:
     struct Group {
         BucketRule rule = BucketRule::fixed;
         profile::Wish wish;
-        std::vector<std::size_t> regions{};  ///< the regions of wish.dimensions
-        std::vector<std::int64_t> buckets{}; ///< given, or learnt so far
+        std::vector<std::size_t> regions{};  ///< indices of the regions in wish.dimensions
+        std::vector<std::int64_t> buckets{}; ///< the given buckets, or the buckets learnt so far
     };
 
     /// REQUIRES: check_buckets() succeeds. `interface` and `device` must outlive this object.
@@ -45,17 +45,19 @@ public:
     [[nodiscard]] std::vector<Group>& groups() noexcept { return m_groups; }
     [[nodiscard]] const std::vector<Group>& groups() const noexcept { return m_groups; }
     [[nodiscard]] bool learns() const noexcept;
-    /// Call this if there is no profile: sizes for learnt buckets are then only rounded up to the multiple.
+    /// Call this if there is no profile: if buckets would be learnt, sizes are then only rounded up to the rule's
+    /// multiple.
     void learn_nothing() noexcept;
 
-    /// invalid_argument: the call's tensor lacks a dimension, sizes in one group differ, or a size is impossible.
+    /// Returns the padded sizes for a call. invalid_argument: a tensor of the call lacks a dimension, sizes in one
+    /// group differ, or a size is impossible.
     [[nodiscard]] Result<PaddedSizes> choose(const Frame& frame) const;
-    /// The same for a shape from the profile; nullopt if no call can have this shape now.
+    /// Returns the padded sizes for a shape from the profile; nullopt if no call can have this shape now.
     [[nodiscard]] std::optional<PaddedSizes> choose(const profile::Sizes& sizes) const;
-    /// Changes one argument's `sizes` to the sizes that the function sees.
+    /// Changes `sizes` of one argument to the padded sizes, which the function sees.
     void apply(const PaddedSizes& padded, std::size_t region, std::span<std::int64_t> sizes) const;
     [[nodiscard]] profile::Sizes applied(const PaddedSizes& padded, const profile::Sizes& sizes) const;
-    [[nodiscard]] const std::vector<std::size_t>& regions() const noexcept { return m_regions; } ///< padded ones
+    [[nodiscard]] const std::vector<std::size_t>& regions() const noexcept { return m_regions; } ///< the padded regions
 
     /// Copies padded arguments to larger memory of this object, in the stream's order, and puts that memory in `frame`.
     /// invalid_argument: a tensor is not contiguous, has another type than declared, or shares memory with a written
@@ -79,9 +81,9 @@ private:
     const Interface& m_interface;
     backends::Device& m_device;
     std::vector<Group> m_groups;
-    std::vector<std::size_t> m_regions;        ///< without duplicates
+    std::vector<std::size_t> m_regions;        ///< indices of the padded regions, without duplicates
     std::map<std::size_t, Bytes> m_values;     ///< by region: the value of one padding element
-    std::map<std::size_t, MemoryRef> m_memory; ///< by region: memory in use
+    std::map<std::size_t, MemoryRef> m_memory; ///< by region: the memory that padded arguments use now
     std::vector<MemoryRef> m_outgrown;         ///< smaller memory that earlier calls may still use
     std::vector<Saved> m_saved;                ///< padded arguments of the current call
 };

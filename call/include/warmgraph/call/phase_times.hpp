@@ -1,4 +1,4 @@
-// Phases in the form of reports and usage files.
+// Converts phases to the form that reports and usage files have.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace warmgraph {
 
-/// Returns the times in milliseconds, in order.
+/// Returns each phase's name and time in milliseconds, in the order of the phases.
 [[nodiscard]] inline std::vector<std::pair<std::string, double>> times_of(const Phases& phases)
 {
     std::vector<std::pair<std::string, double>> times;

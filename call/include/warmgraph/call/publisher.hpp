@@ -1,4 +1,5 @@
-// Publishes recordings in the folder, unless a second recording under the same guards differs.
+// Publishes recordings in the folder. If a second recording under the same guards differs, publishes a tombstone
+// instead.
 #pragma once
 
 #include <memory>
@@ -17,13 +18,13 @@ namespace warmgraph {
 /// The relation of the entry on disk to a new recording under the same guards.
 struct EntryBeside {
     enum class Is : std::uint8_t {
-        nothing,    ///< missing, the same graph, or impossible to restore or run: it is replaced
-        as_good,    ///< it differs only in scratch or padding: it stays
-        recompiled, ///< a different graph: both are refused
+        nothing,    ///< the entry is missing, has the same graph, or cannot be restored or run: it is replaced
+        as_good,    ///< the entry differs only in scratch or padding: it stays
+        recompiled, ///< the entry has a different graph: both are refused
     };
     Is is = Is::nothing;
-    std::vector<std::string> difference{};              ///< differences, for `recompiled`
-    std::optional<cachefmt::RecordingPart> recording{}; ///< its own part, if it does the same work
+    std::vector<std::string> difference{};              ///< for `recompiled`: the differences
+    std::optional<cachefmt::RecordingPart> recording{}; ///< the stored entry's part, if that entry does the same work
 };
 
 /// Stateless and thread-safe.
@@ -32,7 +33,7 @@ public:
     struct Sinks {
         std::shared_ptr<store::LocalStore> store; ///< null if caching is off; then only why_not() is used
         std::shared_ptr<PairEntries> pair;        ///< null for a single function
-        std::optional<cachefmt::Part> part;       ///< which half of the pair
+        std::optional<cachefmt::Part> part;       ///< which half of the pair the function is
         std::string why_off;
         std::shared_ptr<Programs> programs;
         // The members below must outlive this object.
@@ -41,22 +42,25 @@ public:
     };
     Publisher(std::shared_ptr<const Declaration> declaration, Sinks sinks);
 
-    /// Why recordings are not published; empty if they are.
+    /// Returns why recordings are not published; empty if they are published.
     [[nodiscard]] std::string why_not() const;
-    /// Takes the lock for recording the entry; does not wait. Null: another process holds it. REQUIRES: a store.
+    /// Takes the lock for recording the entry; does not wait. Null: another process holds it. REQUIRES: there is a
+    /// store.
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_lock(const Digest& digest) const;
-    /// Waits for the lock up to the limit. Returns null if it is still held, or the folder fails.
+    /// Waits for the lock up to the limit. Returns null if another process still holds the lock then, or if the folder
+    /// fails.
     [[nodiscard]] std::unique_ptr<FileLock> lock(const Digest& digest, std::chrono::milliseconds limit) const;
     /// Makes the header of a new entry for these guards.
     [[nodiscard]] cachefmt::EntryHeader new_header(const Journey& journey) const;
-    /// Returns how recordings under these guards differed, if an entry says so.
+    /// Returns how two recordings under these guards differed, if a stored entry says so.
     [[nodiscard]] std::optional<std::string> recompiled(const Digest& digest) const;
     /// Compares a new recording with the stored entry. An entry that cannot be restored or run here is replaced,
-    /// whatever the cause. Any other entry is a recompile if it does something else or does it in another way.
-    /// partly_launched: the caller's memory that was used in place is damaged.
+    /// whatever the cause. Any other entry counts as a recompile if it does other work than the recording, or the same
+    /// work in another way. partly_launched: memory of the caller that was used in place is damaged.
     [[nodiscard]] Result<EntryBeside> judge(const cachefmt::Entry& recorded, const Lookup& lookup, const Frame& frame,
                                             const HoldToAnswer& hold) const;
-    /// Publishes that these guards do not determine the work: nothing is replayed for them. Returns the differences.
+    /// Publishes a tombstone: these guards do not determine the work, so nothing is replayed for them. Returns the
+    /// differences.
     [[nodiscard]] std::string publish_tombstone(const cachefmt::Entry& recorded, const EntryBeside& beside) const;
     /// Returns why nothing was published (this process can still use the recording), or an empty text.
     [[nodiscard]] std::string publish(Phases& phases, Recording& recording, const EntryBeside& beside) const;

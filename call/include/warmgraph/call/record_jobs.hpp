@@ -1,5 +1,5 @@
-// The recordings of one function: begins them at a call's answer, or from a caller's capture; keeps the waiting one;
-// completes them without the function's lock.
+// The recordings of one function: begins them at a call's answer, or from a caller's capture; keeps the waiting
+// recording; completes recordings without the function's lock.
 #pragma once
 
 #include <chrono>
@@ -28,13 +28,14 @@ struct CompletedJob {
     std::optional<LoadedVariant> variant{}; ///< the variant to keep
 };
 
-/// Used under the function's lock, unless a function says otherwise. One job at a time.
+/// Used under the function's lock, unless a function's comment says otherwise. There is one job at a time.
 class RecordJobs {
 public:
     struct Settings {
         RecordWhen when{};
         std::chrono::milliseconds probing{};
-        std::chrono::milliseconds wait_for_others{}; ///< for adoptions: wait for processes that record the same entry
+        /// For adoptions: the longest wait for processes that record the same entry.
+        std::chrono::milliseconds wait_for_others{};
     };
     /// `modules` and `counters` must outlive this object.
     RecordJobs(std::shared_ptr<const Declaration> declaration, Publisher publisher, std::shared_ptr<Programs> programs,
@@ -42,17 +43,17 @@ public:
 
     // --- recordings of calls
 
-    /// `role`: null for a single function.
+    /// Makes the job for a call. `role`: null for a single function.
     [[nodiscard]] std::unique_ptr<Job> new_job(const Frame& frame, const PairRole* role, Journey& journey,
                                                const std::vector<std::string>& environment,
                                                CallableRunner& runner) const;
     /// Keeps device code until the job ends. An error refuses the job.
     void hold_code(Job& job) const;
-    /// Runs the function for the call's answer and watches it. If preparing fails, refuses the job and still runs the
-    /// function. An exception of the callable ends the job.
+    /// Runs the function for the call's answer and watches its work. If preparing the job fails, refuses the job and
+    /// still runs the function. An exception of the callable ends the job.
     void answer(std::unique_ptr<Job>& job, const std::shared_ptr<backends::Stream>& stream,
                 CallableRunner& runner) const;
-    /// The answer is given and complete() follows. No other job begins before finish().
+    /// Call this when the answer is given and complete() follows. No other job begins before finish().
     void begin() noexcept { m_is_under_way = true; }
     void finish() noexcept { m_is_under_way = false; }
     /// Keeps the rest of the job for later. Afterwards only take_pending() and take_answered() may use the job.
@@ -61,9 +62,9 @@ public:
     [[nodiscard]] bool has_pending() const noexcept { return m_pending != nullptr || m_is_under_way; }
     [[nodiscard]] bool is_on_demand() const noexcept { return m_settings.when == RecordWhen::on_demand; }
     /// Takes and begins the waiting job if its answer is done, for a call in this stream; waits a moment for the
-    /// stream. Null: no job.
+    /// stream. Returns null if there is no such job.
     [[nodiscard]] std::unique_ptr<Job> take_pending(backends::Stream& stream);
-    /// The same when the caller asks for it.
+    /// Takes and begins the waiting job if its answer is done, because the caller asks for it.
     [[nodiscard]] std::unique_ptr<Job> take_answered();
     /// Call this without locks, once for each begun job. Throws partly_launched: the caller's memory is damaged.
     [[nodiscard]] CompletedJob complete(Job& job, const PairRole* role, const Lookup& lookup,
@@ -73,21 +74,24 @@ public:
 
     // --- recordings of captures
 
-    /// Throws the reason if an adoption is impossible, before the capture is read.
+    /// Throws if an adoption is impossible. Call this before the capture is read.
     void require_adoptable(const Journey& journey) const;
     [[nodiscard]] AdoptedCapture adopted_capture(const NativeCapture& capture, const Frame& frame) const;
-    /// `second`: null if there is none. Sets `beside` to the entry on disk.
+    /// Records a caller's capture. `second`: the second capture; null if there is none. Sets `beside` to the relation
+    /// of the entry on disk to the recording.
     [[nodiscard]] Result<Recording> adopt(const Adoption& adoption, const Frame& frame, const AdoptedCapture& first,
                                           const AdoptedCapture* second, Journey& journey, const Lookup& lookup,
                                           EntryBeside& beside) const;
-    /// Returns why the recording stays in this process only, or an empty text. Throws for a recompile.
+    /// Publishes an adopted recording. Returns why the recording stays in this process only, or an empty text. Throws
+    /// if the stored entry is a recompile.
     [[nodiscard]] std::string keep_adopted(Journey& journey, Recording& recording, const EntryBeside& beside,
                                            const CallOutcomes& outcomes) const;
-    /// Writes the capture for other processes' adoptions and returns the file's name. Throws if it is refused.
+    /// Writes the capture for other processes' adoptions and returns the file's name. Throws if the capture is refused.
     [[nodiscard]] std::string write_capture(const Adoption& adoption, const Frame& frame, const Digest& digest) const;
 
     [[nodiscard]] const Publisher& publisher() const noexcept { return m_publisher; }
-    /// Waits for the entry's lock, for an adoption. Returns null if nothing is published, or at the time limit.
+    /// Waits for the entry's lock, for an adoption. Returns null if recordings are not published, or if the time limit
+    /// is reached.
     [[nodiscard]] std::unique_ptr<FileLock> wait_for_lock(const Digest& digest) const;
 
 private:
@@ -112,7 +116,7 @@ private:
     Faults m_faults;
     std::unique_ptr<Job> m_pending; ///< the waiting job
     bool m_is_under_way = false;
-    std::set<Digest> m_strayed; ///< guards digests of calls refused for work past the recorder's stream
+    std::set<Digest> m_strayed; ///< guards digests of calls that were refused for work outside the recorder's stream
 };
 
 } // namespace warmgraph

@@ -1,4 +1,5 @@
-// Decides when to stop keeping device code, because nothing is recorded: keeping it makes all launches slower.
+// Decides when to stop keeping device code because nothing is recorded any more. Keeping code makes all launches
+// slower.
 #pragma once
 
 #include <atomic>
@@ -33,7 +34,8 @@ public:
         m_not_before.store(m_clock.steady().time_since_epoch() + k_after_a_miss, std::memory_order_relaxed);
     }
 
-    /// Keeps code until the process ends. Returns the first reason that was given; an empty `why` gives none.
+    /// Keeps code until the process ends. Returns the first reason that was given. An empty `why` is not a reason: the
+    /// call then only returns the reason so far.
     [[nodiscard]] std::string keep_code(std::string why)
     {
         const std::scoped_lock lock{m_mutex};
@@ -42,7 +44,8 @@ public:
     }
 
 private:
-    static constexpr std::uint32_t k_often = 256; ///< some seconds of a service's decode steps
+    /// Number of replays; a service makes this many decode steps in some seconds.
+    static constexpr std::uint32_t k_often = 256;
     static constexpr std::chrono::seconds k_after_a_miss{60};
     const Clock& m_clock;
     std::mutex m_mutex; ///< guards the next member
@@ -54,11 +57,11 @@ private:
 /// Whether a recording was refused because its code was loaded during a pause.
 [[nodiscard]] bool is_for_unkept_code(const Error& error) noexcept;
 
-/// Notes for later processes that such a recording of this function was refused.
+/// Notes for later processes that a recording of this function was refused because its code was loaded during a pause.
 void note_unkept_code(store::LocalStore& store, const cachefmt::FunctionKey& function) noexcept;
 
 /// Whether this process should keep code until its end, because an earlier process lost a recording of the function
-/// without it. Each loss counts once.
+/// because it did not keep code. Each such loss counts once.
 [[nodiscard]] bool keeps_code_for(store::LocalStore& store, const cachefmt::FunctionKey& function) noexcept;
 
 } // namespace warmgraph

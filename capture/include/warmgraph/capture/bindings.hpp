@@ -9,7 +9,7 @@
 
 namespace warmgraph {
 
-/// Leaves out the regions that `graph` owns. Takes events and semaphores from `handles` by name.
+/// Returns the bindings, without the regions that `graph` owns. Finds events and semaphores from `handles` by name.
 [[nodiscard]] replay::Bindings bindings_of(const cachefmt::Graph& graph, const std::vector<MemoryRef>& regions,
                                            const std::vector<std::uint64_t>& scalars, const DeclaredHandles& handles);
 

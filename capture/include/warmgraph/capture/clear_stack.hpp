@@ -1,10 +1,10 @@
-// Helps programs that capture graphs themselves.
+// A function for programs that capture graphs themselves.
 #pragma once
 
 namespace warmgraph::capture {
 
 /// Fills 128 KiB of this thread's stack below the caller with zeros; does nothing if too little stack is left. Later
-/// calls then pass on zeros where they read stack bytes that they did not write.
+/// calls that copy stack bytes which they did not write then copy zeros.
 void clear_stack_below() noexcept;
 
 } // namespace warmgraph::capture

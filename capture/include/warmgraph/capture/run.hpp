@@ -31,12 +31,12 @@ struct Subject {
     const Interface& interface;
     std::shared_ptr<backends::Device> device;
     RunOnce run;
-    DeclaredHandles handles{};         ///< outside events and semaphores that its graphs may use
+    DeclaredHandles handles{};         ///< events and semaphores outside the graph that its graphs may use
     std::uint64_t function = 0;        ///< as replay::ModuleUser::function
-    std::vector<NamedMemory> others{}; ///< memory that is not a region, for messages: "forward's 'h'"
+    std::vector<NamedMemory> others{}; ///< memory that is not a region, by name ("forward's 'h'"); used in messages
 };
 
-/// Captures the callable without running its work. Always ends a capture that it began.
+/// Captures the callable without running its work. If this function began a capture, it always ends the capture.
 [[nodiscard]] Result<backends::RawGraph> captured_run(const Subject& subject, const RunInputs& inputs,
                                                       ScratchPool& scratch,
                                                       const std::shared_ptr<backends::Stream>& stream,

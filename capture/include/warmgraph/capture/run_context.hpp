@@ -35,7 +35,7 @@ struct RunContext {
     std::optional<Error> refusal;     ///< the first forbidden call, kept even when the callable swallows the exception
 };
 
-/// Returns nullptr outside a wrapped callable.
+/// Returns the context of this thread's run; nullptr outside a wrapped callable.
 [[nodiscard]] RunContext* current_run() noexcept;
 
 class RunScope {

@@ -1,4 +1,4 @@
-// Addresses for one capture: a range for each tensor of the call.
+// Addresses without memory for one capture: a range for each tensor of the call.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace warmgraph {
 /// belongs to. A shuffle reverses the order and begins region i (i + 1) * `shift` bytes into its range. Drivers give
 /// ranges in steps of 2 MiB, so a shift of 4 KiB gives up to 512 regions different distances.
 struct Shuffle {
-    std::uint64_t shift = 0; ///< bytes, a multiple of 4 KiB; 0 means in order, each at the start of its range
+    std::uint64_t shift = 0; ///< bytes, a multiple of 4 KiB; 0: same order, no shift
     [[nodiscard]] std::uint64_t of(std::size_t region) const noexcept { return shift * (region + 1); }
 };
 
@@ -26,10 +26,10 @@ enum class Apart : std::uint8_t {
     tensors,      ///< each tensor has its own range
     groups,       ///< overlapping tensors share a range, at their distances in the call
     groups_equal, ///< overlapping tensors share a range and all begin at its start
-    groups_steps, ///< overlapping tensors share a range, each one a small step behind the one before
+    groups_steps, ///< overlapping tensors share a range; each begins a small step behind the previous tensor
 };
 
-/// Owns its ranges and must outlive the captures that hold their addresses.
+/// The ranges of one capture. Owns the ranges, so it must outlive captures that hold their addresses.
 class ShadowSet {
 public:
     explicit ShadowSet(backends::Device& device) : m_device(device) {}
@@ -39,8 +39,8 @@ public:
 
     /// Reserves the ranges as far from the frame's memory as the device allows.
     [[nodiscard]] Result<void> reserve(const Frame& frame, const Shuffle& shuffle, Apart apart = Apart::tensors);
-    /// Captures read page-locked host regions, so each such region gets values that differ from those in `from`;
-    /// integers differ by one.
+    /// Fills the page-locked host regions, which captures may read, with values that differ from the values in `from`.
+    /// Integers differ by one.
     [[nodiscard]] Result<void> give_other_contents(const std::vector<MemoryRef>& from, const Frame& frame);
     /// Fails with not_recordable and names the host region if a capture changed its contents.
     [[nodiscard]] Result<void> check_host_regions(const Interface& interface) const;
@@ -51,8 +51,9 @@ private:
 
     backends::Device& m_device;
     std::vector<MemoryRef> m_owned;
-    std::vector<MemoryRef> m_regions;                                   ///< in the order of Interface::regions
-    std::vector<std::pair<std::size_t, backends::Fingerprint>> m_given; ///< host regions, the contents given to them
+    std::vector<MemoryRef> m_regions; ///< in the order of Interface::regions
+    /// Each host region's index, and the fingerprint of the contents given to it.
+    std::vector<std::pair<std::size_t, backends::Fingerprint>> m_given;
 };
 
 } // namespace warmgraph

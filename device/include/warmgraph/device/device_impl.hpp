@@ -13,23 +13,23 @@ namespace warmgraph {
 
 class Programs;
 
-/// The cache whose programs are made, and its policy.
+/// The programs of a cache, and the policy for using them.
 struct ProgramUse {
-    std::shared_ptr<Programs> programs; ///< null: no cache
+    std::shared_ptr<Programs> programs; ///< null: without a cache
     Policy policy = Policy::read_write;
 };
 
 struct Device::Impl {
     std::shared_ptr<backends::Device> device;
     std::shared_ptr<backends::Stream> default_stream;
-    std::mutex default_stream_mutex; ///< one thread at a time may use the stream, which all share
+    std::mutex default_stream_mutex; ///< one thread at a time may use the stream, which all Device objects share
 
-    /// The target that code is loaded for. Thread-safe; asks the driver once.
+    /// Returns the target for which code is loaded. Thread-safe; asks the driver once.
     [[nodiscard]] const store::LoadTarget& load_target();
 
     // Programs outside wrapped callables belong to the cache that was last used with this device. Thread-safe.
     void use_programs(const ProgramUse& use);
-    [[nodiscard]] ProgramUse programs() const; ///< null if that cache was destroyed
+    [[nodiscard]] ProgramUse programs() const; ///< `programs` is null if that cache was destroyed
 
 private:
     std::once_flag m_target_asked;
@@ -42,8 +42,8 @@ private:
 struct Program::Impl {
     std::shared_ptr<Device::Impl> device;
     std::string name, source, options;
-    Digest digest;    // digest of source and options
-    std::mutex mutex; // guards `module`: the first launch compiles, others wait
+    Digest digest;    // digest of the program's source and options
+    std::mutex mutex; // guards `module`: the first launch compiles, other launches wait
     std::shared_ptr<backends::Module> module;
 
     /// Loads the module from a cache's compiled programs or compiles it, once.
@@ -56,7 +56,7 @@ struct DeviceAccess {
     static const std::shared_ptr<Device::Impl>& impl(const Device& device) noexcept { return device.m_impl; }
 };
 struct ProgramAccess {
-    /// Digest of source and options, without the name.
+    /// Returns the digest of source and options, without the name.
     static const Digest& source_digest(const Program& program) noexcept { return program.m_impl->digest; }
     static Program::Impl& impl(const Program& program) noexcept { return *program.m_impl; }
 };

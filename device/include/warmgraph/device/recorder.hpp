@@ -24,23 +24,23 @@ private:
     std::vector<std::shared_ptr<backends::Stream>> m_streams;
 };
 
-/// A callable, by reference to its owner's members.
+/// A callable; the members refer to members of its owner.
 struct Runnable {
     const std::string& name;
     const Interface& interface;
     const Callable& callable;
     const std::shared_ptr<backends::Device>& device;
     StreamPool& streams;
-    const ProgramUse* programs = nullptr; ///< null: programs of the device's cache
+    const ProgramUse* programs = nullptr; ///< null: programs belong to the device's cache
 };
 
-/// Calls the callable on `stream`. Throws the callable's exceptions. Joins forks that it left open, except in a capture
-/// (end_capture refuses them).
+/// Calls the callable on `stream`. Throws the callable's exceptions. Joins the forks that the callable left open,
+/// except in a capture, because end_capture refuses them.
 void run(const Runnable& runnable, const RunInputs& inputs, ScratchPool& scratch,
          const std::shared_ptr<backends::Stream>& stream, RunContext& context);
 
-/// The same for recording and verifying: an exception becomes an Error (not_recordable unless it is an Exception). The
-/// objects that `runnable` refers to must outlive the result.
+/// Returns a function that does the same for recordings and verification: an exception becomes an Error (not_recordable
+/// unless it is an Exception). The objects that `runnable` refers to must outlive the result.
 [[nodiscard]] RunOnce run_once(const Runnable& runnable);
 
 } // namespace warmgraph

@@ -18,7 +18,7 @@ struct StreamAccess {
     {
         return Stream{std::make_unique<Stream::Impl>(std::move(device), std::move(stream))};
     }
-    /// Throws invalid_argument for a stream that was moved from.
+    /// Returns the stream's Impl. Throws invalid_argument if the stream was moved from.
     static Stream::Impl& impl(Stream& stream)
     {
         if (!stream.m_impl)

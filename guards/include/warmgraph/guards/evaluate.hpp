@@ -1,4 +1,4 @@
-// Guards: returns every mismatch between two sets of data. Pure: no driver call, no file, no clock.
+// Compares two sets of guards and returns every mismatch between them. Pure: no driver call, no file, no clock.
 #pragma once
 
 #include <cstddef>
@@ -15,21 +15,22 @@ using cachefmt::Role;
 using cachefmt::TensorSpec;
 using cachefmt::ValueSpec;
 
-/// A tensor's device in guards if it lies in page-locked host memory. Copies differ there, so it is another variant.
+/// A tensor's device in guards if it lies in page-locked host memory. A copy from host memory is another operation, so
+/// such a call needs another variant.
 inline constexpr const char* k_host_memory = "host";
 
 /// How strictly versions are compared.
 enum class VersionRule { exact, same_or_newer };
 
 struct Relaxation {
-    VersionRule driver = VersionRule::exact; ///< facts "driver.version" and "runtime.version"
+    VersionRule driver = VersionRule::exact; ///< for the facts "driver.version" and "runtime.version"
 };
 
 struct Mismatch {
-    std::string fact;     ///< "driver.version", "input token: dtype"
-    std::string recorded; ///< "(absent)" if there was none, "unknown" if the probe failed
+    std::string fact;     ///< the fact's name, such as "driver.version" or "input token: dtype"
+    std::string recorded; ///< recorded value; "(absent)" if the fact was absent, "unknown" if its probe failed
     std::string now;
-    std::string cure; ///< may be empty
+    std::string cure; ///< advice for the user; may be empty
     bool operator==(const Mismatch&) const = default;
 };
 
@@ -38,25 +39,26 @@ struct Mismatch {
 [[nodiscard]] std::vector<Mismatch> evaluate(const Guards& recorded, const Guards& now,
                                              const Relaxation& relaxation = {});
 
-/// The same for facts alone.
+/// Does the same for facts alone.
 [[nodiscard]] std::vector<Mismatch> evaluate_facts(const std::vector<Fact>& recorded, const std::vector<Fact>& now,
                                                    const Relaxation& relaxation = {});
 
-/// Returns the device's facts that differ from the entry's; other facts depend on the functions. `here` must be
-/// canonical.
+/// Returns the facts about the device that differ from the entry's facts. Other facts depend on the functions and are
+/// not compared. `here` must be canonical.
 [[nodiscard]] std::vector<Mismatch> device_mismatches(const Guards& recorded, const std::vector<Fact>& here,
                                                       const Relaxation& relaxation);
 
-/// How many comparisons evaluate() makes between these two (for "everything else (31 facts) agrees").
+/// Returns how many comparisons evaluate() makes between the two Guards (for the text "everything else (31 facts)
+/// agrees").
 [[nodiscard]] std::size_t compared_count(const Guards& recorded, const Guards& now);
 
-/// One line for logs: "driver.version 580.159.04 recorded, 580.126.20 now; and 2 more".
+/// Returns one line for logs, such as "driver.version 580.159.04 recorded, 580.126.20 now; and 2 more".
 [[nodiscard]] std::string summarize(const std::vector<Mismatch>& mismatches);
 
-/// Compares versions by their numeric components, left to right. True if now >= recorded.
+/// Compares versions by their numeric components, left to right. Returns true if `now` is at least `recorded`.
 [[nodiscard]] bool same_or_newer(const std::string& recorded, const std::string& now);
 
-/// Sorts by name; a duplicated name keeps the last value. This is the canonical form that Guards requires.
+/// Sorts by name; of facts with the same name, the last one stays. This is the canonical form that Guards requires.
 void canonicalize(std::vector<Fact>& facts);
 
 } // namespace warmgraph::guards

@@ -1,4 +1,4 @@
-// Converts between a number of a scalar's type and its bits.
+// Conversion between the numbers of a scalar's type and their bits.
 #pragma once
 
 #include <cstdint>

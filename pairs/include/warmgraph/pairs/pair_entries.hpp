@@ -1,4 +1,5 @@
-// The stored entries of a pair: one for forward and one for each of its backwards, all with forward's recording id.
+// The stored entries of a pair: one entry for forward, and one for each backward of it. All have the recording id of
+// forward.
 #pragma once
 
 #include <memory>
@@ -12,22 +13,23 @@
 
 namespace warmgraph {
 
-/// Thread-safe. Not used if caching is off.
+/// Thread-safe. Only used if caching is on.
 class PairEntries {
 public:
-    /// `touched` must outlive this object. `most`: how many forwards are kept.
+    /// `touched` must outlive this object. `most`: how many forwards without a backward are kept.
     PairEntries(std::shared_ptr<store::LocalStore> store, store::Touched& touched, std::size_t most)
         : m_store(std::move(store)), m_touched(touched), m_most(most)
     {
     }
 
-    /// Publishes an entry. A forward is kept here until its backward is published, and false is returned; so a stored
-    /// forward always has a backward. not_found: the backward's forward is neither kept nor stored.
+    /// Publishes an entry. A forward is only kept in this object until its backward is published, and false is
+    /// returned. So a stored forward always has a stored backward. not_found: the backward's forward is neither kept
+    /// nor stored.
     [[nodiscard]] Result<bool> publish(const cachefmt::Entry& entry);
-    /// Publishes the tombstone for all entries of the recording, because the refusal applies to all.
+    /// Publishes the tombstone for all entries of the recording, because the refusal applies to all of them.
     [[nodiscard]] Result<void> publish_tombstone(const cachefmt::Entry& tombstone);
 
-    /// Whether a call of `part` may use the entry. A forward needs a backward among `beside`.
+    /// Whether a call of `part` may use the entry. A forward can be used only if `beside` has a backward of it.
     [[nodiscard]] static bool is_usable(const cachefmt::EntryHeader& header, cachefmt::Part part,
                                         std::span<const store::Variant> beside);
 
@@ -42,7 +44,7 @@ private:
     store::Touched& m_touched;
     std::size_t m_most;
     mutable std::mutex m_mutex;
-    std::vector<Kept> m_kept; ///< forwards without backward, the oldest first
+    std::vector<Kept> m_kept; ///< forwards without a stored backward, the oldest first
 };
 
 } // namespace warmgraph

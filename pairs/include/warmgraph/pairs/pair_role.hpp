@@ -1,5 +1,5 @@
-// The part of a pair (pair_impl.hpp) that one function is: the name of its entries, the order of launches that both
-// halves share, and the forward that a backward belongs to.
+// The role of one function in a pair (pair_impl.hpp): the name of its entries, the order of launches that both halves
+// share, and the forward that a backward belongs to.
 #pragma once
 
 #include <functional>
@@ -20,14 +20,14 @@ struct LastStream;
 /// The forward that answered a call or was recorded from it.
 struct ServedForward {
     cachefmt::RecordingId recording;
-    bool waits = false; ///< its backward is not recorded yet
+    bool waits = false; ///< whether its backward is not recorded yet
 };
 
 struct PairRole {
     cachefmt::Part part = cachefmt::Part::forward;
     std::string pair;                  ///< the pair's name and the folder of its entries
-    std::string interface;             ///< text of both functions' interfaces, a guard
-    std::vector<cachefmt::Fact> facts; ///< in addition to the facts of all functions
+    std::string interface;             ///< text of the interfaces of both functions; it is a guard
+    std::vector<cachefmt::Fact> facts; ///< facts of the pair, in addition to the facts that all functions have
     std::shared_ptr<PairEntries> entries;
     std::shared_ptr<LastStream> last;
     std::shared_ptr<ScratchPool> saved; ///< the arena that both halves share
@@ -36,7 +36,8 @@ struct PairRole {
     /// Returns the other function's memory, for messages. May be null.
     std::function<std::vector<NamedMemory>()> others{};
 
-    /// The forward of the next call of backward. nullopt: that forward ran without a graph, and so does backward.
+    /// The forward that the next call of backward belongs to. nullopt: that forward ran without a graph, so backward
+    /// runs without a graph too.
     std::optional<ServedForward> of{};
 
     [[nodiscard]] bool is_forward() const noexcept { return part == cachefmt::Part::forward; }
@@ -47,10 +48,11 @@ struct PairRole {
     [[nodiscard]] bool counts_hit() const noexcept { return is_forward(); }
 };
 
-/// Returns the part for a recording under these guards: a new recording for forward, forward's recording for backward.
+/// Returns the part of a pair that a recording under these guards makes. Forward gets a new recording id, backward gets
+/// the recording id of its forward.
 [[nodiscard]] cachefmt::RecordingPart recording_of(cachefmt::Part part, const cachefmt::Guards& guards);
 
-/// The values that pass forward's recording id to backward, and guard it.
+/// Names of the values that pass forward's recording id to backward. The id is a guard of backward.
 inline constexpr const char* k_recording_values[] = {"pair.recording.high", "pair.recording.low"};
 
 } // namespace warmgraph

@@ -1,4 +1,4 @@
-// Finds the headers that a program's source includes, without a compiler, so that a look-up needs none.
+// Finds the headers that a program's source includes, without a compiler, so that a look-up needs no compiler.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace warmgraph::precompile {
 
-/// A header: its name in the source and the digest of its contents. Never its path.
+/// A header: its name in the source and the digest of its contents. It never has the header's path.
 struct Header {
     std::string name;
     Digest digest;
@@ -17,12 +17,12 @@ struct Header {
 };
 
 struct Headers {
-    std::vector<Header> found{}; ///< sorted
-    /// Which file each #include means. Covers, for every name in every text that was read, the contents of the files
-    /// with this name in search order. All zero when no header was found. It changes when files of one name or search
-    /// folders change places, but not when an installation moves.
+    std::vector<Header> found{}; ///< the headers, sorted by name
+    /// A digest that shows which file each #include means. It covers, for each name in each text that was read, the
+    /// contents of all files with this name in search order. All zero if no header was found. It changes if files of
+    /// one name or search folders change places, but not if an installation moves.
     Digest search{};
-    std::string why_unknown{}; ///< empty, or a text that names the file that only the compiler can find
+    std::string why_unknown{}; ///< names the file that only the compiler can find; empty if there is no such file
     bool operator==(const Headers&) const = default;
 };
 
@@ -33,18 +33,19 @@ struct Options {
         std::string option, path;
         bool operator==(const Folder&) const = default;
     };
-    std::vector<std::string> words{}; ///< without the options for header folders and files
-    std::vector<Folder> folders{};    ///< of -I, -isystem and similar options, in order
-    std::vector<std::string> files{}; ///< of -include and --pre-include
-    std::string why_unknown{};        ///< empty, or a text that names the option whose files are not read here
+    std::vector<std::string> words{}; ///< all words except the options for header folders and files
+    std::vector<Folder> folders{};    ///< the folders of -I, -isystem and similar options, in order
+    std::vector<std::string> files{}; ///< the files of -include and --pre-include
+    std::string why_unknown{}; ///< names an option whose files are not read here; empty if there is no such option
     bool operator==(const Options&) const = default;
 };
 [[nodiscard]] Options parse_options(std::string_view options);
 
-/// Finds all headers, and the headers that they include: in the options' folders, the working directory, and beside the
-/// including file. If several files fit a name, all of them count, in order, because the compiler's choice depends on
-/// quotes and #include_next. Names without a file are the compiler's own headers, or missing. Ignores preprocessor
-/// conditions, so more headers may count than are used, never fewer. Reads files; throws nothing.
+/// Finds all headers, also the headers that headers include. Searches in the options' folders, in the working
+/// directory, and beside the including file. If several files have a name, all of them count, in order, because the
+/// compiler's choice depends on quotes and #include_next. A name without a file is a header of the compiler itself, or
+/// is missing. Ignores preprocessor conditions, so more headers may count than are used, never fewer. Reads files;
+/// throws nothing.
 [[nodiscard]] Headers headers_of(const std::string& source, const Options& options);
 
 } // namespace warmgraph::precompile

@@ -1,6 +1,6 @@
-// Compiled programs in a cache folder and its layers. Every program is verified when it is read.
+// The compiled programs in a cache folder and its layers. Each program is verified when it is read.
 //
-// Thread-safe. A failure is an Error for the caller to count: it costs a compilation, never a result.
+// Thread-safe. A failure is an Error that the caller counts: it costs a compilation, but never changes a result.
 #pragma once
 
 #include <optional>
@@ -12,11 +12,11 @@
 
 namespace warmgraph::precompile {
 
-/// The stored program that is most similar to the wanted one.
+/// The stored program that is most similar to the wanted program.
 struct Nearest {
     std::uint64_t variants = 0; ///< stored programs with this source or this name
     std::optional<Ingredients> ingredients{};
-    std::vector<store::MissedFact> differences{}; ///< the fewest differences
+    std::vector<store::MissedFact> differences{}; ///< differences of the most similar program
 };
 
 struct ProgramCodec {
@@ -42,11 +42,11 @@ struct ProgramCodec {
 
 class ProgramLibrary {
 public:
-    /// `store` must outlive the library. Programs that are put are signed with the trust's key.
+    /// `store` must outlive the library. Programs are signed with the key in `trust` when they are put into the folder.
     ProgramLibrary(store::LocalStore& store, cachefmt::Trust trust) : m_store(store), m_trust(std::move(trust)) {}
 
-    /// Returns a verified program from the folder or its layers, and marks it as used now; nullopt: not found. corrupt,
-    /// stale: it was set aside; untrusted: it stays.
+    /// Returns a verified program from the folder or its layers, and marks it as used now; nullopt: not found. Errors:
+    /// corrupt and stale, and the program was set aside; untrusted, and the program stays.
     [[nodiscard]] Result<std::optional<CompiledProgram>> find(const Ingredients& ingredients) const;
     [[nodiscard]] Result<void> put(const CompiledProgram& program) const;
     /// Sets aside an intact program that could not be used, for `reason`.

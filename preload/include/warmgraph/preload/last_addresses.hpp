@@ -1,4 +1,4 @@
-// The last addresses of a cache's calls. Preloaded graphs are bound to them.
+// The last addresses of a cache's calls. Preloaded graphs are bound to these addresses.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@
 
 namespace warmgraph {
 
-/// For each device and region name the address in the last first call with such a region. The functions of a table (a
-/// decode step by batch size) have weights, caches and buffers with the same names and addresses. The address is a
-/// guess; each launch binds its call's memory. Thread-safe.
+/// Keeps, for each device and region name, the address that a region of this name had when last noted. The functions of
+/// a table (decode steps, one for each batch size) have weights, caches and buffers with the same names and addresses.
+/// So the address is a good guess; each launch binds the memory of its call. Thread-safe.
 class LastAddresses {
 public:
     void note(const backends::Device& device, std::span<const std::string> names, std::span<const MemoryRef> memory)
@@ -40,9 +40,9 @@ public:
     }
 
 private:
-    static constexpr std::size_t k_most = 16384; ///< names per device
+    static constexpr std::size_t k_most = 16384; ///< the most names that are kept per device
     using Addresses = std::map<std::string, Address, std::less<>>;
-    mutable std::mutex m_mutex; // guards the rest
+    mutable std::mutex m_mutex; // guards the other members
     std::map<const backends::Device*, Addresses> m_addresses;
 };
 

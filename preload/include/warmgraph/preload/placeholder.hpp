@@ -1,4 +1,4 @@
-// Addresses for restoring a graph while the addresses of its inputs and outputs are not known.
+// Addresses with which a graph is restored while the addresses of its inputs and outputs are not known.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,13 @@
 
 namespace warmgraph {
 
-/// Nothing ever runs on it, because the first launch rebinds. So all graphs of a device can share one.
+/// A range of addresses on which no work ever runs, because the first launch of a graph rebinds it. So all graphs of a
+/// device can share one placeholder.
 class Placeholder {
 public:
-    /// Returns a range that graphs can be instantiated with; real memory if it is small. OpenCL does not accept shadows
-    /// in a graph (it names memory by objects). CUDA's driver cannot update a copy from a shadow to memory, so the
-    /// first call would instantiate again.
+    /// Returns a range with which graphs can be instantiated. A small range is real memory, a large one consists of
+    /// shadows (addresses without memory). OpenCL does not accept shadows in a graph, because it names memory by
+    /// objects. CUDA's driver cannot update a copy from a shadow to memory, so the first call would instantiate again.
     [[nodiscard]] static Result<std::shared_ptr<const Placeholder>> reserve(std::shared_ptr<backends::Device> device,
                                                                             std::uint64_t bytes)
     {
@@ -42,7 +43,7 @@ private:
     MemoryRef m_memory;
 };
 
-/// The placeholders of one cache: the largest one in use for each device. Thread-safe.
+/// The placeholders of one cache: for each device, the largest placeholder that is in use. Thread-safe.
 class Placeholders {
 public:
     [[nodiscard]] Result<std::shared_ptr<const Placeholder>> at_least(const std::shared_ptr<backends::Device>& device,
@@ -57,7 +58,7 @@ public:
     }
 
 private:
-    std::mutex m_mutex; // guards the rest
+    std::mutex m_mutex; // guards the other members
     std::map<const backends::Device*, std::weak_ptr<const Placeholder>> m_largest;
 };
 

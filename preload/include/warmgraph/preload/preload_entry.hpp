@@ -29,7 +29,7 @@ struct PreloadState {
 struct PreloadFor {
     PreloadedGraphs::User user = PreloadedGraphs::k_everybody;
     DeclaredHandles handles{};
-    std::vector<MemoryRef> memory{}; ///< by region: declared states; null if a call provides it
+    std::vector<MemoryRef> memory{}; ///< by region: the memory of declared states; null if calls provide the memory
     /// Whether the function may use the entry.
     std::function<Result<void>(const cachefmt::EntryHeader& header, const cachefmt::Graph& graph)> check{};
 };
@@ -44,15 +44,16 @@ public:
     struct Request {
         cachefmt::EntryKey key;
         std::shared_ptr<backends::Device> device;
-        store::LoadTarget target;                    ///< the device's
-        const PreloadFor* function = nullptr;        ///< null: for the first function that calls it
-        std::chrono::steady_clock::time_point end{}; ///< end of the wait for room
+        store::LoadTarget target; ///< the load target of the device
+        /// The function that will use the graph; null: the first function that calls it.
+        const PreloadFor* function = nullptr;
+        std::chrono::steady_clock::time_point end{}; ///< time at which the wait for room ends
         replay::Instantiation instantiation = replay::Instantiation::at_restore;
     };
-    /// Loads the entry's device code, restores its graph, and does in advance what its first launch allows. Leaves a
-    /// mark meanwhile: drivers crash on some code, and the next process must know on which. If there is no room for the
-    /// graph, or not every function could use it (events, semaphores, host functions, code with state), loads only its
-    /// code. Pauses during first calls.
+    /// Loads the entry's device code, restores its graph, and does in advance what is possible of its first launch.
+    /// Meanwhile a mark is on disk: drivers crash on some code, and the next process must know which code crashed. If
+    /// there is no room for the graph, or not every function could use the graph (events, semaphores, host functions,
+    /// code with state), loads only its code. Pauses during first calls.
     [[nodiscard]] Result<void> preload(const Request& request, const std::stop_token& stop) const;
 
 private:

@@ -26,12 +26,13 @@ namespace warmgraph {
 class PreloadRequest {
 public:
     using Progress = std::function<void(const PreloadProgress&)>;
-    /// `threads`: how many of its tasks may run at once.
+    /// `threads`: how many tasks of this request may run at once.
     PreloadRequest(Progress progress, std::size_t threads);
 
     [[nodiscard]] PreloadProgress progress() const;
     void add_to_total(std::size_t entries);
-    /// Counts an entry and calls the progress function, after earlier reports; stopping ends the wait for these.
+    /// Counts an entry and calls the progress function, after earlier reports are done. Stopping the request ends the
+    /// wait for these reports.
     void report(const std::string& function, const std::function<void(PreloadProgress&)>& count) noexcept;
     [[nodiscard]] std::stop_token stop_token() const noexcept { return m_stop.get_token(); }
     /// Blocks until all tasks ended.
@@ -43,15 +44,15 @@ private:
     const std::size_t m_threads;
     const std::chrono::steady_clock::time_point m_started;
     std::stop_source m_stop;
-    mutable std::mutex m_mutex; // guards the rest; locked after a queue's mutex
+    mutable std::mutex m_mutex; // guards the other members; locked after a queue's mutex
     std::condition_variable_any m_changed;
     PreloadProgress m_state;
     bool m_is_reporting = false; ///< whether the caller's progress function runs
-    std::size_t m_left = 0;      ///< tasks that have not ended
+    std::size_t m_left = 0;      ///< number of tasks that have not ended
     std::vector<std::thread::id> m_running{};
 };
 
-/// Must end before its cache and before the process exits. Thread-safe.
+/// The queue must be destroyed before its cache, and before the process exits. Thread-safe.
 class PreloadQueue {
 public:
     using Request = std::shared_ptr<PreloadRequest>;
@@ -62,9 +63,11 @@ public:
     PreloadQueue& operator=(const PreloadQueue&) = delete;
     ~PreloadQueue();
 
-    /// Begins the tasks in this order. If no thread can start: runs them here, or drops them if `is_needed` is false.
+    /// Begins the tasks in this order. If no thread can start, runs them in the calling thread, or drops them if
+    /// `is_needed` is false.
     void add(const Request& request, std::vector<Task> tasks, bool is_needed);
-    /// Drops the request's tasks that did not begin. Waits for the others, except a task that calls this itself.
+    /// Drops the request's tasks that did not begin. Waits for the other tasks, except for a task that itself calls
+    /// this function.
     static void stop(PreloadRequest& request);
 
 private:

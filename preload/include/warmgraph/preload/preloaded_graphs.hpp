@@ -17,19 +17,20 @@
 
 namespace warmgraph {
 
-/// A restored graph with guessed addresses for its regions, or placeholder addresses. Its first launch rebinds regions
-/// that are elsewhere.
+/// A restored graph with guessed addresses for its regions, or placeholder addresses. Its first launch rebinds the
+/// regions whose addresses were wrong.
 struct PreloadedGraph {
     cachefmt::EntryHeader header;
     std::unique_ptr<replay::Executable> executable;
     std::shared_ptr<const Placeholder> placeholder; ///< null if no region needs memory
     std::uint64_t registrations = 0;                ///< the device's count of registrations before the restore
-    store::Stamp stamp{};                           ///< stamp of the file that it was read from
-    /// Restored for a wrapped function, as if that function had loaded it: later changes of the file do not matter.
+    store::Stamp stamp{};                           ///< stamp of the file from which it was read
+    /// Whether it was restored for a wrapped function, as if that function had loaded it. Later changes of the file
+    /// then do not matter.
     bool is_loaded = false;
 };
 
-/// Bytes of device memory that the graph needs besides its callers' memory.
+/// Returns the bytes of device memory that the graph needs besides its callers' memory.
 [[nodiscard]] std::uint64_t own_bytes(const cachefmt::Graph& graph) noexcept;
 
 /// The preloaded graphs of one cache; the first call that needs a graph takes it. Thread-safe.
@@ -39,7 +40,7 @@ public:
     using User = std::uint64_t;
     static constexpr User k_everybody = replay::k_nobody.function;
 
-    /// A graph that is being restored while this object lives. A call that needs it waits meanwhile.
+    /// A graph that is being restored while this object lives. A call that needs the graph waits meanwhile.
     class Turn {
     public:
         Turn(const Turn&) = delete;
@@ -54,8 +55,8 @@ public:
         const std::uint64_t m_number;
     };
 
-    /// A first call. Preloading pauses meanwhile, because both would be slower together. The pause is short, because
-    /// the call may wait for something outside.
+    /// A first call. Preloading pauses meanwhile, because preloading and the call would slow each other down. The pause
+    /// has a limit, because the call may wait for something outside.
     class FirstCall {
     public:
         explicit FirstCall(PreloadedGraphs& graphs);
@@ -66,23 +67,23 @@ public:
     private:
         PreloadedGraphs& m_graphs;
     };
-    /// Returns when no first call runs, a call waits for this entry's graph, or 0.1 s have passed.
+    /// Waits until no first call runs, a call waits for this entry's graph, or 0.1 s have passed.
     void let_first_calls_pass(const cachefmt::EntryKey& key, const std::stop_token& stop);
 
-    /// Whether this much memory may be used for graphs that may never be called: all together at most a hundredth of
-    /// the device's memory, or 256 MiB if that is more.
+    /// Whether graphs that may never be called may use `bytes` of memory. Their limit, for all together, is a hundredth
+    /// of the device's memory, or 256 MiB if that is more.
     [[nodiscard]] static bool may_hold(std::uint64_t bytes, const backends::Device& device) noexcept;
-    /// Begins a graph of `bytes` for every function. Waits for room, which calls free by taking graphs, at most until
-    /// `end`. Null: no room, or the graph is already here.
+    /// Begins the restore of a graph that every function may take and that needs `bytes`. Waits for room, which calls
+    /// free by taking graphs, at most until `end`. Null: no room, or the graph is already here.
     [[nodiscard]] std::unique_ptr<Turn> turn(const cachefmt::EntryKey& key, std::uint64_t bytes,
                                              const backends::Device& device, std::chrono::steady_clock::time_point end,
                                              const std::stop_token& stop);
-    /// Begins a graph for one function; room is not limited. Null: the graph is already here.
+    /// Begins the restore of a graph for one function. Room is not limited. Null: the graph is already here.
     [[nodiscard]] std::unique_ptr<Turn> turn_for(User user, const cachefmt::EntryKey& key,
                                                  const backends::Device& device);
     /// Whether the entry's graph for this user is here or being restored.
     [[nodiscard]] bool has(User user, const cachefmt::EntryKey& key, const backends::Device& device) const;
-    /// Returns the header of a loaded graph (PreloadedGraph::is_loaded); null if it is not here.
+    /// Returns the header of a loaded graph (PreloadedGraph::is_loaded); null if the graph is not here.
     [[nodiscard]] std::shared_ptr<const cachefmt::EntryHeader> loaded_header(User user, const cachefmt::EntryKey& key,
                                                                              const backends::Device& device) const;
     /// Takes the entry's graph if it fits the device's registered modules; waits for a graph that is being restored.
@@ -100,7 +101,7 @@ private:
         User user = k_everybody;
         cachefmt::EntryKey key;
         const backends::Device* device = nullptr;
-        std::uint64_t bytes = 0; ///< bytes of the shared room
+        std::uint64_t bytes = 0; ///< the graph's bytes, out of the room that graphs for every function share
         bool is_awaited = false;
         std::optional<PreloadedGraph> graph{}; ///< nullopt while it is being restored
         [[nodiscard]] bool is_for(User who, const cachefmt::EntryKey& whose,
@@ -110,14 +111,15 @@ private:
         }
     };
     [[nodiscard]] std::unique_ptr<Turn> add(User user, const cachefmt::EntryKey& key, std::uint64_t bytes,
-                                            const backends::Device& device); // m_mutex is held
-    /// Removes finished slots that fit from the list, so that they are destroyed without the lock.
+                                            const backends::Device& device); // REQUIRES: m_mutex is held
+    /// Removes the finished slots for which `fits` is true, and returns them. The caller destroys them after it
+    /// releases the lock.
     template <class Fits>
-    [[nodiscard]] std::list<Slot> extract(const Fits& fits); // m_mutex is held
+    [[nodiscard]] std::list<Slot> extract(const Fits& fits); // REQUIRES: m_mutex is held
     template <class Fits>
     void forget_if(const Fits& fits);
 
-    mutable std::mutex m_mutex; // guards the rest
+    mutable std::mutex m_mutex; // guards the other members
     std::condition_variable_any m_changed;
     std::list<Slot> m_slots;
     std::uint64_t m_next = 0;

@@ -1,6 +1,7 @@
-// Shape profiles in tiers: finds them, and joins new counts with the stored ones.
+// Finds shape profiles in the tiers of a store, and joins new counts with the stored profiles.
 //
-// Thread-safe where the tiers are. A failure is an Error for the caller to count: it costs learnt sizes, not results.
+// Thread-safe if the tiers are thread-safe. A failure is an Error that the caller counts: it loses learnt sizes, but
+// changes no results.
 #pragma once
 
 #include <functional>
@@ -29,27 +30,29 @@ using Profiles = store::Artifacts<ProfileCodec>;
 
 class Library {
 public:
-    /// Held while a file is read, joined and put again, so that another writer's counts are not lost. null: another
-    /// process holds it. Not used for a tier without locks.
+    /// Takes the lock that is held while a file is read, joined and put again, so that another writer's counts are not
+    /// lost. Returns null if another process holds the lock. Not used for a tier without locks.
     using Lock = std::function<Result<std::unique_ptr<FileLock>>(const store::ArtifactName&)>;
 
     /// `tier` must outlive the library.
     explicit Library(store::Tier& tier, Lock lock = {}) : Library(store::Tiers{&tier}, std::move(lock)) {}
-    /// Only the first tier is written. REQUIRES: there is a first tier. All tiers outlive the library.
+    /// Only the first tier is written. REQUIRES: there is a first tier. All tiers must outlive the library.
     explicit Library(store::Tiers tiers, Lock lock = {}) : m_profiles(std::move(tiers)), m_lock(std::move(lock)) {}
 
-    /// The joined profiles of all tiers; nullopt: not found. Errors of the first tier: `corrupt` (damaged, edited to an
-    /// impossible value, or stored under another key) and `stale` (a newer warmgraph's). Errors of tiers below are
-    /// logged, and their profile is not read again.
+    /// Returns the joined profiles of all tiers; nullopt: no tier has one. Errors of the first tier: `corrupt` (the
+    /// profile is damaged, was edited to an impossible value, or is stored under another key) and `stale` (a newer
+    /// warmgraph wrote the profile). Errors of lower tiers are logged, and the profile of such a tier is not read
+    /// again.
     [[nodiscard]] Result<std::optional<Profile>> find(const Digest& key) const;
 
     /// The profile after a merge, and the error of the profile that it replaced.
     struct Merged {
         Profile profile;
-        std::optional<Error> replaced{}; ///< `corrupt`: the old profile was replaced
+        std::optional<Error> replaced{}; ///< `corrupt`: a damaged profile was replaced
     };
     /// Joins `own` with the first tier's profile. Repeating this loses nothing and counts nothing twice. nullopt:
-    /// another process is writing, and nothing was done. `stale`: a newer warmgraph's profile stays unchanged.
+    /// another process is writing, and nothing was done. `stale`: a newer warmgraph wrote the stored profile, which
+    /// stays unchanged.
     [[nodiscard]] Result<std::optional<Merged>> merge(const Profile& own) const;
 
 private:

@@ -12,13 +12,14 @@ namespace warmgraph::profile {
 
 inline constexpr std::uint64_t k_profile_format = 1;
 inline constexpr std::uint64_t k_profile_cap =
-    store::row_of(store::ArtifactKind::profiles).most_bytes; ///< bytes; a larger file is not read
+    store::row_of(store::ArtifactKind::profiles).most_bytes; ///< limit in bytes; a larger file is not read
 
-/// Writes one line for each shape, the most frequent first. Leaves out the rarest shapes over the cap.
+/// Writes one line for each shape, the most frequent shape first. Leaves out the rarest shapes if the file would exceed
+/// the cap.
 [[nodiscard]] std::string encode(const Profile& profile);
-/// `corrupt` says why: not JSON; a missing or unknown member, or one of the wrong type; an impossible size or count;
-/// too many shapes, writers or arguments; or a key that does not fit the rest. `stale`: another format version. There
-/// is no checksum, because people may edit the file.
+/// Reads a profile. `corrupt`: not JSON; a missing or unknown member, or one of the wrong type; an impossible size or
+/// count; too many shapes, writers or arguments; or a key that does not fit the other members. `stale`: another format
+/// version. There is no checksum, because people may edit the file.
 [[nodiscard]] Result<Profile> decode(ByteView bytes);
 
 } // namespace warmgraph::profile

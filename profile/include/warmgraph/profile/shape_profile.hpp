@@ -1,4 +1,5 @@
-// The shapes that this process's functions are called with, and the thread that writes them into the cache folder.
+// The shapes with which the functions of this process are called, and the thread that writes them into the cache
+// folder.
 #pragma once
 
 #include <atomic>
@@ -27,34 +28,36 @@ namespace warmgraph {
 /// This process's part of one function's profile. Thread-safe.
 class FunctionProfile {
 public:
-    /// `empty`: has its key and no parts.
+    /// `empty`: a profile with its key and without parts.
     explicit FunctionProfile(profile::Profile empty);
 
-    /// `is_news`: the shape is more specific than the function's declaration. Without such a shape no file is written.
+    /// Adds calls with a shape. `is_news`: whether the shape is more specific than the function's declaration. If a
+    /// profile has no such shape, no file is written.
     void add(const profile::Shape& shape, std::uint64_t calls, bool is_news);
     void decide(const profile::Wish& wish, std::vector<std::int64_t> buckets);
     [[nodiscard]] profile::Profile own() const;
     [[nodiscard]] profile::Calls calls() const;
-    /// The profile if it changed since the last call; else nullopt.
+    /// Returns the profile if it changed since the last call of this function; otherwise nullopt.
     [[nodiscard]] std::optional<profile::Profile> take_news();
-    void put_back() noexcept; ///< the write failed: take_news() gives it again
+    void put_back() noexcept; ///< call this if the write failed; take_news() then returns the profile again
     [[nodiscard]] bool is_worth_a_file() const;
     [[nodiscard]] const Digest& key() const noexcept { return m_own.key; }
 
 private:
-    mutable std::mutex m_mutex; // guards all members except the key
+    mutable std::mutex m_mutex; // guards all other members except the key
     profile::Profile m_own;
-    profile::Part* m_part; ///< points into m_own
+    profile::Part* m_part; ///< the part of this process, in m_own
     bool m_is_worth_a_file = false, m_has_news = false;
 };
 
-/// Counts the calls of one function by shape, under the function's lock. Cheap for known shapes.
+/// Counts the calls of one function by shape. Used under the function's lock. Counting a known shape is cheap.
 class ShapeCounter {
 public:
     using Key = std::vector<std::int64_t>;
     using MakeShape = std::function<profile::Shape()>;
 
-    /// Returns true when it reported to the profile: at a new shape, and each time the number of calls has doubled.
+    /// Counts a call. Reports the counts to the profile at a new shape, and each time the number of calls has doubled.
+    /// Returns whether it reported.
     bool count(const Key& key, const MakeShape& make, bool is_news, FunctionProfile& into);
     void tell(FunctionProfile& profile);
 
@@ -65,7 +68,7 @@ private:
     struct Counted {
         profile::Shape shape;
         bool is_news;
-        std::uint64_t calls = 0; ///< since the last report
+        std::uint64_t calls = 0; ///< number of calls since the last report
     };
     std::unordered_map<Key, Counted, Hash> m_counted;
     Counted* m_last = nullptr;
@@ -74,7 +77,7 @@ private:
 };
 
 /// The profiles of one cache. They are read on demand and written by one thread, together, at most twice a second.
-/// Thread-safe. Never throws because of the folder: `fault` counts its failures.
+/// Thread-safe. A failure of the folder does not throw: `fault` counts it.
 class ProfileKeeper {
 public:
     using Fault = std::function<void(const std::string& doing, const Error& error)>;
@@ -86,29 +89,31 @@ public:
     ProfileKeeper& operator=(const ProfileKeeper&) = delete;
     ~ProfileKeeper() { end(); }
 
-    /// Returns the same object for the same key: a function that is wrapped again goes on counting.
+    /// Returns the profile of a function. Returns the same object for the same key, so that a function that is wrapped
+    /// again goes on counting.
     [[nodiscard]] std::shared_ptr<FunctionProfile> of(profile::Profile empty);
-    /// The function's own counts, joined with the profiles of the folder and its layers.
+    /// Returns the function's own counts, joined with the profiles in the folder and its layers.
     [[nodiscard]] profile::Profile joined(const FunctionProfile& function);
-    /// The same for all functions that were counted and are worth a file.
+    /// Returns the joined profiles of all functions that were counted and are worth a file.
     [[nodiscard]] std::vector<profile::Profile> counted();
-    /// Starts the writer thread now (0.1 ms). Otherwise the first note() starts it.
+    /// Starts the writer thread now, which takes 0.1 ms. Otherwise the first note() starts it.
     void expect() noexcept;
-    /// Reports that the function has news.
+    /// Notes that the function has counts that are not written yet.
     void note(const std::shared_ptr<FunctionProfile>& function) noexcept;
-    [[nodiscard]] std::uint64_t hits() const noexcept { return m_hits; }     ///< profiles that were read
-    [[nodiscard]] std::uint64_t misses() const noexcept { return m_misses; } ///< profiles that were missing or damaged
+    [[nodiscard]] std::uint64_t hits() const noexcept { return m_hits; } ///< number of profiles that were read
+    /// Number of profiles that were missing or damaged.
+    [[nodiscard]] std::uint64_t misses() const noexcept { return m_misses; }
     [[nodiscard]] bool writes() const noexcept { return m_writing == Writing::yes; }
 
 private:
-    /// Starts the thread once. REQUIRES: m_mutex is held.
+    /// Starts the writer thread, only once. REQUIRES: m_mutex is held.
     void start_writer();
     void run(const std::stop_token& stop) noexcept;
     [[nodiscard]] bool is_ending();
     [[nodiscard]] bool is_forked() const noexcept;
-    /// Returns false when another process is writing.
+    /// Writes one profile. Returns false if another process is writing.
     bool write(FunctionProfile& function) noexcept;
-    /// Returns the number of functions that are left.
+    /// Writes the profiles that have news. Returns the number of profiles that could not be written yet.
     std::size_t write_all() noexcept;
     void end() noexcept;
 
@@ -124,7 +129,7 @@ private:
     std::atomic<pid_t> m_process = 0; ///< the process that started the thread; a forked child has no thread
     std::condition_variable_any m_wake;
     std::mutex m_file_mutex; ///< held during a write; taken before m_mutex
-    std::mutex m_end_mutex;  ///< keeps an exit and the destructor from ending the thread at the same time
+    std::mutex m_end_mutex;  ///< an exit and the destructor must not end the thread at the same time
     std::jthread m_writer;
     std::optional<ExitHook> m_at_exit;
 };

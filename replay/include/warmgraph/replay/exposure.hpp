@@ -1,4 +1,4 @@
-// Device variables that the program may write or read by itself, unnoticed by a replay.
+// Checks for device variables that the program may write or read itself without a replay noticing it.
 #pragma once
 
 #include <span>
@@ -10,12 +10,12 @@
 
 namespace warmgraph::replay {
 
-/// not_recordable names a variable of this code whose address the program asked for (Device::exposed_variables) and
-/// that is not in `vouched` ("*": all variables).
+/// Fails with not_recordable, whose message names the variable, if the program asked for the address of a variable of
+/// this code (Device::exposed_variables) that is not in `vouched` ("*": all variables).
 [[nodiscard]] Result<void> check_exposed(backends::Device& device, ByteView image,
                                          std::span<const std::string> vouched);
 
-/// The same for all code of an entry. Returns the error of `images` if an image is not available.
+/// Does the same for all code of an entry. Returns the error of `images` if an image is not available.
 [[nodiscard]] Result<void> check_exposed(backends::Device& device, const cachefmt::Graph& graph,
                                          const ImageSource& images, std::span<const std::string> vouched);
 

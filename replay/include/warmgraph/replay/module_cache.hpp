@@ -1,5 +1,5 @@
-// Images loaded in this process, once per device, digest and contents of their variables. Images whose code keeps state
-// (backends::Module::keeps_state) are loaded once for each user.
+// The images that are loaded in this process. An image is loaded once per device, digest and contents of its variables.
+// Images whose code keeps state (backends::Module::keeps_state) are loaded once for each user.
 #pragma once
 
 #include <compare>
@@ -35,30 +35,31 @@ public:
     ModuleCache& operator=(const ModuleCache&) = delete;
     ~ModuleCache();
 
-    /// Writes the variables that `image` names once, right after loading: the same image with other contents is another
-    /// module. Calls `bytes` only if the image must be loaded; it may be slow, because other images load meanwhile.
+    /// Returns the image's module. Right after loading, writes the variables that `image` names; the same image with
+    /// other contents of variables is another module. Calls `bytes` only if the image must be loaded; `bytes` may be
+    /// slow, because other images load meanwhile.
     [[nodiscard]] Result<std::shared_ptr<backends::Module>> load(const std::shared_ptr<backends::Device>& device,
                                                                  const cachefmt::ImageRef& image,
                                                                  const ModuleUser& user,
                                                                  const std::function<Result<Bytes>()>& bytes);
-    /// Whether load() would hardly need the image's bytes: it is loaded in this process now.
+    /// Whether the image is loaded in this process now, so that load() will probably not need its bytes.
     [[nodiscard]] bool has(const backends::Device& device, const cachefmt::ImageRef& image) const;
-    /// How many images it holds.
+    /// Returns how many images this cache holds.
     [[nodiscard]] std::size_t count() const noexcept;
-    /// Whether one of them keeps state (backends::Module::keeps_state).
+    /// Whether one of the cache's images keeps state (backends::Module::keeps_state).
     [[nodiscard]] bool keeps_state() const;
 
 private:
     struct Key {
-        std::shared_ptr<backends::Device> device; ///< needed to unload the module, so the key outlives the value
+        std::shared_ptr<backends::Device> device; ///< kept because unloading the module needs the device
         Digest image;
-        Digest variables; ///< zero: the image's initial values
+        Digest variables; ///< digest of the variables' contents; zero: the image's initial values
         auto operator<=>(const Key&) const = default;
     };
     mutable std::mutex m_mutex;
     struct Known {
         std::shared_ptr<backends::Module> module;
-        ModuleUser user; ///< the first user
+        ModuleUser user; ///< the first user of the module
     };
     std::map<Key, Known> m_modules;
 };

@@ -1,4 +1,4 @@
-// Checks of a graph from a file for its users, in addition to the decoder's. Files are not trusted.
+// Checks of a graph that comes from a file, in addition to the decoder's checks, because files are not trusted.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,11 @@ struct DeclaredRegion {
     cachefmt::RegionKind kind = cachefmt::RegionKind::input;
 };
 
-/// corrupt: the declared regions are not the first ones, in their order. Calls bind regions by position.
+/// Fails with corrupt if the declared regions are not the graph's first regions, in the same order. Calls bind regions
+/// by position.
 [[nodiscard]] Result<void> check_regions(std::span<const DeclaredRegion> declared, const cachefmt::Graph& graph);
 
-/// unsupported: the graph has more than `most` bytes of constants, the limit for recordings too.
+/// Fails with unsupported if the graph has more than `most` bytes of constants. Recordings have the same limit.
 [[nodiscard]] Result<void> check_constants_size(const cachefmt::Graph& graph, std::uint64_t most);
 
 } // namespace warmgraph::replay
