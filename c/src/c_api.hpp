@@ -201,11 +201,13 @@ wg_status guarded_handle(T** out, F&& f) noexcept
 [[nodiscard]] inline wg_address from_address(const Address& address) noexcept { return {address.base, address.offset}; }
 
 // The sizes of the structs when they were first published (0.1.0): the least that is accepted, also after they grow.
-inline constexpr std::size_t k_least_cache_options = 80, k_least_function_spec = 160, k_least_statistics = 72,
-                             k_least_launch_options = 56, k_least_native_capture = 64, k_least_adoption = 48,
-                             k_least_preload_progress = 40, k_least_preload_options = 40, k_least_pair_spec = 56;
+inline constexpr std::size_t k_least_cache_options = 80, k_least_function_spec = 160, k_least_statistics = 56,
+                             k_least_kind_statistics = 64, k_least_launch_options = 56, k_least_native_capture = 64,
+                             k_least_adoption = 48, k_least_preload_progress = 40, k_least_preload_options = 40,
+                             k_least_pair_spec = 56;
 static_assert(sizeof(wg_cache_options) >= k_least_cache_options && sizeof(wg_function_spec) >= k_least_function_spec &&
-              sizeof(wg_statistics) >= k_least_statistics && sizeof(wg_launch_options) >= k_least_launch_options &&
+              sizeof(wg_statistics) >= k_least_statistics && sizeof(wg_kind_statistics) >= k_least_kind_statistics &&
+              sizeof(wg_launch_options) >= k_least_launch_options &&
               sizeof(wg_native_capture) >= k_least_native_capture && sizeof(wg_adoption) >= k_least_adoption &&
               sizeof(wg_preload_progress) >= k_least_preload_progress &&
               sizeof(wg_preload_options) >= k_least_preload_options && sizeof(wg_pair_spec) >= k_least_pair_spec);

@@ -22,6 +22,14 @@ std::optional<int> rank_or_environment(std::int32_t rank) noexcept
     return rank;
 }
 
+ArtifactKind to_kind(wg_artifact_kind kind)
+{
+    if (kind < wg_kind_entries || kind > wg_kind_torch)
+        refuse("the kind is {}, expected one of wg_artifact_kind_values", kind);
+    return static_cast<ArtifactKind>(kind);
+}
+static_assert(static_cast<int>(ArtifactKind::torch) == wg_kind_torch);
+
 wg_cache_options default_options() noexcept
 {
     wg_cache_options options{};
@@ -172,14 +180,6 @@ wg_status wg_cache_readable(const wg_cache* cache, const char* function, char* t
     });
 }
 
-wg_status wg_cache_miss_reasons(const wg_cache* cache, char* text, uint64_t capacity, uint64_t* length)
-{
-    return guarded([&] {
-        const Statistics statistics = need_cache(cache).cache.statistics();
-        write_text(fmt::format("{}", fmt::join(statistics.miss_reasons, "\n")), text, capacity, length);
-    });
-}
-
 wg_status wg_record_pending(wg_cache* cache, uint64_t* recorded)
 {
     return guarded([&] {
@@ -227,30 +227,33 @@ wg_status wg_cache_statistics(const wg_cache* cache, wg_statistics* out)
         const std::uint64_t size = need(out, "out", "where to put the statistics").size;
         check_size(size, k_least_statistics, "wg_statistics");
         const wg_statistics known{size,
-                                  from.hits,
-                                  from.misses,
-                                  from.recordings,
-                                  from.refusals,
                                   from.cache_faults,
-                                  from.images_loaded,
-                                  from.load_ms,
-                                  from.saved_ms,
                                   from.untrusted,
-                                  from.programs_compiled,
-                                  from.programs_loaded,
-                                  from.programs_refused,
-                                  from.compile_ms,
-                                  from.compile_saved_ms,
+                                  from.images_loaded,
                                   from.captures_written,
                                   from.captures_paired,
-                                  from.captures_ignored,
-                                  from.tuned_hits,
-                                  from.tuned_misses,
-                                  from.kernels_tuned,
-                                  from.tuning_ms,
-                                  from.tuning_saved_ms,
-                                  from.profile_hits,
-                                  from.profile_misses};
+                                  from.captures_ignored};
         write_versioned(out, size, &known, sizeof known);
+    });
+}
+
+wg_status wg_cache_kind_statistics(const wg_cache* cache, wg_artifact_kind kind, wg_kind_statistics* out)
+{
+    return guarded([&] {
+        const KindStatistics from = need_cache(cache).cache.statistics().of(to_kind(kind));
+        const std::uint64_t size = need(out, "out", "where to put the statistics").size;
+        check_size(size, k_least_kind_statistics, "wg_kind_statistics");
+        const wg_kind_statistics known{size,         from.hits,      from.misses,  from.made,
+                                       from.refused, from.making_ms, from.load_ms, from.saved_ms};
+        write_versioned(out, size, &known, sizeof known);
+    });
+}
+
+wg_status wg_cache_miss_reasons(const wg_cache* cache, wg_artifact_kind kind, char* text, uint64_t capacity,
+                                uint64_t* length)
+{
+    return guarded([&] {
+        const KindStatistics from = need_cache(cache).cache.statistics().of(to_kind(kind));
+        write_text(fmt::format("{}", fmt::join(from.miss_reasons, "\n")), text, capacity, length);
     });
 }

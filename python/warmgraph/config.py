@@ -14,6 +14,9 @@ POLICIES = {"default": _c.wg_policy_default, "read_write": _c.wg_policy_read_wri
             "refresh": _c.wg_policy_refresh, "off": _c.wg_policy_off, "require_hit": _c.wg_policy_require_hit,
             "no_compile": _c.wg_policy_no_compile}
 
+#: The kinds of artifacts in a cache, by their words (docs/kinds.md).
+KINDS = {name[len("wg_kind_"):]: code for name, code in _c.wg_artifact_kind_values.items()}
+
 _KEYS = ("WARMGRAPH_SIGN_KEY", "WARMGRAPH_SIGN_KEY_FILE", "WARMGRAPH_ACCEPT_KEYS", "WARMGRAPH_ACCEPT_KEYS_FILE")
 
 

@@ -60,24 +60,28 @@ TEST_F(KindsTest, OfAKindThatIsOffNothingIsReadOrCountedAndTheOthersServe)
     const Start no_graphs = start("-entries");
     EXPECT_EQ(no_graphs.outcome, Outcome::eager);
     EXPECT_THAT(no_graphs.reason, HasSubstr("entries are switched off (CacheOptions::kinds, WARMGRAPH_KINDS)"));
-    EXPECT_EQ(no_graphs.statistics.hits + no_graphs.statistics.misses, 0U);
-    EXPECT_EQ(no_graphs.statistics.programs_loaded, 1U) << "what runs as it is";
-    EXPECT_EQ(no_graphs.statistics.tuned_hits, 1U);
+    EXPECT_EQ(no_graphs.statistics.of(ArtifactKind::entries).hits +
+                  no_graphs.statistics.of(ArtifactKind::entries).misses,
+              0U);
+    EXPECT_EQ(no_graphs.statistics.of(ArtifactKind::compiled).hits, 1U) << "what runs as it is";
+    EXPECT_EQ(no_graphs.statistics.of(ArtifactKind::tuned).hits, 1U);
 
     const Start no_tuned = start("entries,compiled,profiles");
     EXPECT_EQ(no_tuned.outcome, Outcome::replayed);
     EXPECT_EQ(no_tuned.tuning.outcome, TuningOutcome::untuned);
     EXPECT_EQ(no_tuned.tuning.config, m_kernel.candidates.front());
     EXPECT_THAT(no_tuned.tuning.reason, HasSubstr("tuned configurations are switched off"));
-    EXPECT_EQ(no_tuned.statistics.tuned_hits + no_tuned.statistics.tuned_misses, 0U);
+    EXPECT_EQ(no_tuned.statistics.of(ArtifactKind::tuned).hits + no_tuned.statistics.of(ArtifactKind::tuned).misses,
+              0U);
 
     const Start programs_alone = start("compiled");
-    EXPECT_EQ(programs_alone.statistics.programs_loaded, 1U);
+    EXPECT_EQ(programs_alone.statistics.of(ArtifactKind::compiled).hits, 1U);
 
     const Start nothing = start("profiles");
     EXPECT_EQ(nothing.outcome, Outcome::eager);
-    EXPECT_EQ(nothing.statistics.programs_loaded + nothing.statistics.programs_compiled, 0U);
-    EXPECT_THAT(nothing.statistics.program_miss_reasons, IsEmpty());
+    EXPECT_EQ(nothing.statistics.of(ArtifactKind::compiled).hits + nothing.statistics.of(ArtifactKind::compiled).made,
+              0U);
+    EXPECT_THAT(nothing.statistics.of(ArtifactKind::compiled).miss_reasons, IsEmpty());
 
     const Start all = start("all");
     EXPECT_EQ(all.outcome, Outcome::replayed);
@@ -97,13 +101,14 @@ TEST_F(KindsTest, WithoutProfilesNoneIsRecorded)
 TEST_F(KindsTest, WhatTunersCountedStaysCountedWhenTheyAreGone)
 {
     const Start cold = start("");
-    EXPECT_EQ(cold.statistics.kernels_tuned, 1U);
-    EXPECT_GT(cold.statistics.tuning_ms, 0);
-    EXPECT_THAT(cold.statistics.tuned_miss_reasons, ElementsAre("heavy: no stored configuration"));
-    EXPECT_THAT(cold.statistics.program_miss_reasons, Not(IsEmpty()));
+    EXPECT_EQ(cold.statistics.of(ArtifactKind::tuned).made, 1U);
+    EXPECT_GT(cold.statistics.of(ArtifactKind::tuned).making_ms, 0);
+    EXPECT_THAT(cold.statistics.of(ArtifactKind::tuned).miss_reasons, ElementsAre("heavy: no stored configuration"));
+    EXPECT_THAT(cold.statistics.of(ArtifactKind::compiled).miss_reasons, Not(IsEmpty()));
     const Start warm = start("");
-    EXPECT_EQ(warm.statistics.tuned_hits, 1U);
-    EXPECT_DOUBLE_EQ(warm.statistics.tuning_saved_ms, cold.statistics.tuning_ms);
+    EXPECT_EQ(warm.statistics.of(ArtifactKind::tuned).hits, 1U);
+    EXPECT_DOUBLE_EQ(warm.statistics.of(ArtifactKind::tuned).saved_ms,
+                     cold.statistics.of(ArtifactKind::tuned).making_ms);
     EXPECT_THAT(warm.summary, HasSubstr("1 tuned kernel ("));
 }
 
@@ -115,7 +120,8 @@ TEST_F(KindsTest, WhatUsingAWinnerTookIsNotSaved)
     Cache cache{how};
     const TuningReport warm = tuner_of(cache).tune(kernel()).report(); // held to the default by running both
     EXPECT_GT(warm.took_ms, 0);
-    EXPECT_DOUBLE_EQ(cache.statistics().tuning_saved_ms, cold.search_ms - warm.took_ms);
+    EXPECT_DOUBLE_EQ(cache.statistics().of(ArtifactKind::tuned).load_ms, warm.took_ms);
+    EXPECT_DOUBLE_EQ(cache.statistics().of(ArtifactKind::tuned).saved_ms, cold.search_ms - warm.took_ms);
 }
 
 TEST_F(KindsTest, TheProgramWinsOverTheEnvironment)

@@ -286,9 +286,9 @@ protected:
         Function f = function_of(start, machine.device, cache);
         call(start, machine.device, f, k_declared);
         const Statistics statistics = cache.statistics();
-        EXPECT_EQ(statistics.programs_loaded + statistics.programs_compiled, 1U);
-        if (statistics.programs_loaded == 1) return k_hit;
-        Cell cell = says(statistics.program_miss_reasons.at(0));
+        EXPECT_EQ(statistics.of(ArtifactKind::compiled).hits + statistics.of(ArtifactKind::compiled).made, 1U);
+        if (statistics.of(ArtifactKind::compiled).hits == 1) return k_hit;
+        Cell cell = says(statistics.of(ArtifactKind::compiled).miss_reasons.at(0));
         const auto store = store::LocalStore::open(start.cache, {.access = store::StoreMode::read_only}).value();
         const auto misses = store->program_misses().value().list;
         for (const auto& fact : misses.at(0).differences) cell.facts.push_back(fact.fact);
@@ -311,8 +311,8 @@ protected:
         call(start, machine.device, f, k_declared);
         const bool is_learnt = f.buckets().at(0) == std::vector<std::int64_t>{k_declared, k_called};
         const Statistics statistics = cache.statistics();
-        EXPECT_EQ(statistics.profile_hits, is_learnt ? 1U : 0U);
-        EXPECT_EQ(statistics.profile_misses, is_learnt ? 0U : 1U);
+        EXPECT_EQ(statistics.of(ArtifactKind::profiles).hits, is_learnt ? 1U : 0U);
+        EXPECT_EQ(statistics.of(ArtifactKind::profiles).misses, is_learnt ? 0U : 1U);
         return is_learnt ? k_hit : k_miss;
     }
     [[nodiscard]] Cell look_up_torch(const Start& start) const

@@ -3,6 +3,7 @@
 
 #include "store_fixture.hpp"
 #include "warmgraph/store/packing.hpp"
+#include "warmgraph/store/settings.hpp"
 
 namespace warmgraph::test::packing_test {
 namespace {

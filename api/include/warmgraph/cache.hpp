@@ -22,40 +22,11 @@
 #include "warmgraph/profile.hpp"
 #include "warmgraph/recorder.hpp"
 #include "warmgraph/spec.hpp"
+#include "warmgraph/statistics.hpp"
 #include "warmgraph/stored_entry.hpp"
 #include "warmgraph/tuning.hpp"
 
 namespace warmgraph {
-
-struct Statistics {
-    std::uint64_t hits = 0; ///< first calls that were replayed from the cache
-    std::uint64_t misses = 0;
-    std::uint64_t recordings = 0;
-    std::uint64_t refusals = 0;
-    std::uint64_t cache_faults = 0;                ///< disk or damaged-entry failures that cost time only
-    std::uint64_t untrusted = 0;                   ///< entries that were refused for their signature, each once
-    std::uint64_t images_loaded = 0;               ///< that its entries use, whichever cache of the process loaded them
-    double load_ms = 0;                            ///< spent on hits
-    double saved_ms = 0;                           ///< what first calls without the cache took, less load_ms
-    std::vector<std::string> miss_reasons;         ///< "decode: no entry", at most 64
-    std::uint64_t programs_compiled = 0;           ///< no image was stored that fits, or the policy asks for a new one
-    std::uint64_t programs_loaded = 0;             ///< from images that were compiled before
-    std::uint64_t programs_refused = 0;            ///< policy no_compile: they would have had to be compiled
-    double compile_ms = 0;                         ///< spent on compiling
-    double compile_saved_ms = 0;                   ///< what compiling the loaded ones took, less loading them
-    std::uint64_t captures_written = 0;            ///< Cache::write_capture
-    std::uint64_t captures_paired = 0;             ///< of other processes, that proved an entry
-    std::uint64_t captures_ignored = 0;            ///< damaged, of another version, or that proved nothing
-    std::uint64_t tuned_hits = 0;                  ///< of all its tuners: kernels whose stored winner was used
-    std::uint64_t tuned_misses = 0;                ///< kernels without one that could be
-    std::uint64_t kernels_tuned = 0;               ///< kernels that were timed
-    double tuning_ms = 0;                          ///< spent on timing
-    double tuning_saved_ms = 0;                    ///< what the tunings took that hits stand for, less using them
-    std::uint64_t profile_hits = 0;                ///< functions' shape profiles that were read
-    std::uint64_t profile_misses = 0;              ///< that were asked for, and not there or damaged
-    std::vector<std::string> program_miss_reasons; ///< as miss_reasons, of programs
-    std::vector<std::string> tuned_miss_reasons;   ///< of kernels
-};
 
 /// `on_demand`: when Cache::record_pending is called, on its thread. What the function read and wrote is copied
 /// meanwhile.

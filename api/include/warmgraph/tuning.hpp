@@ -146,7 +146,8 @@ struct TuningStatistics {
     std::uint64_t rejected = 0;              ///< winners that failed their validation
     std::uint64_t faults = 0;                ///< files that were damaged, or could not be read or written
     double tuning_ms = 0;                    ///< spent on timing
-    double saved_ms = 0;                     ///< what the tunings took that hits stand for, less using them
+    double load_ms = 0;                      ///< spent on reading winners and on holding them to the default
+    double saved_ms = 0;                     ///< what the tunings took that hits stand for, less load_ms
     std::vector<std::string> miss_reasons{}; ///< "matmul: no stored configuration", at most 64
 };
 

@@ -47,7 +47,9 @@ public:
     void note_adoption() const { m_sinks.pause.note_miss(); }
     /// A miss, for an entry that was found wrong.
     void count_wrong_entry(Journey& journey) const;
-    void count_recording() const { m_sinks.counters.recording(); }
+    /// `ms`: that recording took, after the call's own result. `recordings`: 0 for a half of a pair whose other half
+    /// counts.
+    void count_recording(double ms, std::uint64_t recordings = 1) const { m_sinks.counters.recording(ms, recordings); }
     /// `word`: the reason for statistics.
     void count_refusal(std::string_view word) const;
     /// The same of a recording that could not be made.

@@ -21,6 +21,7 @@ namespace warmgraph {
 struct ProgramCounts {
     std::uint64_t compiled = 0, loaded = 0, refused = 0, faults = 0;
     double compile_ms = 0;                   ///< spent on compiling
+    double load_ms = 0;                      ///< spent on loading
     double saved_ms = 0;                     ///< what compiling the loaded ones took, less loading them
     std::vector<std::string> miss_reasons{}; ///< "add: no compiled program", at most 64
 };

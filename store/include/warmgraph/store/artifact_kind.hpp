@@ -1,4 +1,5 @@
-// The kinds of what a cache keeps: the one table of them. A new kind is a row here, and its reader in bundle/kinds.cpp.
+// The kinds of what a cache keeps: the one table of them. A new kind is a number and a word in base/artifact_kind.hpp, a row
+// here, and its reader in bundle/kinds.cpp.
 // docs/kinds.md, and of the numbers docs/format.md, "The bundle".
 #pragma once
 
@@ -11,20 +12,12 @@
 #include <string_view>
 #include <vector>
 
+#include "warmgraph/base/artifact_kind.hpp"
 #include "warmgraph/base/error.hpp"
 
 namespace warmgraph::store {
 
-/// Stored in bundles: the values stay, and are only appended to.
-enum class ArtifactKind : std::uint32_t {
-    entries = 1,   ///< recorded graphs with their guards
-    images = 2,    ///< device code, by digest: a part of the entries that name it
-    constants = 3, ///< contents of a graph's constants, by digest: the same
-    compiled = 4,  ///< programs
-    tuned = 5,     ///< configurations, of a kernel or of a module
-    profiles = 6,  ///< shapes that were seen
-    torch = 7,     ///< what PyTorch compiled: bytes that can run code
-};
+using warmgraph::ArtifactKind;
 
 /// Where a kind is chosen by its word.
 enum class KindUse : std::uint8_t {
@@ -43,7 +36,7 @@ enum class KindUse : std::uint8_t {
 
 struct KindRow {
     ArtifactKind kind;
-    std::string_view word;                       ///< in every option, JSON key and label: "entries"
+    std::string_view word = to_string(kind);     ///< in every option, JSON key and label: "entries"
     std::string_view one;                        ///< the same of one of them: "entry"
     std::string_view noun;                       ///< of one, in sentences: "compiled program"
     std::array<std::string_view, 2> old_words{}; ///< of earlier versions, for the message that names the right one
@@ -62,7 +55,6 @@ struct KindRow {
 /// In the order of their numbers.
 inline constexpr std::array<KindRow, 7> k_kinds{{
     {.kind = ArtifactKind::entries,
-     .word = "entries",
      .one = "entry",
      .noun = "entry",
      .old_words = {"graphs", "graph"},
@@ -70,7 +62,6 @@ inline constexpr std::array<KindRow, 7> k_kinds{{
      .most_bytes = 257ULL << 20, // envelope, header and payload
      .uses = uses({KindUse::switched, KindUse::budgeted, KindUse::cleared, KindUse::bundled, KindUse::explained})},
     {.kind = ArtifactKind::images,
-     .word = "images",
      .one = "image",
      .noun = "image",
      .old_words = {"image"},
@@ -79,7 +70,6 @@ inline constexpr std::array<KindRow, 7> k_kinds{{
      .part_of = ArtifactKind::entries,
      .uses = uses({KindUse::cleared})},
     {.kind = ArtifactKind::constants,
-     .word = "constants",
      .one = "constant",
      .noun = "constant",
      .old_words = {"constant"},
@@ -87,7 +77,6 @@ inline constexpr std::array<KindRow, 7> k_kinds{{
      .most_bytes = 256ULL << 20,
      .part_of = ArtifactKind::entries},
     {.kind = ArtifactKind::compiled,
-     .word = "compiled",
      .one = "compiled",
      .noun = "compiled program",
      .folder = "compiled",
@@ -95,7 +84,6 @@ inline constexpr std::array<KindRow, 7> k_kinds{{
      .most_bytes = 256ULL << 20,
      .uses = uses({KindUse::switched, KindUse::budgeted, KindUse::cleared, KindUse::bundled, KindUse::explained})},
     {.kind = ArtifactKind::tuned,
-     .word = "tuned",
      .one = "tuned",
      .noun = "tuned configuration",
      .old_words = {"autotune"},
@@ -105,7 +93,6 @@ inline constexpr std::array<KindRow, 7> k_kinds{{
      .uses = uses({KindUse::switched, KindUse::budgeted, KindUse::cleared, KindUse::bundled}),
      .goes_last = true},
     {.kind = ArtifactKind::profiles,
-     .word = "profiles",
      .one = "profile",
      .noun = "shape profile",
      .old_words = {"profile"},
@@ -115,7 +102,6 @@ inline constexpr std::array<KindRow, 7> k_kinds{{
      .uses = uses({KindUse::switched, KindUse::budgeted, KindUse::cleared, KindUse::bundled}),
      .goes_last = true},
     {.kind = ArtifactKind::torch,
-     .word = "torch",
      .one = "torch",
      .noun = "PyTorch artifact",
      .folder = "torch",
@@ -136,12 +122,6 @@ inline constexpr std::uint8_t k_module_form = 1;
 }
 /// REQUIRES: it is known.
 [[nodiscard]] constexpr const KindRow& row_of(ArtifactKind kind) noexcept { return *find_row(kind); }
-/// Its word; "unknown" for a number that this version does not know.
-[[nodiscard]] constexpr std::string_view to_string(ArtifactKind kind) noexcept
-{
-    const KindRow* const row = find_row(kind);
-    return row != nullptr ? row->word : "unknown";
-}
 [[nodiscard]] constexpr bool needs_signed_bundle(ArtifactKind kind) noexcept
 {
     const KindRow* const row = find_row(kind);
