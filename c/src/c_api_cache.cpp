@@ -53,6 +53,18 @@ SigningOptions to_signing(const wg_cache_options& options)
     return result;
 }
 
+void set_kinds(CacheOptions& result, const wg_cache_options& options)
+{
+    if (options.kinds != nullptr) result.kinds.emplace();
+    for (const wg_artifact_kind kind : need_array(options.kinds, options.kind_count, "kinds"))
+        result.kinds->insert(to_kind(kind));
+    for (const auto& [kind, bytes] :
+         need_array(options.max_bytes_by_kind, options.max_bytes_by_kind_count, "max_bytes_by_kind"))
+        result.max_bytes_by_kind[to_kind(kind)] = bytes;
+    for (const auto& [kind, level, above] : need_array(options.compression, options.compression_count, "compression"))
+        result.compression[to_kind(kind)] = {.level = level, .above = above};
+}
+
 CacheOptions to_options(const wg_cache_options* given)
 {
     need(given, "options", "what wg_cache_options_init filled, with a model");
@@ -89,8 +101,7 @@ CacheOptions to_options(const wg_cache_options* given)
         refuse("profile is {}, expected 1 (yes), -1 (no) or 0 (as the environment says)", options.profile);
     if (options.profile != 0) result.profile = options.profile > 0;
     result.pauses_recording = options.pauses_recording != 0;
-    result.kinds = or_empty(options.kinds);
-    result.max_bytes_by_kind = or_empty(options.max_bytes_by_kind);
+    set_kinds(result, options);
     return result;
 }
 

@@ -9,7 +9,7 @@ from warmgraph.arrays._run import copy, empty, empty_like, fill, forked
 from warmgraph.arrays._shapes import Tensor, like
 from warmgraph.calls._cached_function import CachedFunction, cache_compile
 from warmgraph.calls._inspection import Cleared, clear, explain, load_cache_artifacts, pause_recording, readable_cache, save_cache_artifacts, stats
-from warmgraph.config import Config
+from warmgraph.config import Compression, Config
 from warmgraph.core.binding import _early_recording, _frameworks
 from warmgraph.core.binding._library import library
 from warmgraph.core.cache._cache import ArtifactAmount, Cache, CacheInfo, Function, KindStatistics, PreloadProgress, Report, Scalar, Spec, Statistics
@@ -20,7 +20,7 @@ from warmgraph.errors import (
 )
 
 __all__ = [
-    "Array", "ArtifactAmount", "Cache", "CacheInfo", "CachedFunction", "Cleared", "CompileFailed", "Config", "Corrupt", "Device", "DriverFailed", "Error", "Function",
+    "Array", "ArtifactAmount", "Cache", "CacheInfo", "CachedFunction", "Cleared", "CompileFailed", "Compression", "Config", "Corrupt", "Device", "DriverFailed", "Error", "Function",
     "Internal", "InvalidArgument", "IoFailed", "KindStatistics", "Local", "MissForbidden", "NoSpace", "NotFound", "NotRecordable", "OutOfMemory",
     "PartlyLaunched", "PermissionDenied", "PreloadProgress", "Program", "Report", "Scalar", "ServedFunction", "Server", "Spec", "Stale", "Statistics", "Tensor", "Unsupported",
     "Untrusted", "VerificationFailed", "cache_compile", "clear", "copy", "empty", "empty_like", "explain", "fill", "forked", "like",

@@ -135,12 +135,22 @@ void profiles_are_switched_off(void)
     wg_cache* cache = NULL;
     FAILS(wg_cache_open(&options, &cache), wg_invalid_argument, "profile is 2");
     options.profile = 0;
-    options.kinds = "graphs";
-    FAILS(wg_cache_open(&options, &cache), wg_invalid_argument, "the kind 'graphs', which is called 'entries' now");
-    options.kinds = "-profiles";
+    const wg_artifact_kind images[] = {wg_kind_images}, unknown[] = {8},
+                           others[] = {wg_kind_entries, wg_kind_compiled, wg_kind_tuned};
+    options.kinds = images;
+    options.kind_count = 1;
+    FAILS(wg_cache_open(&options, &cache), wg_invalid_argument,
+          "the kind 'images': expected entries, compiled, tuned or profiles");
+    options.kinds = unknown;
+    FAILS(wg_cache_open(&options, &cache), wg_invalid_argument, "the kind is 8");
+    options.kinds = NULL;
+    FAILS(wg_cache_open(&options, &cache), wg_invalid_argument, "kinds is null");
+    options.kinds = others;
+    options.kind_count = 3;
     OK(wg_cache_open(&options, &cache));
     OK(wg_cache_close(cache));
     options.kinds = NULL;
+    options.kind_count = 0;
     options.profile = -1;
     OK(wg_cache_open(&options, &cache));
     const wg_buckets buckets = learnt();

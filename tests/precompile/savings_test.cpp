@@ -122,7 +122,7 @@ TEST_F(SavingsTest, KindsAreClearedAndBudgetedByTheProgram)
 {
     record("one");
     CacheOptions how = options();
-    how.max_bytes_by_kind = "compiled=1";
+    how.max_bytes_by_kind = {{ArtifactKind::compiled, 1}};
     {
         Start start{*this, how};
         EXPECT_EQ(call(start, "two"), Outcome::recorded);
@@ -133,10 +133,10 @@ TEST_F(SavingsTest, KindsAreClearedAndBudgetedByTheProgram)
     Cache cache{options()};
     EXPECT_EQ(cache.clear_kind("all"), 2U);
     EXPECT_THROW(cache.clear_kind("images"), Exception);
-    how.max_bytes_by_kind = "1G";
-    EXPECT_THROW(Cache{how}, Exception);
-    how.max_bytes_by_kind = "images=1G";
-    EXPECT_THROW(Cache{how}, Exception);
+    how.max_bytes_by_kind = {{ArtifactKind::images, 1ULL << 30}};
+    EXPECT_TRUE(
+        failed_with(thrown_by([&] { Cache wrong{how}; }), ErrorCode::invalid_argument,
+                    "max_bytes_by_kind has the kind 'images': expected entries, compiled, tuned, profiles or torch"));
 }
 
 } // namespace

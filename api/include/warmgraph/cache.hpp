@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 
 #include "warmgraph/adoption.hpp"
 #include "warmgraph/artifacts.hpp"
+#include "warmgraph/base/artifact_kind.hpp"
 #include "warmgraph/code_address.hpp"
 #include "warmgraph/device.hpp"
 #include "warmgraph/function.hpp"
@@ -47,6 +49,12 @@ struct SigningOptions {
     bool require = false;
 };
 
+/// How objects of one kind are compressed (zstd) as they are written.
+struct CompressionOptions {
+    int level = 0;                      ///< zstd's, 1 to 19; 0: stored as they are
+    std::uint64_t above = 16ULL * 1024; ///< bytes; objects of at most this size are stored as they are
+};
+
 /// Why calls of a function run as they are, as their caller decided it.
 struct Refusal {
     std::string word; ///< they are counted by it: letters, digits, '.', '_' and '-'; anything else counts as "other"
@@ -71,14 +79,13 @@ struct CacheOptions {
     /// nothing that a living process uses. 0: $WARMGRAPH_CACHE_BYTES ("8G") and $WARMGRAPH_CACHE_FILES, else 8 GiB, or a
     /// tenth of the disk where that is less, and 100,000 files.
     std::uint64_t max_bytes = 0, max_files = 0;
-    /// What some kinds may take of it: "compiled=1G,tuned=64M". Kinds are entries (with images and constants), compiled,
-    /// tuned, profiles and torch. Those that are not named: as $WARMGRAPH_CACHE_BYTES says ("8G,compiled=1G"), else as
-    /// much as there is.
-    std::string max_bytes_by_kind{};
-    /// What is compressed (zstd) as it is written, by kind: level, and the threshold above which: "payloads=9@64K,images=3".
-    /// Kinds are payloads (of entries), images (device code) and constants; level 0 stores as it is. Those that are not
-    /// named here: as $WARMGRAPH_COMPRESSION says, else payloads=3@16K alone. All is read, however it was written.
-    std::string compression{};
+    /// Bytes that some kinds may take of max_bytes: entries (with images and constants), compiled, tuned, profiles or
+    /// torch. A kind that is not named: as $WARMGRAPH_CACHE_BYTES says ("8G,compiled=1G"), else as much as there is.
+    std::map<ArtifactKind, std::uint64_t> max_bytes_by_kind{};
+    /// How the cache compresses what it writes: entries (their payloads), images or constants. A kind that is not named:
+    /// as $WARMGRAPH_COMPRESSION says ("payloads=9@64K,images=3"), else entries with level 3 and the others as they are.
+    /// The cache reads all forms.
+    std::map<ArtifactKind, CompressionOptions> compression{};
     std::uint32_t max_variants = 64; ///< of one function, on disk and in memory (besides those that were preloaded)
     std::uint32_t record_wait_ms = 60'000; ///< how long Cache::adopt waits for another process that adopts the same
     /// When a miss is recorded. The call's own result is never waiting for it: the function runs as it is first.
@@ -102,11 +109,10 @@ struct CacheOptions {
     /// May Cache::pause_recording be called by itself, after 256 calls in a row that were replayed, the last miss being a minute
     /// ago?
     bool pauses_recording = true;
-    /// Which kinds are used: "all"; some of entries, compiled (programs), tuned (configurations of kernels) and
-    /// profiles (shapes), as "entries,compiled"; or all but some, "-tuned,-profiles". Of one that is off nothing is looked
-    /// up, read, written or counted: functions run as they are, programs are compiled, tuners give the default. Empty:
-    /// $WARMGRAPH_KINDS, else all.
-    std::string kinds{};
+    /// The kinds that this cache uses, of entries, compiled, tuned and profiles. The cache neither looks up, reads, writes
+    /// nor counts another kind: functions run as they are, programs are compiled, tuners give the default. nullopt:
+    /// $WARMGRAPH_KINDS ("entries,compiled", or all but some: "-tuned"), else all.
+    std::optional<std::set<ArtifactKind>> kinds{};
 };
 
 /// The cache of one model in one process.

@@ -307,7 +307,20 @@ WARMGRAPH_API wg_status wg_fill(wg_stream* stream, wg_address to, const void* pa
 
 // --- the cache ------------------------------------------------------------------------------------------------------
 
-/// What wg_cache_options_init sets is in brackets. Texts are copied.
+/// How many bytes a kind may take of the folder.
+typedef struct wg_kind_bytes {
+    wg_artifact_kind kind;
+    uint64_t bytes;
+} wg_kind_bytes;
+
+/// How objects of one kind are compressed (zstd) as they are written.
+typedef struct wg_kind_compression {
+    wg_artifact_kind kind;
+    int32_t level;  ///< 1 to 19; 0: stored as they are
+    uint64_t above; ///< bytes; objects of at most this size are stored as they are
+} wg_kind_compression;
+
+/// What wg_cache_options_init sets is in brackets. Texts and arrays are copied.
 typedef struct wg_cache_options {
     uint64_t size;              ///< sizeof(wg_cache_options)
     const char* model;          ///< folder name: letters, digits, '.', '_', '-' [NULL: must be set]
@@ -351,11 +364,18 @@ typedef struct wg_cache_options {
     int32_t
         pauses_recording; ///< may wg_pause_recording be called by itself, after 256 replays in a row, the last miss being
                           ///< a minute ago? nonzero: yes [1]
-    const char*
-        kinds; ///< which are used: "all", some of "entries,compiled,tuned,profiles", or all but some, "-tuned"; NULL
-               ///< or "": $WARMGRAPH_KINDS, else all [NULL]
-    const char* max_bytes_by_kind; ///< what some kinds may take of max_bytes: "compiled=1G,tuned=64M"; those that are
-                                   ///< not named: as $WARMGRAPH_CACHE_BYTES says, "8G,compiled=1G" [NULL]
+    /// The kinds that this cache uses, of entries, compiled, tuned and profiles. The cache neither looks up, reads, writes nor
+    /// counts another kind. NULL: $WARMGRAPH_KINDS ("entries,compiled", or all but some: "-tuned"), else all [NULL]
+    const wg_artifact_kind* kinds;
+    uint64_t kind_count; ///< 0 with an array that is not NULL: no kind [0]
+    /// Bytes that some kinds may take of max_bytes: entries (with images and constants), compiled, tuned, profiles or torch. A
+    /// kind that is not named: as $WARMGRAPH_CACHE_BYTES says ("8G,compiled=1G"), else as much as there is [NULL]
+    const wg_kind_bytes* max_bytes_by_kind;
+    uint64_t max_bytes_by_kind_count; ///< [0]
+    /// How the cache compresses what it writes: entries (their payloads), images or constants. A kind that is not named: as
+    /// $WARMGRAPH_COMPRESSION says ("payloads=9@64K,images=3"), else entries with level 3 and the others as they are [NULL]
+    const wg_kind_compression* compression;
+    uint64_t compression_count; ///< [0]
 } wg_cache_options;
 
 /// Fills in the defaults. `size` is the caller's sizeof(wg_cache_options); invalid_argument when it is too small.

@@ -197,11 +197,17 @@ class Cache(Handle):
         options.dynamic, options.policy = int(dynamic), _config.POLICIES[given.policy]
         options.trusted_owners, options.trusted_owner_count = owners, len(owners)
         options.sign_with_file, options.accept_file = text_or_none(given.sign_with_file or None), text_or_none(given.accept_file or None)
-        options.kinds = text_or_none(given.kinds or None)
-        options.max_bytes_by_kind = text_or_none(given.max_bytes_by_kind or None)
+        if given.kinds is not None:
+            codes = [_config.KINDS[kind] for kind in given.kinds]
+            options.kinds, options.kind_count = (ctypes.c_int32 * max(len(codes), 1))(*codes), len(codes)  # an array for none, too
+        limits = [_c.wg_kind_bytes(_config.KINDS[kind], size) for kind, size in given.max_bytes_by_kind.items()]
+        options.max_bytes_by_kind, options.max_bytes_by_kind_count = array_of(_c.wg_kind_bytes, limits), len(limits)
+        packed = [_c.wg_kind_compression(_config.KINDS[kind], one.level, one.above) for kind, one in given.compression.items()]
+        options.compression, options.compression_count = array_of(_c.wg_kind_compression, packed), len(packed)
+        options.profile = 0 if given.profile is None else 1 if given.profile else -1
         bundles = [os.fspath(file).encode() for file in given.bundles]
         options.bundles, options.bundle_count = array_of(ctypes.c_char_p, bundles), len(bundles)
-        for name in ("world_size", "max_variants", "probing_ms", "max_bytes", "max_files"):
+        for name in ("world_size", "max_variants", "probing_ms", "max_bytes", "max_files", "record_wait_ms"):
             setattr(options, name, getattr(given, name))
         for name in ("accept_newer_driver", "share_with_group", "verify_on_load", "require_signed"):
             setattr(options, name, int(getattr(given, name)))

@@ -10,6 +10,7 @@
 #include "warmgraph/base/bytes.hpp"
 #include "warmgraph/base/error.hpp"
 #include "warmgraph/base/sha256.hpp"
+#include "warmgraph/store/artifact_kind.hpp"
 
 namespace warmgraph::store {
 
@@ -28,10 +29,14 @@ struct Packings {
     bool operator==(const Packings&) const = default;
 };
 
-/// "images=3" or "payloads=9@64K,images=3@4K,constants=0": level and threshold by kind; what is not named stays as in
-/// `defaults`. "" is the defaults. invalid_argument says what is expected.
-[[nodiscard]] Result<Packings> parse_packings(std::string_view what, std::string_view text,
-                                              const Packings& defaults = {});
+/// "images=3" or "payloads=9@64K,images=3@4K,constants=0": level and threshold by kind; a kind that is not named keeps its
+/// default. "" is the defaults. invalid_argument says what is expected.
+[[nodiscard]] Result<Packings> parse_packings(std::string_view what, std::string_view text);
+
+/// Sets the packing of one kind: entries (their payloads), images or constants. invalid_argument for another kind or for a
+/// level that there is not names `what`, where it stood.
+[[nodiscard]] Result<void> set_packing(Packings& packings, std::string_view what, ArtifactKind kind,
+                                       const Packing& packing);
 
 /// No frame may hold more than so many times its own size.
 inline constexpr std::uint64_t k_most_packed = 64;
