@@ -221,6 +221,8 @@ static_assert(sizeof(wg_cache_options) >= k_least_cache_options && sizeof(wg_fun
 /// that a refusal to record stays one.
 [[nodiscard]] Callable to_callable(const std::string& name, wg_callback callback, void* user);
 [[nodiscard]] std::vector<Arg> to_args(const wg_arg* args, std::uint64_t count);
+/// As wg_function_misses writes them.
+[[nodiscard]] std::string misses_text(const std::vector<Miss>& misses);
 [[nodiscard]] std::vector<Buckets> to_buckets(const wg_function_spec& from);
 /// Its name lives as long as the caller's.
 [[nodiscard]] Arg to_arg(const wg_arg& from);

@@ -93,6 +93,9 @@ void sizes_are_padded_and_recorded_ahead(void)
     OK(wg_record_profile(cache, function, make, &memory, 0, &recorded, &replayed, text, sizeof text, &length));
     CHECK(recorded == 2 && replayed == 0 && length == 0);
     for (int i = 0; i < 5; ++i) CHECK(call_with(function, sizes[i]) == wg_outcome_replayed);
+    OK(wg_function_buckets(function, text, sizeof text, &length));
+    CHECK(length == strlen(text) && contains(text, "64]]"));
+    FAILS(wg_function_buckets(NULL, text, sizeof text, NULL), wg_invalid_argument, "function is null");
     OK(wg_function_shapes(function, text, sizeof text, &length));
     CHECK(length == strlen(text) && contains(text, "\"sizes\":{\"x\":[3],\"y\":[3]}") && contains(text, "\"calls\":1"));
 

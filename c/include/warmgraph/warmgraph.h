@@ -738,6 +738,11 @@ WARMGRAPH_API wg_status wg_record_profile(wg_cache* cache, wg_function* function
 WARMGRAPH_API wg_status wg_function_shapes(const wg_function* function, char* text, uint64_t capacity,
                                            uint64_t* length);
 
+/// What each of the spec's buckets pads to now, ascending, as a JSON list of lists: an empty one for buckets that are fixed, or that
+/// nothing was learnt for. Written like wg_cache_summary.
+WARMGRAPH_API wg_status wg_function_buckets(const wg_function* function, char* text, uint64_t capacity,
+                                            uint64_t* length);
+
 /// Its last 16 misses in this process, newest first, as they were judged then: a line for each ("<time> recorded: no
 /// entry"), and below it an indented one for each fact that the nearest variant has otherwise. Written like
 /// wg_cache_summary.
@@ -795,6 +800,9 @@ WARMGRAPH_API wg_status wg_pair_backward(wg_pair* pair, wg_stream* stream, uint6
                                          uint64_t count, wg_outcome* outcome);
 /// As wg_function_report, of one half.
 WARMGRAPH_API wg_status wg_pair_report(const wg_pair* pair, wg_pair_half half, wg_report** out);
+/// As wg_function_misses, of one half. The pair's own misses are forward's, and those of a backward whose forward was a hit.
+WARMGRAPH_API wg_status wg_pair_misses(const wg_pair* pair, wg_pair_half half, char* text, uint64_t capacity,
+                                       uint64_t* length);
 
 // --- adoption -------------------------------------------------------------------------------------------------------
 
