@@ -49,7 +49,7 @@ def test_options_by_kind_reach_the_cache(process, folder):
     ({"max_variants": True}, "expected int"), ({"environment": "HOME"}, "a list of texts"), ({"verify_on_load": 1}, "expected bool"), ({"model_config": {"a": 1}}, "a dict of texts"),
     ({"zzz": 1}, "expected one of: accept_file"), ({"kinds": "entries"}, "a set of kinds, or None"),
     ({"kinds": ["graphs"]}, "the kind 'graphs': expected entries, compiled, tuned, profiles"), ({"kinds": {"images"}}, "the kind 'images'"),
-    ({"max_bytes_by_kind": "compiled=1G"}, "a dict of int by kind"), ({"max_bytes_by_kind": {"images": 1}}, "the kind 'images'"),
+    ({"max_bytes_by_kind": "compiled=1G"}, "a dict of bytes by kind"), ({"max_bytes_by_kind": {"images": 1}}, "the kind 'images'"),
     ({"max_bytes_by_kind": {"tuned": "1G"}}, "of tuned is '1G', expected bytes"), ({"max_bytes_by_kind": {"tuned": -1}}, "expected bytes"),
     ({"compression": {"entries": 9}}, "of entries is 9, expected Compression"), ({"compression": {"tuned": Compression(1)}}, "the kind 'tuned'"),
     ({"profile": 1}, "expected True, False or None"), ({"bundles": [1]}, "a list of texts"),

@@ -15,6 +15,8 @@ POLICIES = {"default": _c.wg_policy_default, "read_write": _c.wg_policy_read_wri
             "no_compile": _c.wg_policy_no_compile}
 Policy = Literal["default", "read_write", "read_only", "refresh", "off", "require_hit", "no_compile"]
 
+Path = str | os.PathLike[str]
+
 #: The kinds of artifacts in a cache, by their words (docs/kinds.md).
 KINDS = {name[len("wg_kind_"):]: code for name, code in _c.wg_artifact_kind_values.items()}
 
@@ -71,7 +73,7 @@ class Config:
     max_files: int = 0
     max_bytes_by_kind: Mapping[Kind, int] = dataclasses.field(default_factory=dict)  # bytes that some kinds may take of max_bytes
     compression: Mapping[Kind, Compression] = dataclasses.field(default_factory=dict)  # of entries (their payloads), images, constants
-    bundles: Sequence[str | os.PathLike[str]] = ()  # files (.wgb) that are read where they lie, below the folder
+    bundles: Sequence[Path] = ()  # files (.wgb) that are read where they lie, below the folder
     kinds: Collection[Kind] | None = None  # those that are used, of entries, compiled, tuned, profiles; None: $WARMGRAPH_KINDS, else all
     profile: bool | None = None  # count the sizes that functions are called with; None: $WARMGRAPH_PROFILE, else yes
     record_wait_ms: int = 60_000  # how long a recording of PyTorch's waits for another process that records the same
@@ -142,18 +144,20 @@ def _checked(name: str, value: Any, default: Any) -> Any:
 
 def _checked_kinds(name: str, value: Any) -> Any:
     """In the order of KINDS, so that equal options have one text."""
-    of = {"max_bytes_by_kind": int, "compression": Compression}.get(name)
     if name == "kinds" and value is None:
         return None
-    if isinstance(value, str) or not isinstance(value, Mapping if of else Collection):
-        expected = f"a dict of {of.__name__} by kind" if of else "a set of kinds, or None"
+    if isinstance(value, str) or not isinstance(value, Collection if name == "kinds" else Mapping):
+        expected = "a set of kinds, or None" if name == "kinds" else f"a dict of {'bytes' if name == 'max_bytes_by_kind' else 'Compression'} by kind"
         raise errors.InvalidArgument(f"{name} is {value!r}, expected {expected}")
     for kind in value:
         if kind not in _KINDS_FOR[name]:
             raise errors.InvalidArgument(f"{name} has the kind {kind!r}: expected {', '.join(_KINDS_FOR[name])}")
-    if of is None:
+    if name == "kinds":
         return tuple(kind for kind in KINDS if kind in value)
-    for kind, one in value.items():
-        if type(one) is not of or (of is int and one < 0):
-            raise errors.InvalidArgument(f"{name} of {kind} is {one!r}, expected {'bytes, at least 0' if of is int else of.__name__}")
-    return {kind: value[kind] for kind in KINDS if kind in value}
+    by_kind: Any = value
+    for kind, one in by_kind.items():
+        if name == "max_bytes_by_kind" and (type(one) is not int or one < 0):
+            raise errors.InvalidArgument(f"max_bytes_by_kind of {kind} is {one!r}, expected bytes, at least 0")
+        if name == "compression" and not isinstance(one, Compression):
+            raise errors.InvalidArgument(f"compression of {kind} is {one!r}, expected Compression")
+    return {kind: by_kind[kind] for kind in KINDS if kind in value}

@@ -11,7 +11,7 @@ from warmgraph import errors
 from warmgraph.arrays._device import Device
 from warmgraph.calls import _refusals
 from warmgraph.calls._cached_function import CachedFunction
-from warmgraph.config import Config
+from warmgraph.config import Config, Path
 from warmgraph.core.binding import _command, _frameworks
 from warmgraph.core.cache._cache import Cache, CacheInfo, Statistics, paused_recording, saved_artifacts
 from warmgraph.core.cache._pools import every_cache, every_pool, pool_of
@@ -85,14 +85,14 @@ def pause_recording() -> str:
     return framework.pause_recording() if framework is not None else paused_recording(every_cache())
 
 
-def load_cache_artifacts(artifacts: bytes, *, device: Device | None = None, config: Config | None = None, cache_dir: Any = None) -> CacheInfo:
+def load_cache_artifacts(artifacts: bytes, *, device: Device | None = None, config: Config | None = None, cache_dir: Path | None = None) -> CacheInfo:
     """Puts what save_cache_artifacts gave, here or on another machine, into the cache folder before the first call. What does not fit the
     device ("opencl" where none is given), its driver and the environment is skipped and named; nothing that is there is replaced."""
     cache = Cache("artifacts", config=config, cache_dir=cache_dir)
     return cache.load_cache_artifacts(device or Device(), artifacts)
 
 
-def readable_cache(path: Any, file: Any = None) -> str:
+def readable_cache(path: Path, file: Path | None = None) -> str:
     """Entries as text: those of a function's folder, or of one entry's file. `path` ends with <model>/<rank>/<function>[/<digest>.wg], as
     in a cache folder, because an entry's digest covers that. The text goes into `file` as well where it is given."""
     target = pathlib.Path(os.path.abspath(path))

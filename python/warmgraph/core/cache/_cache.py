@@ -184,7 +184,7 @@ class Cache(Handle):
 
     _what = "cache"
 
-    def __init__(self, model: str, *, config: _config.Config | None = None, cache_dir: Any = None, dynamic: bool = False,
+    def __init__(self, model: str, *, config: _config.Config | None = None, cache_dir: _config.Path | None = None, dynamic: bool = False,
                  global_rank: int | None = None, tp_rank: int | None = None, pp_rank: int | None = None) -> None:
         given, lib = config or _config.Config(), library()
         options = _c.wg_cache_options()
@@ -245,7 +245,7 @@ class Cache(Handle):
         library().wg_cache_kind_statistics(self.pointer, kind, ctypes.byref(found))
         reasons = library().text("wg_cache_miss_reasons", self.pointer, kind)
         counters = [field.name for field in dataclasses.fields(KindStatistics)][:-1]
-        return KindStatistics(*(getattr(found, name) for name in counters), miss_reasons=tuple(reasons.splitlines()))
+        return KindStatistics(**{name: getattr(found, name) for name in counters}, miss_reasons=tuple(reasons.splitlines()))
 
     def preload(self, functions: Sequence[str] = (), device: Device | None = None, *, wait: bool = False,
                 progress: Callable[[PreloadProgress], Any] | None = None) -> PreloadProgress | None:
@@ -328,7 +328,7 @@ class Cache(Handle):
         finally:
             lib.wg_artifacts_destroy(handle)
 
-    def check_bundle(self, device: Device, file: Any) -> dict[str, Any]:
+    def check_bundle(self, device: Device, file: _config.Path) -> dict[str, Any]:
         """Which entries of a bundle's file fit the device, from its header and index alone, as wg_cache_check_bundle in warmgraph.h says."""
         found: dict[str, Any] = json.loads(library().text("wg_cache_check_bundle", self.pointer, device.pointer, os.fspath(file).encode()))
         return found
