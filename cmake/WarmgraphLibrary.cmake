@@ -10,6 +10,7 @@ set(WARMGRAPH_PUBLIC_INCLUDE_DIRS
     ${PROJECT_SOURCE_DIR}/c/include ${PROJECT_SOURCE_DIR}/replayer/include)
 set(WARMGRAPH_PUBLIC_HEADERS
     base/include/warmgraph/export.hpp
+    base/include/warmgraph/base/artifact_kind.hpp
     base/include/warmgraph/base/dtype.hpp
     base/include/warmgraph/base/error_code.hpp
     backends/api/include/warmgraph/backends/address.hpp
@@ -26,6 +27,7 @@ set(WARMGRAPH_PUBLIC_HEADERS
     api/include/warmgraph/profile.hpp
     api/include/warmgraph/recorder.hpp
     api/include/warmgraph/spec.hpp
+    api/include/warmgraph/statistics.hpp
     api/include/warmgraph/stored_entry.hpp
     api/include/warmgraph/stream.hpp
     api/include/warmgraph/tuning.hpp

@@ -89,6 +89,7 @@ void join(TuningStatistics& into, const TuningStatistics& more)
     into.rejected += more.rejected;
     into.faults += more.faults;
     into.tuning_ms += more.tuning_ms;
+    into.load_ms += more.load_ms;
     into.saved_ms += more.saved_ms;
     for (const std::string& reason : more.miss_reasons)
         if (into.miss_reasons.size() < k_most_tuning_reasons) into.miss_reasons.push_back(reason);
@@ -228,6 +229,7 @@ void Tuner::Impl::take_off(double ms, double saved_before)
     usage.saved_ms = -used_ms;
     cache.store->add_usage_soon(store::ArtifactKind::tuned, usage);
     const std::scoped_lock lock{counting};
+    counts.load_ms += used_ms;
     counts.saved_ms -= used_ms;
 }
 

@@ -161,7 +161,7 @@ def recording(torch, made, settings):
     def after(call):
         import warmgraph
 
-        if warmgraph.stats(step)[0].recordings != 1:
+        if warmgraph.stats(step)[0].kinds["entries"].made != 1:
             return {"wrong": f"recorded nothing: {warmgraph.explain(step)}"[:600]}
         leave(settings)
         # The same call as in the recording, so that Dynamo finds its compiled code.

@@ -202,12 +202,13 @@ wg_status guarded_handle(T** out, F&& f) noexcept
 [[nodiscard]] inline wg_address from_address(const Address& address) noexcept { return {address.base, address.offset}; }
 
 // The sizes of the structs in the first version (0.1.0). A smaller size is refused, also after a struct has grown.
-inline constexpr std::size_t k_least_cache_options = 80, k_least_function_spec = 160, k_least_statistics = 72,
-                             k_least_launch_options = 56, k_least_native_capture = 64, k_least_adoption = 48,
-                             k_least_preload_progress = 40, k_least_preload_options = 40, k_least_pair_spec = 56,
-                             k_least_entry_query = 32;
+inline constexpr std::size_t k_least_cache_options = 80, k_least_function_spec = 160, k_least_statistics = 56,
+                             k_least_kind_statistics = 64, k_least_launch_options = 56, k_least_native_capture = 64,
+                             k_least_adoption = 48, k_least_preload_progress = 40, k_least_preload_options = 40,
+                             k_least_pair_spec = 56, k_least_entry_query = 32;
 static_assert(sizeof(wg_cache_options) >= k_least_cache_options && sizeof(wg_function_spec) >= k_least_function_spec &&
-              sizeof(wg_statistics) >= k_least_statistics && sizeof(wg_launch_options) >= k_least_launch_options &&
+              sizeof(wg_statistics) >= k_least_statistics && sizeof(wg_kind_statistics) >= k_least_kind_statistics &&
+              sizeof(wg_launch_options) >= k_least_launch_options &&
               sizeof(wg_native_capture) >= k_least_native_capture && sizeof(wg_adoption) >= k_least_adoption &&
               sizeof(wg_preload_progress) >= k_least_preload_progress &&
               sizeof(wg_preload_options) >= k_least_preload_options && sizeof(wg_pair_spec) >= k_least_pair_spec &&
@@ -224,6 +225,8 @@ static_assert(sizeof(wg_cache_options) >= k_least_cache_options && sizeof(wg_fun
 /// so that a refusal to record stays a refusal.
 [[nodiscard]] Callable to_callable(const std::string& name, wg_callback callback, void* user);
 [[nodiscard]] std::vector<Arg> to_args(const wg_arg* args, std::uint64_t count);
+/// As wg_function_misses writes them.
+[[nodiscard]] std::string misses_text(const std::vector<Miss>& misses);
 [[nodiscard]] std::vector<Buckets> to_buckets(const wg_function_spec& from);
 /// The name must live as long as the result.
 [[nodiscard]] Arg to_arg(const wg_arg& from);

@@ -22,6 +22,14 @@ std::optional<int> rank_or_environment(std::int32_t rank) noexcept
     return rank;
 }
 
+ArtifactKind to_kind(wg_artifact_kind kind)
+{
+    if (kind < wg_kind_entries || kind > wg_kind_torch)
+        refuse("the kind is {}, expected one of wg_artifact_kind_values", kind);
+    return static_cast<ArtifactKind>(kind);
+}
+static_assert(static_cast<int>(ArtifactKind::torch) == wg_kind_torch);
+
 wg_cache_options default_options() noexcept
 {
     wg_cache_options options{};
@@ -43,6 +51,18 @@ SigningOptions to_signing(const wg_cache_options& options)
     result.accept_file = or_empty(options.accept_file);
     result.require = options.require_signed != 0;
     return result;
+}
+
+void set_kinds(CacheOptions& result, const wg_cache_options& options)
+{
+    if (options.kinds != nullptr) result.kinds.emplace();
+    for (const wg_artifact_kind kind : need_array(options.kinds, options.kind_count, "kinds"))
+        result.kinds->insert(to_kind(kind));
+    for (const auto& [kind, bytes] :
+         need_array(options.max_bytes_by_kind, options.max_bytes_by_kind_count, "max_bytes_by_kind"))
+        result.max_bytes_by_kind[to_kind(kind)] = bytes;
+    for (const auto& [kind, level, above] : need_array(options.compression, options.compression_count, "compression"))
+        result.compression[to_kind(kind)] = {.level = level, .above = above};
 }
 
 CacheOptions to_options(const wg_cache_options* given)
@@ -81,8 +101,7 @@ CacheOptions to_options(const wg_cache_options* given)
         refuse("profile is {}, expected 1 (yes), -1 (no) or 0 (as the environment says)", options.profile);
     if (options.profile != 0) result.profile = options.profile > 0;
     result.pauses_recording = options.pauses_recording != 0;
-    result.kinds = or_empty(options.kinds);
-    result.max_bytes_by_kind = or_empty(options.max_bytes_by_kind);
+    set_kinds(result, options);
     return result;
 }
 
@@ -160,14 +179,6 @@ wg_status wg_cache_readable(const wg_cache* cache, const char* function, char* t
     });
 }
 
-wg_status wg_cache_miss_reasons(const wg_cache* cache, char* text, uint64_t capacity, uint64_t* length)
-{
-    return guarded([&] {
-        const Statistics statistics = need_cache(cache).cache.statistics();
-        write_text(fmt::format("{}", fmt::join(statistics.miss_reasons, "\n")), text, capacity, length);
-    });
-}
-
 wg_status wg_record_pending(wg_cache* cache, uint64_t* recorded)
 {
     return guarded([&] {
@@ -206,30 +217,33 @@ wg_status wg_cache_statistics(const wg_cache* cache, wg_statistics* out)
         const std::uint64_t size = need(out, "out", "where to put the statistics").size;
         check_size(size, k_least_statistics, "wg_statistics");
         const wg_statistics known{size,
-                                  from.hits,
-                                  from.misses,
-                                  from.recordings,
-                                  from.refusals,
                                   from.cache_faults,
-                                  from.images_loaded,
-                                  from.load_ms,
-                                  from.saved_ms,
                                   from.untrusted,
-                                  from.programs_compiled,
-                                  from.programs_loaded,
-                                  from.programs_refused,
-                                  from.compile_ms,
-                                  from.compile_saved_ms,
+                                  from.images_loaded,
                                   from.captures_written,
                                   from.captures_paired,
-                                  from.captures_ignored,
-                                  from.tuned_hits,
-                                  from.tuned_misses,
-                                  from.kernels_tuned,
-                                  from.tuning_ms,
-                                  from.tuning_saved_ms,
-                                  from.profile_hits,
-                                  from.profile_misses};
+                                  from.captures_ignored};
         write_versioned(out, size, &known, sizeof known);
+    });
+}
+
+wg_status wg_cache_kind_statistics(const wg_cache* cache, wg_artifact_kind kind, wg_kind_statistics* out)
+{
+    return guarded([&] {
+        const KindStatistics from = need_cache(cache).cache.statistics().of(to_kind(kind));
+        const std::uint64_t size = need(out, "out", "where to put the statistics").size;
+        check_size(size, k_least_kind_statistics, "wg_kind_statistics");
+        const wg_kind_statistics known{size,         from.hits,      from.misses,  from.made,
+                                       from.refused, from.making_ms, from.load_ms, from.saved_ms};
+        write_versioned(out, size, &known, sizeof known);
+    });
+}
+
+wg_status wg_cache_miss_reasons(const wg_cache* cache, wg_artifact_kind kind, char* text, uint64_t capacity,
+                                uint64_t* length)
+{
+    return guarded([&] {
+        const KindStatistics from = need_cache(cache).cache.statistics().of(to_kind(kind));
+        write_text(fmt::format("{}", fmt::join(from.miss_reasons, "\n")), text, capacity, length);
     });
 }

@@ -253,18 +253,21 @@ wg_status wg_call_uncaptured(wg_function* function, wg_stream* stream, const wg_
 
 // --- misses and reports
 
+std::string c_api::misses_text(const std::vector<Miss>& misses)
+{
+    std::string lines;
+    for (const Miss& miss : misses) {
+        lines += fmt::format("{} {}: {}\n", miss.time, miss.end, miss.reason);
+        for (const MissedFact& fact : miss.differences)
+            lines += fmt::format("  {}: {} recorded, {} now\n", printable(fact.fact), printable(fact.recorded),
+                                 printable(fact.now));
+    }
+    return lines;
+}
+
 wg_status wg_function_misses(const wg_function* function, char* text, uint64_t capacity, uint64_t* length)
 {
-    return guarded([&] {
-        std::string lines;
-        for (const Miss& miss : need_function(function).function.misses()) {
-            lines += fmt::format("{} {}: {}\n", miss.time, miss.end, miss.reason);
-            for (const MissedFact& fact : miss.differences)
-                lines += fmt::format("  {}: {} recorded, {} now\n", printable(fact.fact), printable(fact.recorded),
-                                     printable(fact.now));
-        }
-        write_text(lines, text, capacity, length);
-    });
+    return guarded([&] { write_text(misses_text(need_function(function).function.misses()), text, capacity, length); });
 }
 
 wg_status wg_function_report(const wg_function* function, wg_report** out)

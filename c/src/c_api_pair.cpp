@@ -81,3 +81,9 @@ wg_status wg_pair_report(const wg_pair* pair, wg_pair_half half, wg_report** out
 {
     return guarded_handle(out, [&] { return new wg_report{need_pair(pair).pair.report(to_half(half))}; });
 }
+
+wg_status wg_pair_misses(const wg_pair* pair, wg_pair_half half, char* text, uint64_t capacity, uint64_t* length)
+{
+    return guarded(
+        [&] { write_text(misses_text(need_pair(pair).pair.misses(to_half(half))), text, capacity, length); });
+}

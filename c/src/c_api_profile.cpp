@@ -113,6 +113,14 @@ wg_status wg_record_profile(wg_cache* cache, wg_function* function, wg_make_argu
     });
 }
 
+wg_status wg_function_buckets(const wg_function* function, char* text, uint64_t capacity, uint64_t* length)
+{
+    return guarded([&] {
+        const nlohmann::json list = need(function, "function", "one from wg_wrap").function.buckets();
+        write_text(list.dump(), text, capacity, length);
+    });
+}
+
 wg_status wg_function_shapes(const wg_function* function, char* text, uint64_t capacity, uint64_t* length)
 {
     return guarded([&] {

@@ -5,29 +5,29 @@ namespace warmgraph {
 void Counters::hit(double load_ms, double answer_ms, std::uint64_t hits)
 {
     const std::scoped_lock lock{m_mutex};
-    m_statistics.hits += hits;
-    m_statistics.load_ms += load_ms;
-    m_statistics.saved_ms += answer_ms - load_ms;
+    m_entries.hits += hits;
+    m_entries.load_ms += load_ms;
+    m_entries.saved_ms += answer_ms - load_ms;
 }
 
 void Counters::miss(const std::string& function, const std::string& reason)
 {
     const std::scoped_lock lock{m_mutex};
-    ++m_statistics.misses;
-    if (m_statistics.miss_reasons.size() < k_most_reasons)
-        m_statistics.miss_reasons.push_back(function + ": " + reason);
+    ++m_entries.misses;
+    if (m_entries.miss_reasons.size() < k_most_reasons) m_entries.miss_reasons.push_back(function + ": " + reason);
 }
 
-void Counters::recording()
+void Counters::recording(double ms, std::uint64_t recordings)
 {
     const std::scoped_lock lock{m_mutex};
-    ++m_statistics.recordings;
+    m_entries.made += recordings;
+    m_entries.making_ms += ms;
 }
 
 void Counters::refusal(std::uint64_t calls)
 {
     const std::scoped_lock lock{m_mutex};
-    m_statistics.refusals += calls;
+    m_entries.refused += calls;
 }
 
 void Counters::cache_fault()
@@ -60,7 +60,9 @@ bool Counters::untrusted(const cachefmt::EntryKey& entry)
 Statistics Counters::snapshot() const
 {
     const std::scoped_lock lock{m_mutex};
-    return m_statistics;
+    Statistics now = m_statistics;
+    now.kinds[ArtifactKind::entries] = m_entries;
+    return now;
 }
 
 } // namespace warmgraph

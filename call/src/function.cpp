@@ -476,7 +476,7 @@ void Function::Impl::adopt(const Adoption& adoption)
                                                                              : cachefmt::Part::backward};
     const std::string unpublished = jobs.keep_adopted(journey, *recording, beside, outcomes);
     if (!unpublished.empty()) log().warn("'{}' is adopted in this process only: {}", declaration->name, unpublished);
-    outcomes.count_recording();
+    outcomes.count_recording(recording->entry.header.info.record_ms);
     const auto variant = loaded.keep(lookup.variant_of(recording->entry.header, std::move(recording->executable)));
     variant->only_here = !unpublished.empty();
     outcomes.finish(journey, Outcome::recorded, unpublished, Remember::no);

@@ -265,7 +265,7 @@ CompletedJob RecordJobs::complete_recording(Job& job, const PairRole* role, cons
             job,
             {ErrorCode::not_recordable, "recompiled, a second recording under the same guards differs: " + difference},
             outcomes);
-    if (role == nullptr || role->counts_recording()) outcomes.count_recording();
+    outcomes.count_recording(info.record_ms, role == nullptr || role->counts_recording() ? 1 : 0);
     auto variant = lookup.variant_of(recording->entry.header, std::move(recording->executable));
     if (role != nullptr && role->is_forward()) variant.use = LoadedVariant::Use::waits;
     const std::string& missed = job.journey.reason;

@@ -99,6 +99,7 @@ void Programs::count(const std::string& program, const precompile::MadeProgram& 
     store::FunctionUsage usage;
     if (made.how == precompile::MadeProgram::How::loaded) {
         ++m_counts.loaded;
+        m_counts.load_ms += made.ms;
         usage.hits = 1;
         usage.events = store::one_event(store::EventKind::hit, "loaded");
         Account& account = m_accounts[*key];

@@ -82,7 +82,7 @@ def test_damaged_artifacts_are_a_typed_error(saved, device, tmp_path):
 
 
 def test_a_kind_that_is_off_is_neither_used_nor_counted(process, saved):
-    off = PRELUDE.replace('model="toy"', 'model="toy", kinds="-entries"')
+    off = PRELUDE.replace('model="toy"', 'model="toy", kinds=["compiled", "tuned"]')
     assert off != PRELUDE
-    script = "print(scale(x, 2.0)[3], scale.report().outcome, wg.stats(scale)[0].misses)\n"
+    script = "print(scale(x, 2.0)[3], scale.report().outcome, wg.stats(scale)[0].kinds['entries'].misses)\n"
     assert process(off + script, bare=True).lines() == ["6.0 eager 0"]

@@ -116,7 +116,7 @@ def test_no_compile_records_with_what_was_compiled(process):
     """, WARMGRAPH_POLICY="no_compile")
     assert refused.lines() == ["miss_forbidden True"]
     assert process(CALL).lines() == ["recorded True 3.0"]
-    counts = "\nprint([(s.recordings, s.programs_loaded, s.programs_compiled) for s in wg.stats()])\n"
+    counts = "\nprint([(k['entries'].made, k['compiled'].hits, k['compiled'].made) for k in (s.kinds for s in wg.stats())])\n"
     served = process(textwrap.dedent(other) + CALL + counts, WARMGRAPH_POLICY="no_compile")
     assert served.lines() == ["recorded True 3.0", "[(1, 1, 0)]"]
 
@@ -691,7 +691,12 @@ def test_folders_counters_and_reasons(scale, folder, tmp_path):
     scale(floats(), 2.0)
     scale(floats()[:32], 2.0)
     (found,) = warmgraph.stats(scale)
-    assert (found.folder, found.misses, found.recordings, found.hits) == (str(folder), 2, 2, 0)
+    entries_of = found.kinds["entries"]
+    assert (found.folder, entries_of.misses, entries_of.made, entries_of.hits) == (str(folder), 2, 2, 0)
+    assert entries_of.making_ms > 0 and entries_of.miss_reasons[0] == "scale: no entry" and len(entries_of.miss_reasons) == 2
+    assert list(found.kinds) == ["entries", "compiled", "tuned", "profiles"] and found.kinds["tuned"] == warmgraph.KindStatistics()
+    twice = found + found
+    assert twice.kinds["entries"].made == 4 and twice.kinds["entries"].miss_reasons == entries_of.miss_reasons * 2
     assert found in warmgraph.stats()
     text = warmgraph.explain(scale)
     assert str(folder) in text and "recorded" in text and "input x" in text

@@ -1,10 +1,12 @@
 """Options, and the destination of log lines."""
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 import warmgraph
-from warmgraph import Config, InvalidArgument
+from warmgraph import Compression, Config, InvalidArgument
 
 
 def test_config_is_mutable_and_knows_its_options():
@@ -14,11 +16,42 @@ def test_config_is_mutable_and_knows_its_options():
     assert config == config.copy() and config != Config()
 
 
+def test_options_by_kind_are_typed():
+    config = Config(kinds={"tuned", "entries"}, max_bytes_by_kind={"torch": 5, "compiled": 1 << 30},
+                    compression={"images": Compression(3), "entries": Compression(9, above=0)}, profile=False)
+    assert config.kinds == ("entries", "tuned") and list(config.max_bytes_by_kind) == ["compiled", "torch"]
+    assert repr(config) == repr(Config(kinds=["entries", "tuned"], max_bytes_by_kind={"compiled": 1 << 30, "torch": 5},
+                                       compression={"entries": Compression(9, 0), "images": Compression(3, 16384)}, profile=False))
+    copied = config.copy()
+    config.max_bytes_by_kind["tuned"] = 1
+    assert copied.max_bytes_by_kind == {"compiled": 1 << 30, "torch": 5} and pickle.loads(pickle.dumps(copied)) == copied
+
+
+def test_options_by_kind_reach_the_cache(process, folder):
+    script = """
+        config = wg.Config(model="toy", compression={{"images": wg.Compression(9, above=0)}}, kinds={kinds}, max_bytes_by_kind={{"compiled": {limit}}})
+        again = wg.cache_compile(scale._function, config=config, outputs=lambda x, factor: wg.like(x), scalars={{"factor": wg.Scalar("f32", -9, 9)}})
+        print(again(x, 2.0)[3], again.report().outcome)
+    """
+    assert process(script.format(kinds=(), limit=1 << 30)).lines() == ["6.0 eager"]
+    assert list(folder.rglob("*.wg")) == list(folder.rglob("*.compiled")) == []
+    assert process(script.format(kinds=("entries", "compiled"), limit=1)).lines() == ["6.0 recorded"]
+    assert list(folder.rglob("*.compiled")) == [] and list(folder.rglob("*.wg"))
+    images = [path for path in (folder / "images").rglob("*") if path.is_file()]
+    assert images and all(path.read_bytes()[:4] == b"\x28\xb5\x2f\xfd" for path in images)  # zstd's
+    assert process("print(scale(x, 2.0)[1])").lines() == ["2.0"]
+
+
 @pytest.mark.parametrize("options, text", [
     ({"polcy": "off"}, "did you mean 'policy'"), ({"policy": "readonly"}, "did you mean 'read_only'"),
     ({"mode": "reduce-overhead"}, "no option 'mode'"), ({"max_variants": "3"}, "expected int"), ({"max_variants": -1}, "at least 0"),
     ({"max_variants": True}, "expected int"), ({"environment": "HOME"}, "a list of texts"), ({"verify_on_load": 1}, "expected bool"), ({"model_config": {"a": 1}}, "a dict of texts"),
-    ({"zzz": 1}, "expected one of: accept_file"),
+    ({"zzz": 1}, "expected one of: accept_file"), ({"kinds": "entries"}, "a set of kinds, or None"),
+    ({"kinds": ["graphs"]}, "the kind 'graphs': expected entries, compiled, tuned, profiles"), ({"kinds": {"images"}}, "the kind 'images'"),
+    ({"max_bytes_by_kind": "compiled=1G"}, "a dict of bytes by kind"), ({"max_bytes_by_kind": {"images": 1}}, "the kind 'images'"),
+    ({"max_bytes_by_kind": {"tuned": "1G"}}, "of tuned is '1G', expected bytes"), ({"max_bytes_by_kind": {"tuned": -1}}, "expected bytes"),
+    ({"compression": {"entries": 9}}, "of entries is 9, expected Compression"), ({"compression": {"tuned": Compression(1)}}, "the kind 'tuned'"),
+    ({"profile": 1}, "expected True, False or None"), ({"bundles": [1]}, "a list of texts"),
 ])
 def test_wrong_options_are_errors_that_help(options, text):
     with pytest.raises(InvalidArgument, match=text):

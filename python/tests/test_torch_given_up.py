@@ -66,7 +66,7 @@ def test_a_call_that_is_put_off_each_time_is_given_up_too(asked):
     for _ in range(70):
         cached(X)
     assert len(asked) <= 12 and cached._shared.given_up
-    assert "kept" in warmgraph.explain(cached) and warmgraph.stats(cached)[0].recordings == 0
+    assert "kept" in warmgraph.explain(cached) and warmgraph.stats(cached)[0].kinds["entries"].made == 0
 
 
 def test_a_function_that_becomes_recordable_is_recorded(asked):

@@ -69,7 +69,7 @@ def test_a_refused_function_is_seen_in_its_own_process():
     report, text = cached.report(), warmgraph.explain(cached)
     assert report.outcome == "refused" and report.function == "decode" and report.reason.startswith(WHY)
     assert f"ran as it is, 5 calls: {WHY}" in text and "not called in this process" not in text
-    assert warmgraph.stats(cached)[0].refusals == 5
+    assert warmgraph.stats(cached)[0].kinds["entries"].refused == 5
 
 
 def test_what_is_refused_is_kept_with_its_reason_and_its_cure(folder):

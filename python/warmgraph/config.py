@@ -5,7 +5,7 @@ import dataclasses
 import difflib
 import functools
 import os
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from typing import Any, Callable, Collection, Iterable, Literal, Mapping, Sequence
 
 from warmgraph import errors
 from warmgraph.core.binding import _c
@@ -13,6 +13,16 @@ from warmgraph.core.binding import _c
 POLICIES = {"default": _c.wg_policy_default, "read_write": _c.wg_policy_read_write, "read_only": _c.wg_policy_read_only,
             "refresh": _c.wg_policy_refresh, "off": _c.wg_policy_off, "require_hit": _c.wg_policy_require_hit,
             "no_compile": _c.wg_policy_no_compile}
+Policy = Literal["default", "read_write", "read_only", "refresh", "off", "require_hit", "no_compile"]
+
+Path = str | os.PathLike[str]
+
+#: The kinds of artifacts in a cache, by their words (docs/kinds.md).
+KINDS = {name[len("wg_kind_"):]: code for name, code in _c.wg_artifact_kind_values.items()}
+
+Kind = Literal["entries", "images", "constants", "compiled", "tuned", "profiles", "torch"]
+_KINDS_FOR = {"kinds": ("entries", "compiled", "tuned", "profiles"), "max_bytes_by_kind": ("entries", "compiled", "tuned", "profiles", "torch"),
+              "compression": ("entries", "images", "constants")}
 
 _KEYS = ("WARMGRAPH_SIGN_KEY", "WARMGRAPH_SIGN_KEY_FILE", "WARMGRAPH_ACCEPT_KEYS", "WARMGRAPH_ACCEPT_KEYS_FILE")
 
@@ -24,12 +34,26 @@ def unknown_option(where: str, name: str, known: Iterable[str]) -> errors.Invali
     return errors.InvalidArgument(f"{where} has no option '{name}': {cure}")
 
 
+@dataclasses.dataclass(frozen=True)
+class Compression:
+    """How objects of one kind are compressed (zstd) as they are written. level: 1 to 19; 0: stored as they are. above: bytes; objects of at
+    most this size are stored as they are."""
+
+    level: int
+    above: int = 16 * 1024
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if type(value) is not int or value < 0:
+                raise errors.InvalidArgument(f"{name} is {value!r}, expected a number of at least 0")
+
+
 @dataclasses.dataclass(kw_only=True)
 class Config:
     """Options of a cache; docs/calls.md and docs/trust.md explain them. Mutable until the first call. An unknown name or a value of the
     wrong type raises InvalidArgument."""
 
-    policy: str = "default"  # $WARMGRAPH_POLICY, else read_write
+    policy: Policy = "default"  # $WARMGRAPH_POLICY, else read_write
     model: str = ""  # folder name; the class of a method's object, or the function's module
     model_config: Mapping[str, str] = dataclasses.field(default_factory=dict)  # part of the model's identity
     environment: Sequence[str] = ()  # variables that become guards
@@ -46,9 +70,12 @@ class Config:
     trusted_owners: Sequence[int] = ()
     max_bytes: int = 0
     max_files: int = 0
-    max_bytes_by_kind: str = ""  # limits of single kinds within max_bytes: "compiled=1G,tuned=64M"
-    bundles: Sequence[Any] = ()  # bundle files (.wgb), read in place as layers below the folder
-    kinds: str = ""  # the kinds in use, like $WARMGRAPH_KINDS: "entries,compiled", or all but some, "-tuned"
+    max_bytes_by_kind: Mapping[Kind, int] = dataclasses.field(default_factory=dict)  # limits of single kinds within max_bytes, in bytes
+    compression: Mapping[Kind, Compression] = dataclasses.field(default_factory=dict)  # of entries (their payloads), images, constants
+    bundles: Sequence[Path] = ()  # bundle files (.wgb), read in place as layers below the folder
+    kinds: Collection[Kind] | None = None  # the kinds in use, of entries, compiled, tuned, profiles; None: $WARMGRAPH_KINDS, else all
+    profile: bool | None = None  # count the sizes that functions are called with; None: $WARMGRAPH_PROFILE, else yes
+    record_wait_ms: int = 60_000  # how long a PyTorch recording waits for another process that records the same
     preload: bool = True  # restore the graphs of a PyTorch function's last calls as soon as CUDA runs, before the next call
     mega_cache: bool = False  # store PyTorch's compiled code, signed, and give it to PyTorch before a miss compiles; needs a key
 
@@ -65,7 +92,7 @@ class Config:
 
     def copy(self) -> Config:
         one = Config.__new__(Config)
-        one.__dict__.update(self.__dict__, model_config=dict(self.model_config))  # checked when they were set
+        one.__dict__.update({name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()})  # checked before
         return one
 
 
@@ -93,9 +120,16 @@ def _checked(name: str, value: Any, default: Any) -> Any:
         if not isinstance(value, Mapping) or not all(isinstance(one, str) for pair in value.items() for one in pair):
             raise errors.InvalidArgument(f"model_config is {value!r}, expected a dict of texts by name")
         return dict(value)
+    if name in _KINDS_FOR:
+        return _checked_kinds(name, value)
+    if name == "profile":
+        if value is not None and not isinstance(value, bool):
+            raise errors.InvalidArgument(f"profile is {value!r}, expected True, False or None")
+        return value
     if isinstance(default, tuple):
         is_text = name in ("environment", "bundles")
-        if isinstance(value, str) or not all(isinstance(one, str if is_text else int) for one in value):
+        element: Any = (str, os.PathLike) if name == "bundles" else str if is_text else int
+        if isinstance(value, str) or not all(isinstance(one, element) for one in value):
             raise errors.InvalidArgument(f"{name} is {value!r}, expected a list of {'texts' if is_text else 'numbers'}")
         return tuple(value)
     if type(value) is not type(default):
@@ -103,3 +137,24 @@ def _checked(name: str, value: Any, default: Any) -> Any:
     if isinstance(value, int) and not isinstance(value, bool) and value < min(0, default):
         raise errors.InvalidArgument(f"{name} is {value}, expected at least {min(0, default)}")
     return value
+
+
+def _checked_kinds(name: str, value: Any) -> Any:
+    """In the order of KINDS, so that equal options have one text."""
+    if name == "kinds" and value is None:
+        return None
+    if isinstance(value, str) or not isinstance(value, Collection if name == "kinds" else Mapping):
+        expected = "a set of kinds, or None" if name == "kinds" else f"a dict of {'bytes' if name == 'max_bytes_by_kind' else 'Compression'} by kind"
+        raise errors.InvalidArgument(f"{name} is {value!r}, expected {expected}")
+    for kind in value:
+        if kind not in _KINDS_FOR[name]:
+            raise errors.InvalidArgument(f"{name} has the kind {kind!r}: expected {', '.join(_KINDS_FOR[name])}")
+    if name == "kinds":
+        return tuple(kind for kind in KINDS if kind in value)
+    by_kind: Any = value
+    for kind, one in by_kind.items():
+        if name == "max_bytes_by_kind" and (type(one) is not int or one < 0):
+            raise errors.InvalidArgument(f"max_bytes_by_kind of {kind} is {one!r}, expected bytes, at least 0")
+        if name == "compression" and not isinstance(one, Compression):
+            raise errors.InvalidArgument(f"compression of {kind} is {one!r}, expected Compression")
+    return {kind: by_kind[kind] for kind in KINDS if kind in value}

@@ -23,13 +23,12 @@ namespace {
 /// Fails if an environment variable switches off the use of entries, which holds for this library too.
 Result<void> check_switches()
 {
-    constexpr const char* k_kinds = "WARMGRAPH_KINDS";
     if (environment("WARMGRAPH_POLICY").value_or("") == "off")
         return fail(ErrorCode::unsupported, "WARMGRAPH_POLICY is off, so nothing is replayed: unset it");
-    const auto kinds = store::parse_kinds(k_kinds, environment(k_kinds).value_or(""));
+    const auto kinds = store::environment_kinds();
     if (!kinds) return std::unexpected(kinds.error());
     if (kinds->contains(store::ArtifactKind::entries)) return {};
-    return fail(ErrorCode::unsupported, "{} switches entries off, so nothing is replayed: unset it", k_kinds);
+    return fail(ErrorCode::unsupported, "WARMGRAPH_KINDS switches entries off, so nothing is replayed: unset it");
 }
 
 Result<store::StoreOptions> store_options(const CacheSettings& settings)

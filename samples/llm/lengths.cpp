@@ -194,6 +194,7 @@ void print_for_people(const Served& served)
 
 nlohmann::ordered_json to_json(const Served& served)
 {
+    const wg::KindStatistics entries = served.statistics.of(wg::ArtifactKind::entries);
     nlohmann::ordered_json calls = nlohmann::ordered_json::array();
     for (const Call& call : served.calls)
         calls.push_back({{"tokens", call.length},
@@ -209,9 +210,9 @@ nlohmann::ordered_json to_json(const Served& served)
             {"replayed_ahead", served.recording.replayed},
             {"problems", served.recording.problems},
             {"why_not", served.recording.why_not},
-            {"recordings", served.statistics.recordings},
-            {"hits", served.statistics.hits},
-            {"misses", served.statistics.misses}};
+            {"recordings", entries.made},
+            {"hits", entries.hits},
+            {"misses", entries.misses}};
 }
 
 } // namespace

@@ -105,6 +105,9 @@ Json to_json(const Result& result)
 {
     Json functions = Json::object();
     for (const FunctionResult& function : result.functions) functions[function.report.function] = to_json(function);
+    const auto of = [&result](warmgraph::ArtifactKind kind) { return result.statistics.of(kind); };
+    const warmgraph::KindStatistics entries = of(warmgraph::ArtifactKind::entries),
+                                    compiled = of(warmgraph::ArtifactKind::compiled);
     Json tuning = Json::object();
     for (const warmgraph::TuningReport& report : result.tuning) tuning[report.kernel] = to_json(report);
     return {{"text", result.text},
@@ -117,14 +120,14 @@ Json to_json(const Result& result)
             {"tuning_ms", result.tuning_ms},
             {"tuning", tuning},
             {"saved_ms",
-             {{"entries", result.statistics.saved_ms},
-              {"compiled", result.statistics.compile_saved_ms},
-              {"tuned", result.statistics.tuning_saved_ms}}},
-            {"hits", result.statistics.hits},
-            {"misses", result.statistics.misses},
-            {"miss_reasons", result.statistics.miss_reasons},
-            {"programs_compiled", result.statistics.programs_compiled},
-            {"programs_loaded", result.statistics.programs_loaded},
+             {{"entries", entries.saved_ms},
+              {"compiled", compiled.saved_ms},
+              {"tuned", of(warmgraph::ArtifactKind::tuned).saved_ms}}},
+            {"hits", entries.hits},
+            {"misses", entries.misses},
+            {"miss_reasons", entries.miss_reasons},
+            {"programs_compiled", compiled.made},
+            {"programs_loaded", compiled.hits},
             {"summary", result.summary}};
 }
 
@@ -154,7 +157,8 @@ Table to_table(const Result& result)
     for (const warmgraph::TuningReport& report : result.tuning)
         table.row({"gain of " + report.kernel, fmt::format("{:.2f}x", gain(report))});
     table.strong_row({"first token", milliseconds(result.first_token_ms)});
-    if (result.statistics.recordings > 0) table.row({"recording, afterwards", milliseconds(result.recording_ms)});
+    if (result.statistics.of(warmgraph::ArtifactKind::entries).made > 0)
+        table.row({"recording, afterwards", milliseconds(result.recording_ms)});
     return table;
 }
 

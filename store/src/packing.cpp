@@ -64,9 +64,9 @@ Result<Bytes> frame_contents(ByteView object, std::uint64_t most)
 
 } // namespace
 
-Result<Packings> parse_packings(std::string_view what, std::string_view text, const Packings& defaults)
+Result<Packings> parse_packings(std::string_view what, std::string_view text)
 {
-    Packings packings = defaults;
+    Packings packings;
     std::string_view rest = text;
     while (!rest.empty()) {
         const std::size_t comma = std::min(rest.find(','), rest.size());
@@ -78,6 +78,20 @@ Result<Packings> parse_packings(std::string_view what, std::string_view text, co
         rest.remove_prefix(std::min(comma + 1, rest.size()));
     }
     return packings;
+}
+
+Result<void> set_packing(Packings& packings, std::string_view what, ArtifactKind kind, const Packing& packing)
+{
+    const bool is_entries = kind == ArtifactKind::entries;
+    Packing* const place = packing_of(packings, is_entries ? "payloads" : to_string(kind));
+    if (place == nullptr)
+        return fail(ErrorCode::invalid_argument, "{} has the kind '{}': expected entries, images or constants", what,
+                    to_string(kind));
+    if (packing.level < 0 || packing.level > k_highest_level)
+        return fail(ErrorCode::invalid_argument, "{} of {} has the level {}: expected 0 (not compressed) to {}", what,
+                    to_string(kind), packing.level, k_highest_level);
+    *place = packing;
+    return {};
 }
 
 Result<Bytes> pack(ByteView blob, const Packing& packing)

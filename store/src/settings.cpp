@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "warmgraph/base/printable.hpp"
+#include "warmgraph/base/process.hpp"
 
 namespace warmgraph::store {
 namespace {
@@ -150,6 +151,32 @@ Result<KindSet> parse_kinds(std::string_view what, std::string_view text)
             kinds.insert(*kind);
     }
     return kinds;
+}
+
+Result<BytesBudget> environment_bytes()
+{
+    constexpr const char* k_variable = "WARMGRAPH_CACHE_BYTES";
+    return parse_budget(k_variable, environment(k_variable).value_or(""));
+}
+
+Budget environment_budget()
+{
+    constexpr const char* k_variable = "WARMGRAPH_CACHE_FILES";
+    const BytesBudget bytes = or_default(environment_bytes());
+    const std::string files = environment(k_variable).value_or("");
+    return {bytes.all, files.empty() ? 0 : or_default(parse_count(k_variable, files)), bytes.kinds};
+}
+
+Packings environment_packings()
+{
+    constexpr const char* k_variable = "WARMGRAPH_COMPRESSION";
+    return or_default(parse_packings(k_variable, environment(k_variable).value_or("")));
+}
+
+Result<KindSet> environment_kinds()
+{
+    constexpr const char* k_variable = "WARMGRAPH_KINDS";
+    return parse_kinds(k_variable, environment(k_variable).value_or(""));
 }
 
 std::string switched_off(std::string_view kind)

@@ -1,12 +1,24 @@
 // The kinds of a cache: each is switched off alone and counted alone.
 #include <cstdlib>
 #include <map>
+#include <optional>
+#include <set>
 
 #include "tuning_fixture.hpp"
 #include "warmgraph/store/settings.hpp"
 
 namespace warmgraph::test::kinds_test {
 namespace {
+
+using Kinds = std::set<ArtifactKind>;
+const Kinds k_all_kinds{ArtifactKind::entries, ArtifactKind::compiled, ArtifactKind::tuned, ArtifactKind::profiles};
+
+Kinds all_but(ArtifactKind kind)
+{
+    Kinds kinds = k_all_kinds;
+    kinds.erase(kind);
+    return kinds;
+}
 
 class KindsTest : public TuningTest {
 protected:
@@ -18,7 +30,7 @@ protected:
         std::string summary;
     };
     /// A new process. It compiles nothing ahead, tunes a kernel and calls a function.
-    [[nodiscard]] Start start(const std::string& kinds)
+    [[nodiscard]] Start start(const std::optional<Kinds>& kinds = {})
     {
         CacheOptions how = options();
         how.kinds = kinds;
@@ -32,7 +44,7 @@ protected:
                                 [code](Recorder& r) { r.stream().launch(code, "add_one", k_launch, r["x"], r["y"]); });
         const Buffer x = floats(0), y = device.allocate(k_count * 4);
         result.outcome = f({{"x", x}, {"y", y}});
-        EXPECT_EQ(read(y), read(floats(1))) << kinds;
+        EXPECT_EQ(read(y), read(floats(1)));
         result.reason = f.report().reason;
         result.statistics = cache.statistics();
         result.summary = cache.summary();
@@ -43,43 +55,48 @@ protected:
 
 TEST_F(KindsTest, OfAKindThatIsOffNothingIsWritten)
 {
-    const std::map<std::string, std::string> extensions{
-        {"entries", ".wg"}, {"compiled", ".compiled"}, {"tuned", ".best_config"}};
+    const std::map<ArtifactKind, std::string> extensions{
+        {ArtifactKind::entries, ".wg"}, {ArtifactKind::compiled, ".compiled"}, {ArtifactKind::tuned, ".best_config"}};
     for (const auto& off : extensions) {
         forget();
-        static_cast<void>(start("-" + off.first));
+        static_cast<void>(start(all_but(off.first)));
         for (const auto& [kind, extension] : extensions)
-            EXPECT_EQ(files(extension).empty(), kind == off.first) << kind << " with -" << off.first;
+            EXPECT_EQ(files(extension).empty(), kind == off.first)
+                << to_string(kind) << " without " << to_string(off.first);
     }
 }
 
 TEST_F(KindsTest, OfAKindThatIsOffNothingIsReadOrCountedAndTheOthersServe)
 {
-    EXPECT_EQ(start("").outcome, Outcome::recorded);
+    EXPECT_EQ(start().outcome, Outcome::recorded);
 
-    const Start no_graphs = start("-entries");
+    const Start no_graphs = start(all_but(ArtifactKind::entries));
     EXPECT_EQ(no_graphs.outcome, Outcome::eager);
     EXPECT_THAT(no_graphs.reason, HasSubstr("entries are switched off (CacheOptions::kinds, WARMGRAPH_KINDS)"));
-    EXPECT_EQ(no_graphs.statistics.hits + no_graphs.statistics.misses, 0U);
-    EXPECT_EQ(no_graphs.statistics.programs_loaded, 1U) << "what runs as it is";
-    EXPECT_EQ(no_graphs.statistics.tuned_hits, 1U);
+    EXPECT_EQ(no_graphs.statistics.of(ArtifactKind::entries).hits +
+                  no_graphs.statistics.of(ArtifactKind::entries).misses,
+              0U);
+    EXPECT_EQ(no_graphs.statistics.of(ArtifactKind::compiled).hits, 1U) << "what runs as it is";
+    EXPECT_EQ(no_graphs.statistics.of(ArtifactKind::tuned).hits, 1U);
 
-    const Start no_tuned = start("entries,compiled,profiles");
+    const Start no_tuned = start(all_but(ArtifactKind::tuned));
     EXPECT_EQ(no_tuned.outcome, Outcome::replayed);
     EXPECT_EQ(no_tuned.tuning.outcome, TuningOutcome::untuned);
     EXPECT_EQ(no_tuned.tuning.config, m_kernel.candidates.front());
     EXPECT_THAT(no_tuned.tuning.reason, HasSubstr("tuned configurations are switched off"));
-    EXPECT_EQ(no_tuned.statistics.tuned_hits + no_tuned.statistics.tuned_misses, 0U);
+    EXPECT_EQ(no_tuned.statistics.of(ArtifactKind::tuned).hits + no_tuned.statistics.of(ArtifactKind::tuned).misses,
+              0U);
 
-    const Start programs_alone = start("compiled");
-    EXPECT_EQ(programs_alone.statistics.programs_loaded, 1U);
+    const Start programs_alone = start(Kinds{ArtifactKind::compiled});
+    EXPECT_EQ(programs_alone.statistics.of(ArtifactKind::compiled).hits, 1U);
 
-    const Start nothing = start("profiles");
+    const Start nothing = start(Kinds{});
     EXPECT_EQ(nothing.outcome, Outcome::eager);
-    EXPECT_EQ(nothing.statistics.programs_loaded + nothing.statistics.programs_compiled, 0U);
-    EXPECT_THAT(nothing.statistics.program_miss_reasons, IsEmpty());
+    EXPECT_EQ(nothing.statistics.of(ArtifactKind::compiled).hits + nothing.statistics.of(ArtifactKind::compiled).made,
+              0U);
+    EXPECT_THAT(nothing.statistics.of(ArtifactKind::compiled).miss_reasons, IsEmpty());
 
-    const Start all = start("all");
+    const Start all = start(k_all_kinds);
     EXPECT_EQ(all.outcome, Outcome::replayed);
     EXPECT_EQ(all.tuning.outcome, TuningOutcome::stored);
 }
@@ -87,23 +104,37 @@ TEST_F(KindsTest, OfAKindThatIsOffNothingIsReadOrCountedAndTheOthersServe)
 TEST_F(KindsTest, WithoutProfilesNoneIsRecorded)
 {
     CacheOptions how = options();
-    how.kinds = "-profiles";
+    how.kinds = all_but(ArtifactKind::profiles);
     Cache cache{how};
     Function f = add_one(cache);
     const auto none = [](const ProfiledShape&) { return std::vector<Arg>{}; };
     EXPECT_THAT(cache.record_profile(f, none).why_not, HasSubstr("no profile is kept"));
 }
 
+TEST_F(KindsTest, AreThoseThatCanBeSwitched)
+{
+    for (const ArtifactKind wrong : {ArtifactKind::images, ArtifactKind::torch, ArtifactKind{99}}) {
+        CacheOptions how = options();
+        how.kinds = {ArtifactKind::entries, wrong};
+        EXPECT_TRUE(
+            failed_with(thrown_by([&] { Cache cache{how}; }), ErrorCode::invalid_argument,
+                        fmt::format("CacheOptions::kinds has the kind '{}': expected entries, compiled, tuned or "
+                                    "profiles",
+                                    to_string(wrong))));
+    }
+}
+
 TEST_F(KindsTest, WhatTunersCountedStaysCountedWhenTheyAreGone)
 {
-    const Start cold = start("");
-    EXPECT_EQ(cold.statistics.kernels_tuned, 1U);
-    EXPECT_GT(cold.statistics.tuning_ms, 0);
-    EXPECT_THAT(cold.statistics.tuned_miss_reasons, ElementsAre("heavy: no stored configuration"));
-    EXPECT_THAT(cold.statistics.program_miss_reasons, Not(IsEmpty()));
-    const Start warm = start("");
-    EXPECT_EQ(warm.statistics.tuned_hits, 1U);
-    EXPECT_DOUBLE_EQ(warm.statistics.tuning_saved_ms, cold.statistics.tuning_ms);
+    const Start cold = start();
+    EXPECT_EQ(cold.statistics.of(ArtifactKind::tuned).made, 1U);
+    EXPECT_GT(cold.statistics.of(ArtifactKind::tuned).making_ms, 0);
+    EXPECT_THAT(cold.statistics.of(ArtifactKind::tuned).miss_reasons, ElementsAre("heavy: no stored configuration"));
+    EXPECT_THAT(cold.statistics.of(ArtifactKind::compiled).miss_reasons, Not(IsEmpty()));
+    const Start warm = start();
+    EXPECT_EQ(warm.statistics.of(ArtifactKind::tuned).hits, 1U);
+    EXPECT_DOUBLE_EQ(warm.statistics.of(ArtifactKind::tuned).saved_ms,
+                     cold.statistics.of(ArtifactKind::tuned).making_ms);
     EXPECT_THAT(warm.summary, HasSubstr("1 tuned kernel ("));
 }
 
@@ -111,17 +142,18 @@ TEST_F(KindsTest, WhatUsingAWinnerTookIsNotSaved)
 {
     TuningReport cold = tune();
     CacheOptions how = options();
-    how.kinds = "-compiled"; // with this kind on, each program counts its own saving
+    how.kinds = all_but(ArtifactKind::compiled); // with this kind on, each program counts its own saving
     Cache cache{how};
     const TuningReport warm = tuner_of(cache).tune(kernel()).report(); // validated by running it beside the default
     EXPECT_GT(warm.took_ms, 0);
-    EXPECT_DOUBLE_EQ(cache.statistics().tuning_saved_ms, cold.search_ms - warm.took_ms);
+    EXPECT_DOUBLE_EQ(cache.statistics().of(ArtifactKind::tuned).load_ms, warm.took_ms);
+    EXPECT_DOUBLE_EQ(cache.statistics().of(ArtifactKind::tuned).saved_ms, cold.search_ms - warm.took_ms);
 }
 
 TEST_F(KindsTest, TheProgramWinsOverTheEnvironment)
 {
     ::setenv("WARMGRAPH_KINDS", "-entries", 1);
-    const Outcome by_environment = start("").outcome, by_program = start("all").outcome;
+    const Outcome by_environment = start().outcome, by_program = start(k_all_kinds).outcome;
     ::unsetenv("WARMGRAPH_KINDS");
     EXPECT_EQ(by_environment, Outcome::eager);
     EXPECT_EQ(by_program, Outcome::recorded);

@@ -41,12 +41,12 @@ TEST_F(TuningTest, WhatWasCompiledForTheDefaultAndTheWinnerIsKept)
     m_kernel.candidates.push_back({{"WORK", 32}});
     Cache cache{options()};
     EXPECT_EQ(tuner_of(cache).tune(kernel()).report().outcome, TuningOutcome::tuned);
-    EXPECT_EQ(cache.statistics().programs_compiled, 4U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::compiled).made, 4U);
     EXPECT_EQ(files(".compiled").size(), 2U);
     Cache served{options(Policy::no_compile)};
     EXPECT_EQ(tuner_of(served).tune(kernel()).report().outcome, TuningOutcome::stored) << "its winner is proven";
-    EXPECT_EQ(served.statistics().programs_loaded, 2U);
-    EXPECT_EQ(served.statistics().programs_refused, 0U);
+    EXPECT_EQ(served.statistics().of(ArtifactKind::compiled).hits, 2U);
+    EXPECT_EQ(served.statistics().of(ArtifactKind::compiled).refused, 0U);
 }
 
 TEST_F(TuningTest, NoCompileTunesNothing)

@@ -66,7 +66,7 @@ protected:
     {
         work(cache, "other");
         EXPECT_EQ(m_tuned, TuningOutcome::stored);
-        EXPECT_EQ(cache.statistics().programs_compiled, 0U);
+        EXPECT_EQ(cache.statistics().of(ArtifactKind::compiled).made, 0U);
         EXPECT_EQ(cache.statistics().cache_faults, 0U);
     }
     [[nodiscard]] static std::vector<std::string> kinds_of(const CacheInfo& info)

@@ -33,7 +33,7 @@ TEST_F(Carried, SavesEveryKindThatItHit)
     }
     Cache cache{in("cache")};
     work(cache, "other");
-    EXPECT_EQ(cache.statistics().programs_compiled, 0U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::compiled).made, 0U);
     const auto saved = cache.save_cache_artifacts();
     ASSERT_TRUE(saved);
     EXPECT_THAT(kinds_of(saved->info), ElementsAre("entries", "images", "compiled", "tuned", "profiles"));
@@ -99,7 +99,7 @@ TEST_F(Carried, IsCompiledAgainWhereItIsDamagedAndCountsAsAFault)
     options.bundles = {bundle_file()};
     Cache cache{options};
     work(cache, "other");
-    EXPECT_GE(cache.statistics().programs_compiled, 1U);
+    EXPECT_GE(cache.statistics().of(ArtifactKind::compiled).made, 1U);
     EXPECT_GE(cache.statistics().cache_faults, 1U);
     Cache loading{in("third")};
     EXPECT_THAT(loading.load_cache_artifacts(device, bytes).skipped,

@@ -161,12 +161,12 @@ void calls_that_their_caller_refuses_are_counted(void)
     wg_cache* cache = open_cache("refused", wg_policy_read_write);
     wg_refusal refusal = {
         .size = sizeof refusal, .word = "a_counter", .text = "a counter changes: pass it", .calls = 3};
-    wg_statistics statistics = {.size = sizeof statistics};
+    wg_kind_statistics statistics = {.size = sizeof statistics};
     OK(wg_cache_note_refusal(cache, g_device, "f", &refusal));
     refusal.calls = 2;
     OK(wg_cache_note_refusal(cache, g_device, "f", &refusal));
-    OK(wg_cache_statistics(cache, &statistics));
-    CHECK(statistics.refusals == 5);
+    OK(wg_cache_kind_statistics(cache, wg_kind_entries, &statistics));
+    CHECK(statistics.refused == 5);
     FAILS(wg_cache_note_refusal(cache, g_device, "../f", &refusal), wg_invalid_argument, "function name");
     refusal.text = "";
     FAILS(wg_cache_note_refusal(cache, g_device, "f", &refusal), wg_invalid_argument, "has no text");

@@ -38,6 +38,7 @@ void null_handles_are_refused(void)
     const wg_memory nowhere = {{0, 0}, 0};
     const wg_arg arg = {.name = "x"};
     wg_statistics statistics = {.size = sizeof statistics};
+    wg_kind_statistics of_kind = {.size = sizeof of_kind};
     wg_buffer* buffer = NULL;
     wg_program* program = NULL;
     wg_stream* made = stream;
@@ -62,10 +63,11 @@ void null_handles_are_refused(void)
     FAILS(wg_fill(NULL, nowhere.address, text, 1, 4), wg_invalid_argument, "stream is null");
     FAILS(wg_cache_summary(NULL, text, sizeof text, NULL), wg_invalid_argument, "cache is null");
     FAILS(wg_cache_readable(NULL, "f", text, sizeof text, NULL), wg_invalid_argument, "cache is null");
-    FAILS(wg_cache_miss_reasons(NULL, text, sizeof text, NULL), wg_invalid_argument, "cache is null");
+    FAILS(wg_cache_miss_reasons(NULL, wg_kind_entries, text, sizeof text, NULL), wg_invalid_argument, "cache is null");
     FAILS(wg_record_pending(NULL, NULL), wg_invalid_argument, "cache is null");
     FAILS(wg_cache_clear(NULL, NULL, NULL, NULL), wg_invalid_argument, "cache is null");
     FAILS(wg_cache_statistics(NULL, &statistics), wg_invalid_argument, "cache is null");
+    FAILS(wg_cache_kind_statistics(NULL, wg_kind_entries, &of_kind), wg_invalid_argument, "cache is null");
     FAILS(wg_wrap(NULL, g_device, &spec, never_called, NULL, &function), wg_invalid_argument, "cache is null");
     FAILS(wg_bind(NULL, "s", nowhere), wg_invalid_argument, "function is null");
     FAILS(wg_call(NULL, stream, &arg, 1, NULL), wg_invalid_argument, "function is null");
@@ -126,6 +128,7 @@ void null_arguments_are_refused(void)
     FAILS(wg_cache_summary(cache, NULL, 8, &length), wg_invalid_argument, "text is null");
     FAILS(wg_cache_readable(cache, NULL, NULL, 0, &length), wg_invalid_argument, "function name is null");
     FAILS(wg_cache_statistics(cache, NULL), wg_invalid_argument, "out is null");
+    FAILS(wg_cache_kind_statistics(cache, wg_kind_entries, NULL), wg_invalid_argument, "out is null");
     FAILS(wg_wrap(cache, NULL, &spec, never_called, NULL, &function), wg_invalid_argument, "device is null");
     FAILS(wg_wrap(cache, g_device, NULL, never_called, NULL, &function), wg_invalid_argument, "spec is null");
     FAILS(wg_wrap(cache, g_device, &spec, NULL, NULL, &function), wg_invalid_argument,
@@ -228,6 +231,13 @@ void wrong_options_are_refused(void)
     OK(wg_cache_open(&newer.options, &cache));
     wg_statistics statistics = {.size = 1};
     FAILS(wg_cache_statistics(cache, &statistics), wg_invalid_argument, "wg_statistics has the size 1");
+    wg_kind_statistics of_kind = {.size = 1};
+    FAILS(wg_cache_kind_statistics(cache, wg_kind_tuned, &of_kind), wg_invalid_argument,
+          "wg_kind_statistics has the size 1");
+    of_kind.size = sizeof of_kind;
+    FAILS(wg_cache_kind_statistics(cache, 0, &of_kind), wg_invalid_argument, "the kind is 0");
+    FAILS(wg_cache_kind_statistics(cache, wg_kind_torch + 1, &of_kind), wg_invalid_argument, "the kind is 8");
+    FAILS(wg_cache_miss_reasons(cache, 0, NULL, 0, NULL), wg_invalid_argument, "the kind is 0");
     OK(wg_cache_close(cache));
 }
 

@@ -48,10 +48,10 @@ void log_lines_reach_the_host(void)
     CHECK(lines.saved == 1 && lines.level == wg_log_info && lines.nested == wg_invalid_argument);
 }
 
-static wg_statistics statistics(const wg_cache* cache)
+static wg_kind_statistics statistics_of(const wg_cache* cache, wg_artifact_kind kind)
 {
-    wg_statistics result = {.size = sizeof result};
-    OK(wg_cache_statistics(cache, &result));
+    wg_kind_statistics result = {.size = sizeof result};
+    OK(wg_cache_kind_statistics(cache, kind, &result));
     return result;
 }
 
@@ -92,10 +92,13 @@ void a_second_cache_replays_what_the_first_recorded(void)
     it.args[0] = memory_arg("x", later);
     CHECK(call(&it) == wg_outcome_replayed && holds(it.y, 11, 1));
     check_recorded_report(it.function);
-    CHECK(statistics(cache).recordings == 1 && statistics(cache).misses == 1 && statistics(cache).hits == 0);
+    const wg_kind_statistics then = statistics_of(cache, wg_kind_entries);
+    CHECK(then.made == 1 && then.misses == 1 && then.hits == 0 && then.refused == 0 && then.making_ms > 0);
     char reasons[64];
-    OK(wg_cache_miss_reasons(cache, reasons, sizeof reasons, NULL));
+    OK(wg_cache_miss_reasons(cache, wg_kind_entries, reasons, sizeof reasons, NULL));
     CHECK(strcmp(reasons, "add_one: no entry") == 0);
+    OK(wg_cache_miss_reasons(cache, wg_kind_tuned, reasons, sizeof reasons, NULL));
+    CHECK(strcmp(reasons, "") == 0);
     char misses[256];
     OK(wg_function_misses(it.function, misses, sizeof misses, NULL));
     CHECK(contains(misses, "Z recorded: no entry\n"));
@@ -106,8 +109,11 @@ void a_second_cache_replays_what_the_first_recorded(void)
     cache = open_cache("replay", wg_policy_require_hit);
     it = wrap_in(cache, &spec, add_one, &runs);
     CHECK(call(&it) == wg_outcome_replayed && runs == 0 && holds(it.y, 1, 1));
-    const wg_statistics now = statistics(cache);
-    CHECK(now.hits == 1 && now.misses == 0 && now.images_loaded == 1 && now.load_ms > 0);
+    const wg_kind_statistics now = statistics_of(cache, wg_kind_entries);
+    CHECK(now.hits == 1 && now.misses == 0 && now.load_ms > 0);
+    wg_statistics all = {.size = sizeof all};
+    OK(wg_cache_statistics(cache, &all));
+    CHECK(all.images_loaded == 1 && all.cache_faults == 0);
     char summary[256], cut[12];
     uint64_t length = 0;
     OK(wg_cache_summary(cache, summary, sizeof summary, &length));
@@ -118,6 +124,30 @@ void a_second_cache_replays_what_the_first_recorded(void)
     CHECK(strlen(summary) == length);
     end(&it);
     OK(wg_buffer_destroy(later));
+}
+
+/* No other test has compiled it: a program is compiled once in a process. */
+static const char* const k_counted_kernel =
+    "__kernel void add_one(__global const float* x, __global float* y) { size_t i "
+    "= get_global_id(0); y[i] = 1 + x[i]; }";
+
+void kinds_are_counted_apart(void)
+{
+    wg_program* const shared = g_program;
+    OK(wg_program_create(g_device, "counted", k_counted_kernel, NULL, &g_program));
+    wg_cache* cache = open_cache("counted", wg_policy_read_write);
+    CHECK(call_add_one(cache) == wg_outcome_recorded);
+    const wg_kind_statistics entries = statistics_of(cache, wg_kind_entries),
+                             programs = statistics_of(cache, wg_kind_compiled);
+    CHECK(entries.made == 1 && entries.misses == 1 && entries.hits == 0 && entries.refused == 0);
+    CHECK(programs.made == 1 && programs.misses == 1 && programs.hits == 0 && programs.making_ms > 0);
+    CHECK(statistics_of(cache, wg_kind_tuned).misses == 0 && statistics_of(cache, wg_kind_torch).misses == 0);
+    char reasons[256];
+    OK(wg_cache_miss_reasons(cache, wg_kind_compiled, reasons, sizeof reasons, NULL));
+    CHECK(strncmp(reasons, "counted: ", 9) == 0);
+    OK(wg_cache_close(cache));
+    OK(wg_program_destroy(g_program));
+    g_program = shared;
 }
 
 void a_function_outlives_its_cache_and_device_handles(void)

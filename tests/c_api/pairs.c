@@ -68,6 +68,7 @@ void pairs_are_recorded_together(void)
         wg_report* report = NULL;
         int runs = 0;
         uint64_t first = 0, second = 0;
+        char misses[512];
         OK(wg_wrap_pair(cache, g_device, &spec.pair, forward, backward, &runs, &pair));
         OK(wg_pair_forward(pair, stream, to_forward, 2, &first, &outcome));
         CHECK(outcome == expected && first != 0);
@@ -77,6 +78,8 @@ void pairs_are_recorded_together(void)
         OK(wg_pair_report(pair, wg_pair_backward_half, &report));
         CHECK(contains(wg_report_function(report), "pair.backward") && wg_report_outcome(report) == expected);
         OK(wg_report_destroy(report));
+        OK(wg_pair_misses(pair, wg_pair_forward_half, misses, sizeof misses, NULL));
+        CHECK(round == 0 ? contains(misses, "Z recorded: no entry\n") : misses[0] == '\0');
         OK(wg_pair_forward(pair, stream, to_forward, 2, &second, NULL));
         FAILS(wg_pair_backward(pair, stream, first, to_backward, 2, NULL), wg_stale, "overwrote");
         OK(wg_pair_backward(pair, stream, second, to_backward, 2, NULL));
@@ -120,6 +123,7 @@ void wrong_pairs_are_refused(void)
     FAILS(wg_pair_bind(pair, "w", (wg_memory){{0, 0}, 0}), wg_invalid_argument, "no state 'w'");
     wg_report* report = NULL;
     FAILS(wg_pair_report(pair, 2, &report), wg_invalid_argument, "there is no half 2");
+    FAILS(wg_pair_misses(pair, 2, NULL, 0, NULL), wg_invalid_argument, "there is no half 2");
     FAILS(wg_pair_forward(NULL, stream, NULL, 0, &generation, NULL), wg_invalid_argument, "pair is null");
     OK(wg_pair_destroy(pair));
     OK(wg_pair_destroy(NULL));

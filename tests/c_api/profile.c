@@ -93,6 +93,9 @@ void sizes_are_padded_and_recorded_ahead(void)
     OK(wg_record_profile(cache, function, make, &memory, 0, &recorded, &replayed, text, sizeof text, &length));
     CHECK(recorded == 2 && replayed == 0 && length == 0);
     for (int i = 0; i < 5; ++i) CHECK(call_with(function, sizes[i]) == wg_outcome_replayed);
+    OK(wg_function_buckets(function, text, sizeof text, &length));
+    CHECK(length == strlen(text) && contains(text, "64]]"));
+    FAILS(wg_function_buckets(NULL, text, sizeof text, NULL), wg_invalid_argument, "function is null");
     OK(wg_function_shapes(function, text, sizeof text, &length));
     CHECK(length == strlen(text) && contains(text, "\"sizes\":{\"x\":[3],\"y\":[3]}") && contains(text, "\"calls\":1"));
 
@@ -135,12 +138,22 @@ void profiles_are_switched_off(void)
     wg_cache* cache = NULL;
     FAILS(wg_cache_open(&options, &cache), wg_invalid_argument, "profile is 2");
     options.profile = 0;
-    options.kinds = "graphs";
-    FAILS(wg_cache_open(&options, &cache), wg_invalid_argument, "the kind 'graphs', which is called 'entries' now");
-    options.kinds = "-profiles";
+    const wg_artifact_kind images[] = {wg_kind_images}, unknown[] = {8},
+                           others[] = {wg_kind_entries, wg_kind_compiled, wg_kind_tuned};
+    options.kinds = images;
+    options.kind_count = 1;
+    FAILS(wg_cache_open(&options, &cache), wg_invalid_argument,
+          "the kind 'images': expected entries, compiled, tuned or profiles");
+    options.kinds = unknown;
+    FAILS(wg_cache_open(&options, &cache), wg_invalid_argument, "the kind is 8");
+    options.kinds = NULL;
+    FAILS(wg_cache_open(&options, &cache), wg_invalid_argument, "kinds is null");
+    options.kinds = others;
+    options.kind_count = 3;
     OK(wg_cache_open(&options, &cache));
     OK(wg_cache_close(cache));
     options.kinds = NULL;
+    options.kind_count = 0;
     options.profile = -1;
     OK(wg_cache_open(&options, &cache));
     const wg_buckets buckets = learnt();

@@ -2,6 +2,7 @@
 TEST(names_are_readable)
 TEST(log_lines_reach_the_host)
 TEST(a_second_cache_replays_what_the_first_recorded)
+TEST(kinds_are_counted_apart)
 TEST(a_function_outlives_its_cache_and_device_handles)
 TEST(a_function_may_be_destroyed_by_its_own_callback)
 TEST(scalars_are_patched_at_every_call)

@@ -65,8 +65,8 @@ TEST_F(OutcomesTest, OfMissesAreKeptTheNewestFirst)
     EXPECT_EQ(misses[0].reason, "another size");
     EXPECT_EQ(misses[0].end, "thrown");
     EXPECT_EQ(misses[1].end, "recorded");
-    EXPECT_EQ(counters.snapshot().misses, 2U);
-    EXPECT_EQ(counters.snapshot().miss_reasons.front(), "f: no entry");
+    EXPECT_EQ(counters.snapshot().of(ArtifactKind::entries).misses, 2U);
+    EXPECT_EQ(counters.snapshot().of(ArtifactKind::entries).miss_reasons.front(), "f: no entry");
 }
 
 TEST_F(OutcomesTest, OfNobodysMissAreNotCounted)
@@ -75,17 +75,20 @@ TEST_F(OutcomesTest, OfNobodysMissAreNotCounted)
     outcomes.count_miss({Plan::Action::record, {}, "no entry"}, "", half);
     outcomes.finish(half, Outcome::recorded, "", Remember::no);
     EXPECT_TRUE(outcomes.misses().empty());
-    EXPECT_EQ(counters.snapshot().misses, 0U);
+    EXPECT_EQ(counters.snapshot().of(ArtifactKind::entries).misses, 0U);
 }
 
 TEST_F(OutcomesTest, AreCounted)
 {
     outcomes.count_replay();
-    outcomes.count_recording();
+    outcomes.count_recording(2.5);
+    outcomes.count_recording(1.5, 0);
     outcomes.count_refusal("not_recordable");
     EXPECT_EQ(replays, 1);
-    EXPECT_EQ(counters.snapshot().recordings, 1U);
-    EXPECT_EQ(counters.snapshot().refusals, 1U);
+    const KindStatistics entries = counters.snapshot().of(ArtifactKind::entries);
+    EXPECT_EQ(entries.made, 1U);
+    EXPECT_DOUBLE_EQ(entries.making_ms, 4);
+    EXPECT_EQ(entries.refused, 1U);
 }
 
 } // namespace

@@ -57,7 +57,9 @@ TEST_F(Artifacts, AreNoneWhereNothingWasMadeOrUsed)
 TEST_F(Artifacts, OfACompressedFolderAreTheSame)
 {
     CacheOptions packed = options();
-    packed.compression = "payloads=9@0,images=3@0,constants=3@0";
+    packed.compression = {{ArtifactKind::entries, {.level = 9, .above = 0}},
+                          {ArtifactKind::images, {.level = 3, .above = 0}},
+                          {ArtifactKind::constants, {.level = 3, .above = 0}}};
     CacheArtifacts saved;
     {
         Cache cache{packed};
@@ -77,9 +79,12 @@ TEST_F(Artifacts, OfACompressedFolderAreTheSame)
     Cache cache{elsewhere()};
     EXPECT_EQ(cache.load_cache_artifacts(device, saved.bytes).kinds.size(), 3U);
     EXPECT_EQ(call(cache), Outcome::replayed);
-    packed.compression = "images=fast";
+    packed.compression = {{ArtifactKind::images, {.level = 20}}};
     EXPECT_TRUE(failed_with(thrown_by([&] { Cache wrong{packed}; }), ErrorCode::invalid_argument,
-                            "compression is 'images=fast'"));
+                            "compression of images has the level 20: expected 0 (not compressed) to 19"));
+    packed.compression = {{ArtifactKind::compiled, {.level = 3}}};
+    EXPECT_TRUE(failed_with(thrown_by([&] { Cache wrong{packed}; }), ErrorCode::invalid_argument,
+                            "compression has the kind 'compiled': expected entries, images or constants"));
 }
 
 TEST_F(Artifacts, ThatAreDamagedAreATypedError)

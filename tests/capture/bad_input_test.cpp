@@ -94,7 +94,7 @@ TEST_F(BadInput, WrongDtypeShapeStrideAlignmentAndAliasingMissWithTheField)
         Cache cache{options(Policy::read_only)};
         Function f = add_one(cache);
         EXPECT_EQ(f({{"x", tensor}, {"y", out}}), Outcome::eager);
-        EXPECT_EQ(cache.statistics().misses, 1U);
+        EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).misses, 1U);
         return f.report().reason;
     };
     EXPECT_THAT(reason({x, i32, {k_count}, {}}, y),

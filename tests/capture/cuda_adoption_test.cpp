@@ -56,7 +56,7 @@ TEST_F(CudaAdoption, IsProvenBySecondCaptureAndReplaysElsewhereAlsoInTheNextCach
         EXPECT_EQ(f.report().outcome, Outcome::recorded) << f.report().reason;
         EXPECT_EQ(f.report().reason, "");
         EXPECT_EQ(read(y), counting(77)) << "the caller's memory is put back";
-        EXPECT_EQ(cache.statistics().recordings, 1U);
+        EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).made, 1U);
         const Buffer other = numbers(9), out = device.allocate(k_bytes);
         EXPECT_EQ(f({{"x", other}, {"y", out}}), Outcome::replayed);
         EXPECT_EQ(read(out), counting(9));
@@ -103,8 +103,8 @@ TEST_F(CudaAdoption, WhatIsNotWhatTheFunctionGaveIsRefusedAndTheMemoryPutBack)
         EXPECT_TRUE(failed_with(thrown_by([&] { (void)cache.adopt("copy", device, spec(), adoption); }),
                                 ErrorCode::not_recordable, "it gives another y than the function"));
         EXPECT_EQ(read(y), counting(77));
-        EXPECT_EQ(cache.statistics().refusals, 1U);
-        EXPECT_EQ(cache.statistics().recordings, 0U);
+        EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).refused, 1U);
+        EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).made, 0U);
         EXPECT_THROW((void)cache.load("copy", device, spec())({{"x", x}, {"y", y}}), Exception) << "nothing is there";
     }
 }

@@ -28,7 +28,7 @@ TEST_F(CudaFacade, RecordsReplaysLoadsAndOpensAhead)
         const Preload preload = cache.preload({.wait = PreloadWait::all});
         EXPECT_EQ(preload.progress().loaded, 3U);
         for (const std::int64_t count : {200, 128, 256}) EXPECT_EQ(call(f, count), Outcome::replayed);
-        EXPECT_EQ(cache.statistics().hits, 3U);
+        EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).hits, 3U);
     }
     Cache cache{options()};
     Function f = cache.load("f", device, spec());
@@ -285,11 +285,12 @@ TEST_F(CudaFacade, RegistersOnlyTheImageThatAModuleWasLoadedFrom)
     Function f = add_one(cache);
     EXPECT_EQ(call(f, 256), Outcome::recorded);
     EXPECT_EQ(call(f, 256), Outcome::replayed);
-    EXPECT_EQ(cache.statistics().hits, 0U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).hits, 0U);
     device.register_module(module, whole);
     device.register_module(module, whole); // a second registration is harmless
     for (int i = 0; i < 2; ++i) EXPECT_EQ(call(f, 256), Outcome::replayed);
-    EXPECT_EQ(cache.statistics().hits, 1U) << "loaded again, once: it might have had to run the registered module";
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).hits, 1U)
+        << "loaded again, once: it might have had to run the registered module";
     const auto refused = [&](CUmodule handle, std::span<const std::byte> image) {
         const auto thrown = thrown_by([&] { device.register_module(handle, image); });
         EXPECT_TRUE(thrown && thrown->code() == ErrorCode::invalid_argument);

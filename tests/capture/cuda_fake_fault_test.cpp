@@ -154,7 +154,7 @@ protected:
             ASSERT_EQ(answer.values, k_right);
             ASSERT_EQ(answer.moved_values, k_right_moved);
             if (answer.outcome == Outcome::refused) {
-                EXPECT_GE(answer.statistics.refusals, 1U);
+                EXPECT_GE(answer.statistics.of(ArtifactKind::entries).refused, 1U);
                 EXPECT_FALSE(answer.reason.empty());
             } else if (answer.outcome == Outcome::eager) {
                 EXPECT_GE(answer.statistics.cache_faults, 1U);
@@ -183,7 +183,7 @@ TEST_F(CudaFakeFacade, WithoutCuptiNothingIsRecordedAndTheCureIsNamed)
     EXPECT_TRUE(was_hit);
     EXPECT_EQ(answer.outcome, Outcome::refused);
     EXPECT_EQ(answer.values, k_right);
-    EXPECT_GE(answer.statistics.refusals, 1U);
+    EXPECT_GE(answer.statistics.of(ArtifactKind::entries).refused, 1U);
     EXPECT_THAT(answer.reason, HasSubstr("cuptiSubscribe"));
 }
 
@@ -256,7 +256,7 @@ TEST_F(CudaFakeFacade, RecordsAndRestoresInANewProcess)
         EXPECT_EQ(answer.values, k_right);
         EXPECT_EQ(answer.moved_values, k_right_moved);
     }
-    EXPECT_EQ(warm.statistics.hits, 1U);
+    EXPECT_EQ(warm.statistics.of(ArtifactKind::entries).hits, 1U);
     EXPECT_EQ(fake.live(), before);
 }
 
@@ -298,7 +298,7 @@ TEST_F(CudaFakeFacade, AnImageForAnotherArchitectureRunsTheFunctionAsItIs)
     EXPECT_EQ(answer.values, k_right);
     EXPECT_EQ(answer.moved_values, k_right_moved);
     EXPECT_NE(answer.outcome, Outcome::replayed);
-    EXPECT_GE(answer.statistics.cache_faults + answer.statistics.recordings, 1U);
+    EXPECT_GE(answer.statistics.cache_faults + answer.statistics.of(ArtifactKind::entries).made, 1U);
     EXPECT_THAT(answer.reason, HasSubstr("another architecture"));
 }
 

@@ -69,7 +69,7 @@ protected:
         elsewhere.synchronize();
         result.values = y.read<std::int32_t>();
         result.values_elsewhere = y_elsewhere.read<std::int32_t>();
-        result.refusals = cache.statistics().refusals;
+        result.refusals = cache.statistics().of(ArtifactKind::entries).refused;
         result.cache_faults = cache.statistics().cache_faults;
         return result;
     }

@@ -16,8 +16,10 @@ TEST_F(Facade, RecordsAtTheFirstCallAndReplaysLaterOnes)
     EXPECT_EQ(f({{"x", m_x}, {"y", m_y}}), Outcome::recorded);
     EXPECT_EQ(read(m_y), read(floats(1)));
     EXPECT_EQ(f({{"x", m_x}, {"y", m_y}}), Outcome::replayed);
-    EXPECT_EQ(cache.statistics().misses, 1U);
-    EXPECT_EQ(cache.statistics().recordings, 1U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).misses, 1U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).made, 1U);
+    EXPECT_GT(cache.statistics().of(ArtifactKind::entries).making_ms, 0);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::torch).misses, 0U) << "not counted";
     EXPECT_EQ(entries().size(), 1U);
 }
 
@@ -38,9 +40,10 @@ TEST_F(Facade, ASecondCacheReplaysWithoutRunningTheCallable)
     EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::replayed);
     EXPECT_EQ(read(y), read(floats(11)));
     EXPECT_EQ(runs, 0);
-    EXPECT_EQ(cache.statistics().hits, 1U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).hits, 1U);
     EXPECT_EQ(cache.statistics().images_loaded, 1U);
-    EXPECT_NE(cache.statistics().saved_ms, 0.0) << "counted; a stopped machine may make it negative";
+    EXPECT_NE(cache.statistics().of(ArtifactKind::entries).saved_ms, 0.0)
+        << "counted; a stopped machine may make it negative";
 }
 
 /// Two versions share a folder during an upgrade.

@@ -65,7 +65,8 @@ TEST_F(FakeThreads, CallOneFunctionWithScalarsInStreamsOfTheirOwnAndInTheDefault
     EXPECT_EQ(recorded, 1);
     EXPECT_EQ(refused, 0);
     EXPECT_EQ(wrong, 0);
-    EXPECT_EQ(cache.statistics().misses, 1U) << "calls beside the one that records run as they are";
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).misses, 1U)
+        << "calls beside the one that records run as they are";
 }
 
 TEST_F(FakeThreads, CallWhatIsPreloadedAtTheSameTime)
@@ -110,8 +111,9 @@ TEST_F(FakeThreads, CallWhatIsPreloadedAtTheSameTime)
     preload.wait();
     EXPECT_EQ(replayed, 4 * 2 * k_shapes);
     EXPECT_EQ(preload.progress().loaded, static_cast<std::size_t>(k_shapes));
-    EXPECT_LE(cache.statistics().hits, static_cast<std::uint64_t>(k_shapes)) << "each entry counts once";
-    EXPECT_EQ(cache.statistics().misses, 0U);
+    EXPECT_LE(cache.statistics().of(ArtifactKind::entries).hits, static_cast<std::uint64_t>(k_shapes))
+        << "each entry counts once";
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).misses, 0U);
 }
 
 /// The place of std::exit in a program that never closes its handles, while other threads restore entries.

@@ -45,7 +45,7 @@ TEST_F(Loading, ReplaysWhatAnotherProcessRecorded)
         EXPECT_EQ(read(y), read(floats(4)));
         EXPECT_EQ(f({{"x", other}, {"y", y}}), Outcome::replayed) << "inputs are rebound";
         EXPECT_EQ(read(y), read(floats(8)));
-        EXPECT_EQ(cache.statistics().hits, 1U);
+        EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).hits, 1U);
         EXPECT_EQ(f.report().outcome, Outcome::replayed);
     }
 }
@@ -56,7 +56,7 @@ TEST_F(Loading, AMissThrowsAndSaysWhy)
     ASSERT_TRUE(failed_with(nothing_there, ErrorCode::miss_forbidden));
     EXPECT_THAT(nothing_there->what(),
                 AllOf(HasSubstr("'f' can only be replayed"), HasSubstr("no entry"), HasSubstr("Cache::wrap")));
-    EXPECT_EQ(statistics.misses, 1U);
+    EXPECT_EQ(statistics.of(ArtifactKind::entries).misses, 1U);
     record(versioned());
     EXPECT_TRUE(failed_with(thrown_by_call(options(), versioned("2")), ErrorCode::miss_forbidden, "code.version"));
     EXPECT_THAT(message_of(thrown_by_call(options(Policy::off), versioned())), HasSubstr("policy off"));

@@ -16,7 +16,7 @@ TEST_F(Policies, OffNeitherLooksNorRecords)
     EXPECT_EQ(f({{"x", m_x}, {"y", m_y}}), Outcome::eager);
     EXPECT_EQ(read(m_y), read(floats(1)));
     EXPECT_FALSE(std::filesystem::exists(dir.path() / "cache"));
-    EXPECT_EQ(cache.statistics().misses, 0U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).misses, 0U);
 }
 
 TEST_F(Policies, OffServesEveryShapeWithScratchOfItsSize)
@@ -47,7 +47,8 @@ TEST_F(Policies, ReadOnlyReplaysHitsAndRunsMissesAsTheyAre)
     EXPECT_EQ(known({{"x", m_x}, {"y", m_y}}), Outcome::replayed);
     EXPECT_EQ(unknown({{"x", m_x}, {"y", m_y}}), Outcome::eager);
     EXPECT_EQ(unknown({{"x", m_x}, {"y", m_y}}), Outcome::eager);
-    EXPECT_EQ(cache.statistics().misses, 1U) << "the second call of a known miss costs no look-up";
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).misses, 1U)
+        << "the second call of a known miss costs no look-up";
     EXPECT_EQ(entries().size(), 1U);
 }
 
@@ -144,7 +145,7 @@ TEST_F(Policies, ADifferentSecondRecordingIsTombstonedAsRecompiledAndRefused)
     EXPECT_THAT(f.report().reason, HasSubstr("node 0"));
     EXPECT_THAT(f.report().reason, HasSubstr("`warmgraph clear --func " + options().model + "/scale`"));
     EXPECT_THAT(f.report().reason, HasSubstr("scale"));
-    EXPECT_EQ(cache.statistics().refusals, 1U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).refused, 1U);
     const auto store = *store::LocalStore::open(dir.path() / "cache");
     EXPECT_EQ(store->usage(store->functions()->front()).refusals, 2U) << "of both caches, as `warmgraph stats` tells";
     EXPECT_EQ(f({{"x", m_x}, {"y", m_y}}), Outcome::refused);

@@ -65,7 +65,7 @@ TEST_F(PreloadByName, LoadsTheCodeThatACallThenFinds)
     Function f = wrapped(cache);
     for (const std::int64_t count : {48, 16}) EXPECT_EQ(call(f, count), Outcome::replayed);
     EXPECT_EQ(cache.statistics().images_loaded, 1U);
-    EXPECT_EQ(cache.statistics().hits, 2U) << "to have loaded is none";
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).hits, 2U) << "to have loaded is none";
     EXPECT_EQ(cache.statistics().cache_faults, 0U);
 }
 
@@ -82,7 +82,7 @@ TEST_F(PreloadByName, RestoresTheGraphOfTheLastUsedEntryWhichTheCallBindsToItsMe
     for (int i = 0; i < 3; ++i) EXPECT_EQ(call(f, 32), Outcome::replayed);
     EXPECT_EQ(call(f, 16), Outcome::replayed);
     EXPECT_FALSE(has_phase(f, "preloaded"));
-    EXPECT_EQ(cache.statistics().hits, 2U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).hits, 2U);
 }
 
 TEST_F(PreloadByName, AnotherShapeThanTheLastUsedOneIsRestoredByItsCall)

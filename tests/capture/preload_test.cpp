@@ -59,14 +59,15 @@ TEST_F(PreloadAll, RestoresEveryShapeAndCountsEachHitAtItsFirstUse)
     EXPECT_EQ(preload.progress().total, 4U);
     EXPECT_EQ(preload.progress().function, "f");
     EXPECT_GT(preload.progress().elapsed_ms, 0);
-    EXPECT_EQ(cache.statistics().hits, 0U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).hits, 0U);
     EXPECT_EQ(cache.statistics().images_loaded, 1U) << "images are shared";
     fs::remove_all(dir.path() / "cache"); // nothing is read from now on
     for (int round = 0; round < 2; ++round)
         for (const std::int64_t count : {48, 16, 64, 32}) EXPECT_EQ(call(f, count), Outcome::replayed);
-    EXPECT_EQ(cache.statistics().hits, 4U);
-    EXPECT_EQ(cache.statistics().misses, 0U);
-    EXPECT_NE(cache.statistics().saved_ms, 0) << "counted; a stopped machine may make it negative";
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).hits, 4U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).misses, 0U);
+    EXPECT_NE(cache.statistics().of(ArtifactKind::entries).saved_ms, 0)
+        << "counted; a stopped machine may make it negative";
     EXPECT_EQ(f.report().outcome, Outcome::replayed);
 }
 
@@ -133,7 +134,7 @@ TEST_F(PreloadAll, TheFirstIsRestoredBeforeAnythingElseIsLookedAtAndTheRestBehin
     EXPECT_EQ(preload.progress().loaded, 3U);
     EXPECT_EQ(preload.progress().total, 3U);
     for (auto& [function, count] : {std::pair{&b, 48}, {&c, 32}}) EXPECT_EQ(call(*function, count), Outcome::replayed);
-    EXPECT_EQ(cache.statistics().misses, 0U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).misses, 0U);
 }
 
 TEST_F(PreloadAll, TheFirstIsRightBeforeAndAfterItsGraphIsInstantiated)
@@ -151,7 +152,7 @@ TEST_F(PreloadAll, TheFirstIsRightBeforeAndAfterItsGraphIsInstantiated)
         if (preload) preload->wait();
         for (int i = 0; i < 3; ++i) EXPECT_EQ(call(a, 16), Outcome::replayed);
         EXPECT_EQ(call(b, 48), Outcome::replayed);
-        EXPECT_EQ(cache.statistics().hits, 2U);
+        EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).hits, 2U);
     }
 }
 
@@ -281,12 +282,12 @@ TEST_F(PreloadAll, ACallMeanwhileRestoresItsOwnEntryAndNothingIsThereTwice)
     };
     Preload preload = cache.preload(slow);
     EXPECT_EQ(call(f, 48), Outcome::replayed) << "not opened yet";
-    EXPECT_EQ(cache.statistics().hits, 1U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).hits, 1U);
     called.set_value();
     preload.wait();
     EXPECT_EQ(preload.progress().loaded, 3U);
     for (const std::int64_t count : {48, 32, 16}) EXPECT_EQ(call(f, count), Outcome::replayed);
-    EXPECT_EQ(cache.statistics().hits, 3U) << "the one that the call restored counts once";
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).hits, 3U) << "the one that the call restored counts once";
     EXPECT_EQ(cache.statistics().images_loaded, 1U);
 }
 
@@ -300,7 +301,7 @@ TEST_F(PreloadAll, KeepsMoreVariantsThanTheLimit)
     const Preload preload = cache.preload(all());
     for (int round = 0; round < 2; ++round)
         for (const std::int64_t count : {16, 32, 48, 64}) EXPECT_EQ(call(f, count), Outcome::replayed);
-    EXPECT_EQ(cache.statistics().hits, 4U) << "the second round found them in memory";
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).hits, 4U) << "the second round found them in memory";
 }
 
 TEST_F(PreloadAll, RestoresFromSeveralThreadsAndReportsOneAtATime)
@@ -322,7 +323,7 @@ TEST_F(PreloadAll, RestoresFromSeveralThreadsAndReportsOneAtATime)
     EXPECT_EQ(cache.preload(several).progress().loaded, 4U);
     EXPECT_EQ(counts, (std::vector<std::size_t>{1, 2, 3, 4}));
     for (const std::int64_t count : {16, 32, 48, 64}) EXPECT_EQ(call(f, count), Outcome::replayed);
-    EXPECT_EQ(cache.statistics().hits, 4U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).hits, 4U);
 }
 
 TEST_F(PreloadAll, DestroyingTheOpeningStopsAfterTheCurrentEntry)
@@ -347,7 +348,7 @@ TEST_F(PreloadAll, DestroyingTheOpeningStopsAfterTheCurrentEntry)
     }
     EXPECT_LT(opened, 4U); // 2, unless this thread was stopped before it asked
     for (const std::int64_t count : {16, 32, 48, 64}) EXPECT_EQ(call(f, count), Outcome::replayed);
-    EXPECT_EQ(cache.statistics().hits, 4U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).hits, 4U);
 }
 
 TEST_F(PreloadAll, OutlivesTheCacheAndItsFunctions)

@@ -99,7 +99,7 @@ TEST_F(Rebinding, ThreeHundredRandomCallsEqualTheFunctionItself)
             ASSERT_TRUE(canaries_intact(*placed)) << "case " << i << ", seed " << start;
     }
     EXPECT_LE(entries().size(), 64U);
-    EXPECT_EQ(cache.statistics().refusals, 0U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).refused, 0U);
 }
 
 } // namespace

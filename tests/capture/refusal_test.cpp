@@ -23,7 +23,7 @@ protected:
         const int runs_of_the_first_call = runs;
         EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::refused);
         EXPECT_EQ(runs, runs_of_the_first_call + 1) << "a refused signature runs as it is, once a call";
-        EXPECT_EQ(cache.statistics().refusals, 1U);
+        EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).refused, 1U);
         EXPECT_TRUE(entries().empty());
     }
     void work(Recorder& r) { r.stream().launch(program, "add_one", k_launch, r["x"], r["y"]); }
@@ -213,7 +213,7 @@ TEST_F(Refusals, WhatTheFunctionThrowsReachesTheCallerAndNothingIsRecorded)
         EXPECT_THROW(f({{"x", m_x}, {"y", m_y}}), std::runtime_error);
         EXPECT_EQ(runs, call) << "once a call, as without a cache";
         EXPECT_TRUE(entries().empty());
-        EXPECT_EQ(cache.statistics().refusals, 0U);
+        EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).refused, 0U);
     }
     throws = false;
     EXPECT_EQ(f({{"x", m_x}, {"y", m_y}}), Outcome::recorded) << f.report().reason;

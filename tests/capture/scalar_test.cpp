@@ -44,7 +44,7 @@ TEST_F(Scalars, AChangedScalarIsPatchedAndNotRecordedAgain)
             f({{"x", x}, {"y", y}, {"n", n}});
             EXPECT_EQ(read(y)[1], 1.0F + static_cast<float>(n));
         }
-        EXPECT_EQ(cache.statistics().misses, process == 0 ? 1U : 0U);
+        EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).misses, process == 0 ? 1U : 0U);
     }
     EXPECT_EQ(entries().size(), 1U);
 }
@@ -59,7 +59,7 @@ TEST_F(Scalars, AScalarPlusAConstantIsPatchedToo)
         f({{"x", m_x}, {"y", m_y}, {"n", n}});
         EXPECT_EQ(read(m_y)[0], static_cast<float>(n - 3));
     }
-    EXPECT_EQ(cache.statistics().misses, 1U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).misses, 1U);
 }
 
 TEST_F(Scalars, AFloatScalarIsPatchedBitForBit)
@@ -72,7 +72,7 @@ TEST_F(Scalars, AFloatScalarIsPatchedBitForBit)
         f({{"x", m_x}, {"y", m_y}, {"n", n}});
         EXPECT_EQ(read(m_y)[2], 2.0F * n);
     }
-    EXPECT_EQ(cache.statistics().misses, 1U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).misses, 1U);
 }
 
 TEST_F(Scalars, WithoutARangeTheWholeTypeIsProbed)
@@ -209,7 +209,7 @@ TEST_F(Scalars, AValueIsAGuardWithAVariantForEach)
             f({{"x", x}, {"y", y}, {"groups", groups}});
             EXPECT_EQ(read(y)[16], groups == 1 ? 0.0F : 17.0F);
         }
-        EXPECT_EQ(cache.statistics().misses, process == 0 ? 2U : 0U);
+        EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).misses, process == 0 ? 2U : 0U);
     }
     EXPECT_EQ(entries().size(), 2U);
 }

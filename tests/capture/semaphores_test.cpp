@@ -70,7 +70,7 @@ TEST_F(OnDevice, AreMetOncePerCallWhetherItIsRecordedOrReplayed)
         if (verified) expect_call(f, there, 21, Outcome::eager); // compared in a later call
         expect_call(f, there, 22, Outcome::replayed);
         expect_call(f, there, 23, Outcome::replayed);
-        EXPECT_EQ(cache.statistics().hits, 1U);
+        EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).hits, 1U);
         EXPECT_EQ(cache.statistics().cache_faults, 0U);
     }
     const Channel loaded = channel();
@@ -164,7 +164,7 @@ TEST_F(OnDevice, NoCallWaitsForAnAnswerThatIsNotThereYet)
         EXPECT_EQ(f({{"x", x}, {"y", y}, {"frame", from + 1}}), Outcome::eager);
         EXPECT_EQ(fake.calls_of("cuStreamSynchronize") + fake.calls_of("cuCtxSynchronize"), 0);
         EXPECT_EQ(cache.record_pending(), 0U);
-        EXPECT_EQ(cache.statistics().recordings, 0U);
+        EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).made, 0U);
         fake.reset();
         expect_call(f, here, from + 2, verified ? Outcome::replayed : Outcome::recorded);
         expect_call(f, here, from + 3, Outcome::replayed);

@@ -30,7 +30,7 @@ protected:
         EXPECT_EQ(read(y), read(floats(1)));
         statistics = cache.statistics();
         shown += cache.summary() + cache.readable("add_one") + f.report().reason + cache.disabled_reason();
-        for (const std::string& reason : statistics.miss_reasons) shown += reason;
+        for (const std::string& reason : statistics.of(ArtifactKind::entries).miss_reasons) shown += reason;
         return f.report();
     }
     SigningOptions with(const std::string& sign_with, std::vector<std::string> accept = {}, bool require = true)

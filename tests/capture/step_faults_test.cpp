@@ -78,7 +78,7 @@ protected:
             result.values.push_back(y.read<std::int32_t>());
             result.counters.push_back(counter.read<std::int32_t>());
         }
-        result.refusals = cache.statistics().refusals;
+        result.refusals = cache.statistics().of(ArtifactKind::entries).refused;
         return result;
     }
     /// y = x + amount, through scratch and a second stream; counter += 1.

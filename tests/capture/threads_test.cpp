@@ -37,8 +37,8 @@ TEST_F(Threads, ConcurrentFirstCallsRecordOnce)
     EXPECT_EQ(recorded, 1);
     EXPECT_EQ(replayed + eager, k_threads * 20 - 1);
     EXPECT_EQ(wrong, 0);
-    EXPECT_EQ(cache.statistics().recordings, 1U);
-    EXPECT_EQ(cache.statistics().misses, 1U) << "theirs is that of the call that records";
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).made, 1U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).misses, 1U) << "theirs is that of the call that records";
     EXPECT_EQ(f({{"x", m_x}, {"y", m_y}}), Outcome::replayed);
 }
 

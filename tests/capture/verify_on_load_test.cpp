@@ -49,7 +49,7 @@ TEST_F(VerifyOnLoad, AcceptsAnEntryThatDoesWhatTheFunctionDoes)
     runs = 0;
     EXPECT_EQ(call(f, 1), Outcome::replayed);
     EXPECT_EQ(runs, 0) << "once";
-    EXPECT_EQ(cache.statistics().hits, 1U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).hits, 1U);
     EXPECT_EQ(cache.statistics().cache_faults, 0U);
 }
 
@@ -65,7 +65,7 @@ TEST_F(VerifyOnLoad, RemovesAWrongEntryAndRecordsTheFunctionAsItIs)
     Function f = wrap(cache, 2);
     EXPECT_EQ(call(f, 2), Outcome::recorded);
     EXPECT_EQ(cache.statistics().cache_faults, 1U);
-    EXPECT_EQ(cache.statistics().hits, 0U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).hits, 0U);
     EXPECT_THAT(f.report().reason, HasSubstr("the restored graph leaves 64 elements of 'y' outside"));
     Cache next{checking(Policy::require_hit)};
     Function again = wrap(next, 2);
@@ -79,9 +79,9 @@ TEST_F(VerifyOnLoad, RunsTheFunctionWhereNothingMayBeRecorded)
     Function f = wrap(cache, 2);
     EXPECT_EQ(call(f, 2), Outcome::eager);
     EXPECT_EQ(cache.statistics().cache_faults, 1U);
-    EXPECT_EQ(cache.statistics().hits, 0U);
-    EXPECT_EQ(cache.statistics().misses, 1U);
-    EXPECT_EQ(cache.statistics().refusals, 0U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).hits, 0U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).misses, 1U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).refused, 0U);
     EXPECT_EQ(runs, 2) << "the answer, and the capture that it is compared through";
     EXPECT_EQ(call(f, 2), Outcome::eager);
     EXPECT_EQ(runs, 3) << "what was found wrong is not asked again";
@@ -141,8 +141,8 @@ protected:
             EXPECT_EQ(call(f, 1), Outcome::replayed);
             result.push_back(runs);
         }
-        EXPECT_EQ(cache.statistics().hits, 1U);
-        EXPECT_EQ(cache.statistics().misses, 0U);
+        EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).hits, 1U);
+        EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).misses, 0U);
         return result;
     }
 };

@@ -166,7 +166,8 @@ protected:
         ::setenv(k_variable, start.environment.c_str(), 1);
         return {backend, Device{"cuda"}};
     }
-    [[nodiscard]] CacheOptions options(const Start& start, Policy policy, const std::string& kinds) const
+    [[nodiscard]] CacheOptions options(const Start& start, Policy policy,
+                                       const std::optional<std::set<ArtifactKind>>& kinds = {}) const
     {
         CacheOptions result = cache_options(start.model, start.cache, policy);
         result.config = start.model_config;
@@ -247,7 +248,7 @@ protected:
     {
         const Machine machine = machine_of(start);
         machine.device.prepare_recording();
-        Cache cache{options(start, Policy::read_write, "all")};
+        Cache cache{options(start, Policy::read_write)};
         Function f = function_of(start, machine.device, cache);
         call(start, machine.device, f, k_declared);
         ASSERT_EQ(f.report().outcome, Outcome::recorded) << f.report().reason;
@@ -259,7 +260,7 @@ protected:
     void learn(const Start& start) const
     {
         const Machine machine = machine_of(start);
-        Cache cache{options(start, Policy::read_write, "all")};
+        Cache cache{options(start, Policy::read_write)};
         Function f = function_of(start, machine.device, cache, BucketRule::learnt);
         call(start, machine.device, f, k_declared);
         ASSERT_EQ(f.buckets().at(0), (std::vector<std::int64_t>{k_declared, k_called}));
@@ -270,7 +271,7 @@ protected:
     [[nodiscard]] Cell look_up_graph(const Start& start) const
     {
         const Machine machine = machine_of(start);
-        Cache cache{options(start, Policy::read_only, "entries")};
+        Cache cache{options(start, Policy::read_only, std::set{ArtifactKind::entries})};
         Function f = function_of(start, machine.device, cache);
         call(start, machine.device, f, k_declared);
         if (f.report().outcome == Outcome::replayed) return k_hit;
@@ -282,13 +283,13 @@ protected:
     [[nodiscard]] Cell look_up_compiled(const Start& start) const
     {
         const Machine machine = machine_of(start);
-        Cache cache{options(start, Policy::read_only, "compiled")};
+        Cache cache{options(start, Policy::read_only, std::set{ArtifactKind::compiled})};
         Function f = function_of(start, machine.device, cache);
         call(start, machine.device, f, k_declared);
         const Statistics statistics = cache.statistics();
-        EXPECT_EQ(statistics.programs_loaded + statistics.programs_compiled, 1U);
-        if (statistics.programs_loaded == 1) return k_hit;
-        Cell cell = says(statistics.program_miss_reasons.at(0));
+        EXPECT_EQ(statistics.of(ArtifactKind::compiled).hits + statistics.of(ArtifactKind::compiled).made, 1U);
+        if (statistics.of(ArtifactKind::compiled).hits == 1) return k_hit;
+        Cell cell = says(statistics.of(ArtifactKind::compiled).miss_reasons.at(0));
         const auto store = store::LocalStore::open(start.cache, {.access = store::StoreMode::read_only}).value();
         const auto misses = store->program_misses().value().list;
         for (const auto& fact : misses.at(0).differences) cell.facts.push_back(fact.fact);
@@ -297,7 +298,7 @@ protected:
     [[nodiscard]] Cell look_up_tuned(const Start& start) const
     {
         const Machine machine = machine_of(start);
-        Cache cache{options(start, Policy::read_only, "tuned")};
+        Cache cache{options(start, Policy::read_only, std::set{ArtifactKind::tuned})};
         const Tuned tuned = cache.tuner(machine.device, quick()).tune(kernel_of(start, machine.device));
         EXPECT_NE(tuned.report().outcome, TuningOutcome::tuned) << "the folder is only read";
         return tuned.report().outcome == TuningOutcome::stored ? k_hit : says(tuned.report().reason);
@@ -306,19 +307,19 @@ protected:
     [[nodiscard]] Cell look_up_profile(const Start& start) const
     {
         const Machine machine = machine_of(start);
-        Cache cache{options(start, Policy::read_only, "profiles")};
+        Cache cache{options(start, Policy::read_only, std::set{ArtifactKind::profiles})};
         Function f = function_of(start, machine.device, cache, BucketRule::learnt);
         call(start, machine.device, f, k_declared);
         const bool is_learnt = f.buckets().at(0) == std::vector<std::int64_t>{k_declared, k_called};
         const Statistics statistics = cache.statistics();
-        EXPECT_EQ(statistics.profile_hits, is_learnt ? 1U : 0U);
-        EXPECT_EQ(statistics.profile_misses, is_learnt ? 0U : 1U);
+        EXPECT_EQ(statistics.of(ArtifactKind::profiles).hits, is_learnt ? 1U : 0U);
+        EXPECT_EQ(statistics.of(ArtifactKind::profiles).misses, is_learnt ? 0U : 1U);
         return is_learnt ? k_hit : k_miss;
     }
     [[nodiscard]] Cell look_up_torch(const Start& start) const
     {
         const Machine machine = machine_of(start);
-        const Cache cache{options(start, Policy::read_only, "all")};
+        const Cache cache{options(start, Policy::read_only)};
         const auto facts = torch_facts(start, machine.device);
         bool is_there = false;
         const auto thrown = thrown_by([&] { is_there = cache.artifact("torch", facts).has_value(); });

@@ -77,7 +77,7 @@ TEST_F(Fallback, AnImageThatTheDriverRefusesRunsTheFunctionAndSaysWhy)
     EXPECT_NE(outcome, Outcome::replayed);
     EXPECT_EQ(result(), std::vector<float>(k_count, 6.0F));
     EXPECT_EQ(cache.statistics().cache_faults, 1U);
-    EXPECT_FALSE(cache.statistics().miss_reasons.empty());
+    EXPECT_FALSE(cache.statistics().of(ArtifactKind::entries).miss_reasons.empty());
     EXPECT_EQ(f({}), outcome == Outcome::recorded ? Outcome::replayed : outcome);
     EXPECT_EQ(result(), std::vector<float>(k_count, 9.0F));
 }

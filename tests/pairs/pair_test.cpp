@@ -27,9 +27,9 @@ TEST_F(PairTest, RecordsBothHalvesTogetherAndReplaysThemFromTheNextStepOn)
     EXPECT_EQ(forward_runs + backward_runs, 0);
 
     const Statistics statistics = cache.statistics();
-    EXPECT_EQ(statistics.misses, 1U) << "the pair's, not its halves'";
-    EXPECT_EQ(statistics.recordings, 1U);
-    EXPECT_EQ(statistics.refusals, 0U);
+    EXPECT_EQ(statistics.of(ArtifactKind::entries).misses, 1U) << "the pair's, not its halves'";
+    EXPECT_EQ(statistics.of(ArtifactKind::entries).made, 1U);
+    EXPECT_EQ(statistics.of(ArtifactKind::entries).refused, 0U);
     EXPECT_EQ(statistics.cache_faults, 0U);
 }
 
@@ -46,9 +46,9 @@ TEST_F(PairTest, ANewProcessReplaysBothWithOneHit)
     }
     EXPECT_EQ(forward_runs + backward_runs, 0);
     const Statistics statistics = cache.statistics();
-    EXPECT_EQ(statistics.hits, 1U);
-    EXPECT_EQ(statistics.misses, 0U);
-    EXPECT_GT(statistics.saved_ms, 0);
+    EXPECT_EQ(statistics.of(ArtifactKind::entries).hits, 1U);
+    EXPECT_EQ(statistics.of(ArtifactKind::entries).misses, 0U);
+    EXPECT_GT(statistics.of(ArtifactKind::entries).saved_ms, 0);
     EXPECT_EQ(Cache{options()}.clear("step"), 2U);
     EXPECT_TRUE(entries().empty());
 }
@@ -180,7 +180,7 @@ TEST_F(PairTest, EachBackwardBelongsToTheGuardsOfItsForward)
         EXPECT_EQ(step(pair, 0), (std::pair{Outcome::replayed, plain}));
         EXPECT_EQ(step(pair, 1), (std::pair{Outcome::replayed, added}));
         EXPECT_EQ(entries().size(), 4U);
-        EXPECT_EQ(cache.statistics().misses, 2U);
+        EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).misses, 2U);
     }
     Cache cache{options(Policy::require_hit)};
     Pair pair = wrap_with_mode(cache);
@@ -209,8 +209,8 @@ TEST_F(PairTest, ABackwardWithOtherGuardsIsAMissAndAnEntryOfItsOwn)
         Pair pair = wrap(cache, declared);
         EXPECT_EQ(step(pair, 0), both(Outcome::replayed));
         EXPECT_EQ(step(pair, 1), (std::pair{Outcome::replayed, Outcome::recorded}));
-        EXPECT_EQ(cache.statistics().misses, 1U);
-        EXPECT_EQ(cache.statistics().recordings, 1U);
+        EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).misses, 1U);
+        EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).made, 1U);
         EXPECT_EQ(entries().size(), 3U) << "both belong to the one forward";
     }
     Cache cache{options(Policy::require_hit)};
@@ -326,7 +326,7 @@ TEST_F(PairTest, IsRestoredAheadWithItsGraphsWaiting)
     EXPECT_EQ(preload.progress().loaded, 2U);
     clear_results();
     both_halves(pair, Outcome::replayed, "restored ahead");
-    EXPECT_EQ(cache.statistics().hits, 1U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).hits, 1U);
 }
 
 TEST_F(PairTest, TravelsAsOne)

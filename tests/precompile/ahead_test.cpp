@@ -77,8 +77,8 @@ TEST_F(AheadTest, AServiceThatCompilesNothingRecordsFromTheFolder)
                             [code](Recorder& r) { r.stream().launch(code, "add_one", k_launch, r["x"], r["y"]); });
     EXPECT_EQ(f({{"x", m_x}, {"y", m_y}}), Outcome::recorded) << f.report().reason;
     EXPECT_EQ(read(m_y), read(floats(1)));
-    EXPECT_EQ(cache.statistics().programs_loaded, 1U);
-    EXPECT_EQ(cache.statistics().programs_compiled, 0U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::compiled).hits, 1U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::compiled).made, 0U);
 }
 
 TEST_F(AheadTest, TheCommandKnowsCompiledPrograms)

@@ -58,19 +58,22 @@ TEST_F(ProgramTest, ASecondShapeAndASecondFunctionCompileNothing)
 {
     const Statistics cold = run();
     EXPECT_EQ(m_outcome, Outcome::recorded);
-    EXPECT_EQ(cold.programs_compiled, 1U);
-    EXPECT_EQ(cold.programs_loaded, 0U);
-    EXPECT_GT(cold.compile_ms, 0);
+    EXPECT_EQ(cold.of(ArtifactKind::compiled).made, 1U);
+    EXPECT_EQ(cold.of(ArtifactKind::compiled).misses, 1U);
+    EXPECT_EQ(cold.of(ArtifactKind::compiled).hits, 0U);
+    EXPECT_EQ(cold.of(ArtifactKind::compiled).load_ms, 0);
+    EXPECT_GT(cold.of(ArtifactKind::compiled).making_ms, 0);
     EXPECT_EQ(files(".compiled").size(), 1U);
     for (const auto& [name, count] : {std::pair{"add_one", std::int64_t{128}}, {"other", std::int64_t{64}}}) {
         const Statistics next = run(Policy::read_write, name, count);
         EXPECT_EQ(m_outcome, Outcome::recorded) << name;
-        EXPECT_EQ(next.programs_compiled, 0U) << name;
-        EXPECT_EQ(next.programs_loaded, 1U) << name;
-        EXPECT_EQ(next.recordings, 1U) << name;
+        EXPECT_EQ(next.of(ArtifactKind::compiled).made, 0U) << name;
+        EXPECT_EQ(next.of(ArtifactKind::compiled).hits, 1U) << name;
+        EXPECT_GT(next.of(ArtifactKind::compiled).load_ms, 0) << name;
+        EXPECT_EQ(next.of(ArtifactKind::entries).made, 1U) << name;
     }
     EXPECT_EQ(files(".compiled").size(), 1U);
-    EXPECT_EQ(run().programs_loaded, 0U) << "a hit loads no program";
+    EXPECT_EQ(run().of(ArtifactKind::compiled).hits, 0U) << "a hit loads no program";
     EXPECT_EQ(m_outcome, Outcome::replayed);
 }
 
@@ -82,15 +85,15 @@ TEST_F(ProgramTest, ASecondRankCompilesNothing)
     rank.global_rank = 1;
     const Statistics next = run_in(rank);
     EXPECT_EQ(m_outcome, Outcome::recorded);
-    EXPECT_EQ(next.programs_compiled, 0U);
+    EXPECT_EQ(next.of(ArtifactKind::compiled).made, 0U);
 }
 
 TEST_F(ProgramTest, WhatIsRecordedWithALoadedProgramIsReplayed)
 {
     static_cast<void>(run());
     static_cast<void>(run(Policy::read_write, "other"));
-    EXPECT_EQ(run(Policy::require_hit, "other").hits, 1U);
-    EXPECT_EQ(run(Policy::refresh, "other").recordings, 1U) << "the same graph: not recompiled";
+    EXPECT_EQ(run(Policy::require_hit, "other").of(ArtifactKind::entries).hits, 1U);
+    EXPECT_EQ(run(Policy::refresh, "other").of(ArtifactKind::entries).made, 1U) << "the same graph: not recompiled";
     EXPECT_EQ(m_outcome, Outcome::recorded);
 }
 
@@ -110,8 +113,8 @@ TEST_F(ProgramTest, AnotherBlockSizeIsKeptBesideTheFirst)
         EXPECT_EQ(read(y), read(floats(1)));
         return cache.statistics();
     };
-    EXPECT_EQ(with_block(32).programs_loaded, 1U);
-    EXPECT_EQ(with_block(8).programs_loaded, 1U);
+    EXPECT_EQ(with_block(32).of(ArtifactKind::compiled).hits, 1U);
+    EXPECT_EQ(with_block(8).of(ArtifactKind::compiled).hits, 1U);
     EXPECT_EQ(files(".compiled").size(), 1U) << "one image, which is ready for all three";
 }
 
@@ -120,19 +123,19 @@ TEST_F(ProgramTest, WhatChangedIsNamed)
     write("headers/one.h", "#define ONE 1.0f\n");
     m_source = "#include \"one.h\"\n" + m_source;
     m_options = "-I " + (dir.path() / "headers").string();
-    EXPECT_EQ(run().programs_compiled, 1U);
+    EXPECT_EQ(run().of(ArtifactKind::compiled).made, 1U);
     EXPECT_THAT(misses().at(0).reason, HasSubstr("no compiled image of 'small' is stored"));
     write("headers/one.h", "#define ONE 1.00f\n");
-    EXPECT_EQ(run(Policy::read_write, "f2").programs_compiled, 1U);
+    EXPECT_EQ(run(Policy::read_write, "f2").of(ArtifactKind::compiled).made, 1U);
     ASSERT_EQ(misses().at(0).differences.size(), 1U);
     EXPECT_EQ(misses().at(0).differences[0].fact, "header one.h");
     m_options += " -D MORE=1";
-    EXPECT_EQ(run(Policy::read_write, "f3").programs_compiled, 1U);
+    EXPECT_EQ(run(Policy::read_write, "f3").of(ArtifactKind::compiled).made, 1U);
     ASSERT_EQ(misses().at(0).differences.size(), 1U);
     EXPECT_EQ(misses().at(0).differences[0].fact, "options");
     EXPECT_EQ(misses().at(0).differences[0].now, "-D MORE=1");
     m_source += "\n";
-    EXPECT_EQ(run(Policy::read_write, "f4").programs_compiled, 1U);
+    EXPECT_EQ(run(Policy::read_write, "f4").of(ArtifactKind::compiled).made, 1U);
     ASSERT_EQ(misses().at(0).differences.size(), 1U);
     EXPECT_EQ(misses().at(0).differences[0].fact, "source");
     EXPECT_EQ(misses().size(), 1U) << "the last one of each program";
@@ -144,7 +147,7 @@ TEST_F(ProgramTest, AnotherCompilerIsAMiss)
     ::setenv("POCL_MAX_WORK_GROUP_SIZE", "4096", 1); // PoCL reads it when it starts, and the key contains it
     const Statistics other = run(Policy::read_write, "other");
     ::unsetenv("POCL_MAX_WORK_GROUP_SIZE");
-    EXPECT_EQ(other.programs_compiled, 1U);
+    EXPECT_EQ(other.of(ArtifactKind::compiled).made, 1U);
     EXPECT_EQ(misses().at(0).differences.at(0).fact, "compiler");
 }
 
@@ -153,9 +156,9 @@ TEST_F(ProgramTest, WhatOnlyTheCompilerCanKnowIsNotKept)
     write("headers/one.h", "#define ONE 1.0f\n");
     m_source = "#define NAME \"one.h\"\n#include NAME\n" + m_source;
     m_options = "-I " + (dir.path() / "headers").string();
-    EXPECT_EQ(run().programs_compiled, 1U);
+    EXPECT_EQ(run().of(ArtifactKind::compiled).made, 1U);
     EXPECT_EQ(files(".compiled").size(), 0U);
-    EXPECT_EQ(run(Policy::read_write, "other").programs_compiled, 1U);
+    EXPECT_EQ(run(Policy::read_write, "other").of(ArtifactKind::compiled).made, 1U);
 }
 
 TEST_F(ProgramTest, ADamagedImageIsACountedMiss)
@@ -165,9 +168,9 @@ TEST_F(ProgramTest, ADamagedImageIsACountedMiss)
     bytes[bytes.size() / 2] ^= 1;
     write_file(files(".compiled").at(0), bytes);
     const Statistics next = run(Policy::read_write, "other");
-    EXPECT_EQ(next.programs_compiled, 1U);
+    EXPECT_EQ(next.of(ArtifactKind::compiled).made, 1U);
     EXPECT_EQ(next.cache_faults, 1U);
-    EXPECT_EQ(run(Policy::read_write, "third").programs_loaded, 1U) << "it was put again";
+    EXPECT_EQ(run(Policy::read_write, "third").of(ArtifactKind::compiled).hits, 1U) << "it was put again";
 }
 
 TEST_F(ProgramTest, AFolderThatIsOnlyReadServes)
@@ -175,9 +178,9 @@ TEST_F(ProgramTest, AFolderThatIsOnlyReadServes)
     static_cast<void>(run());
     const Statistics next = run(Policy::read_only, "other");
     EXPECT_EQ(m_outcome, Outcome::eager);
-    EXPECT_EQ(next.programs_loaded, 1U);
+    EXPECT_EQ(next.of(ArtifactKind::compiled).hits, 1U);
     m_options = "-D OTHER";
-    EXPECT_EQ(run(Policy::read_only, "other").programs_compiled, 1U);
+    EXPECT_EQ(run(Policy::read_only, "other").of(ArtifactKind::compiled).made, 1U);
     EXPECT_EQ(files(".compiled").size(), 1U) << "nothing was kept";
 }
 
@@ -201,10 +204,10 @@ TEST_F(ProgramTest, NoCompileRecordsWithWhatWasCompiled)
     static_cast<void>(run());
     const Statistics served = run(Policy::no_compile, "other");
     EXPECT_EQ(m_outcome, Outcome::recorded);
-    EXPECT_EQ(served.programs_loaded, 1U);
-    EXPECT_EQ(served.programs_compiled, 0U);
-    EXPECT_EQ(served.programs_refused, 0U);
-    EXPECT_EQ(run(Policy::no_compile, "other").hits, 1U);
+    EXPECT_EQ(served.of(ArtifactKind::compiled).hits, 1U);
+    EXPECT_EQ(served.of(ArtifactKind::compiled).made, 0U);
+    EXPECT_EQ(served.of(ArtifactKind::compiled).refused, 0U);
+    EXPECT_EQ(run(Policy::no_compile, "other").of(ArtifactKind::entries).hits, 1U);
 }
 
 TEST_F(ProgramTest, NoCompileRefusesWhatWouldHaveToBeCompiled)
@@ -217,8 +220,8 @@ TEST_F(ProgramTest, NoCompileRefusesWhatWouldHaveToBeCompiled)
     ASSERT_TRUE(failed_with(thrown, ErrorCode::miss_forbidden));
     EXPECT_THAT(thrown->what(), AllOf(HasSubstr("program 'small'"), HasSubstr("options ((none), here -D OTHER=1)"),
                                       HasSubstr("warmgraph precompile")));
-    EXPECT_EQ(cache.statistics().programs_refused, 1U);
-    EXPECT_EQ(cache.statistics().recordings, 0U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::compiled).refused, 1U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).made, 0U);
     EXPECT_THAT(cache.summary(), HasSubstr("1 program refused"));
     EXPECT_EQ(misses().at(0).policy, "no_compile");
 }
@@ -232,7 +235,7 @@ TEST_F(ProgramTest, NoCompileHoldsWhereThereIsNoFolderAndOutsideOfFunctions)
     Stream stream = device.stream();
     EXPECT_EQ(thrown_by([&] { stream.launch(fresh(), "add_one", k_launch, m_x, m_y); })->code(),
               ErrorCode::miss_forbidden);
-    EXPECT_EQ(cache.statistics().programs_refused, 2U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::compiled).refused, 2U);
 }
 
 TEST_F(ProgramTest, TheEnvironmentSaysNoCompile)
@@ -267,8 +270,8 @@ TEST_F(ProgramTest, SignedFoldersTakeSignedImagesAlone)
     strict.signing.sign_with = "ci:ed25519:" + std::string(64, 'b');
     strict.signing.require = true;
     Statistics first = run_in(strict, "other");
-    EXPECT_EQ(first.programs_compiled, 1U) << "the stored one is not signed";
-    EXPECT_EQ(run_in(strict, "third").programs_loaded, 1U);
+    EXPECT_EQ(first.of(ArtifactKind::compiled).made, 1U) << "the stored one is not signed";
+    EXPECT_EQ(run_in(strict, "third").of(ArtifactKind::compiled).hits, 1U);
 }
 
 } // namespace

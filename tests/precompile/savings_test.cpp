@@ -35,11 +35,12 @@ protected:
     {
         Start start{*this, options()};
         EXPECT_EQ(call(start, name), Outcome::recorded);
-        m_compile_ms = start.cache.statistics().compile_ms;
+        m_compile_ms = start.cache.statistics().of(ArtifactKind::compiled).making_ms;
         Start warm{*this, options()};
         EXPECT_EQ(call(warm, name), Outcome::replayed);
-        EXPECT_EQ(warm.cache.statistics().programs_loaded, 0U);
-        return warm.cache.statistics().saved_ms + warm.cache.statistics().load_ms;
+        EXPECT_EQ(warm.cache.statistics().of(ArtifactKind::compiled).hits, 0U);
+        return warm.cache.statistics().of(ArtifactKind::entries).saved_ms +
+               warm.cache.statistics().of(ArtifactKind::entries).load_ms;
     }
     double m_compile_ms = 0;
 };
@@ -58,9 +59,10 @@ TEST_F(SavingsTest, AProgramThatAReplayedEntryContainsIsCountedOnce)
             EXPECT_EQ(call(start, "replayed"), Outcome::replayed);
         }
         const Statistics now = start.cache.statistics();
-        ASSERT_EQ(now.programs_loaded, 1U);
-        EXPECT_LE(now.saved_ms + now.compile_saved_ms, first_call);
-        EXPECT_GT(now.saved_ms + now.compile_saved_ms, first_call - m_compile_ms / 2);
+        ASSERT_EQ(now.of(ArtifactKind::compiled).hits, 1U);
+        EXPECT_LE(now.of(ArtifactKind::entries).saved_ms + now.of(ArtifactKind::compiled).saved_ms, first_call);
+        EXPECT_GT(now.of(ArtifactKind::entries).saved_ms + now.of(ArtifactKind::compiled).saved_ms,
+                  first_call - m_compile_ms / 2);
     }
 }
 
@@ -72,9 +74,11 @@ TEST_F(SavingsTest, WhatIsCompiledAllTheSameIsTakenOff)
     EXPECT_EQ(call(start, "replayed"), Outcome::replayed);
     EXPECT_EQ(call(start, "new"), Outcome::recorded);
     const Statistics now = start.cache.statistics();
-    ASSERT_EQ(now.programs_compiled, 1U);
-    EXPECT_LT(now.compile_saved_ms, 0) << "the replayed call's saving contains it, and it was compiled";
-    EXPECT_LT(now.saved_ms + now.compile_saved_ms, first_call - now.compile_ms / 2);
+    ASSERT_EQ(now.of(ArtifactKind::compiled).made, 1U);
+    EXPECT_LT(now.of(ArtifactKind::compiled).saved_ms, 0)
+        << "the replayed call's saving contains it, and it was compiled";
+    EXPECT_LT(now.of(ArtifactKind::entries).saved_ms + now.of(ArtifactKind::compiled).saved_ms,
+              first_call - now.of(ArtifactKind::compiled).making_ms / 2);
 }
 
 TEST_F(SavingsTest, WhatPoclCompilesAtTheLaunchIsTheProgramsOwn)
@@ -91,9 +95,9 @@ TEST_F(SavingsTest, WhatPoclCompilesAtTheLaunchIsTheProgramsOwn)
     Start start{*this, options()};
     EXPECT_EQ(call(start, "two"), Outcome::recorded);
     const Statistics now = start.cache.statistics();
-    ASSERT_EQ(now.programs_loaded, 1U);
-    EXPECT_GT(now.compile_saved_ms, m_compile_ms * 0.8);
-    EXPECT_EQ(now.saved_ms, 0);
+    ASSERT_EQ(now.of(ArtifactKind::compiled).hits, 1U);
+    EXPECT_GT(now.of(ArtifactKind::compiled).saved_ms, m_compile_ms * 0.8);
+    EXPECT_EQ(now.of(ArtifactKind::entries).saved_ms, 0);
 }
 
 TEST_F(SavingsTest, AnEntryNamesThePrograms)
@@ -118,7 +122,7 @@ TEST_F(SavingsTest, KindsAreClearedAndBudgetedByTheProgram)
 {
     record("one");
     CacheOptions how = options();
-    how.max_bytes_by_kind = "compiled=1";
+    how.max_bytes_by_kind = {{ArtifactKind::compiled, 1}};
     {
         Start start{*this, how};
         EXPECT_EQ(call(start, "two"), Outcome::recorded);
@@ -130,10 +134,10 @@ TEST_F(SavingsTest, KindsAreClearedAndBudgetedByTheProgram)
     EXPECT_THROW(cache.clear("f", "all"), Exception) << "a function has entries alone";
     EXPECT_EQ(cache.clear({}, "all"), 2U);
     EXPECT_THROW(cache.clear({}, "images"), Exception);
-    how.max_bytes_by_kind = "1G";
-    EXPECT_THROW(Cache{how}, Exception);
-    how.max_bytes_by_kind = "images=1G";
-    EXPECT_THROW(Cache{how}, Exception);
+    how.max_bytes_by_kind = {{ArtifactKind::images, 1ULL << 30}};
+    EXPECT_TRUE(
+        failed_with(thrown_by([&] { Cache wrong{how}; }), ErrorCode::invalid_argument,
+                    "max_bytes_by_kind has the kind 'images': expected entries, compiled, tuned, profiles or torch"));
 }
 
 } // namespace

@@ -104,7 +104,7 @@ TEST_F(Profiled, TheFirstStartLearnsAndRecordsTheSecondReplays)
             EXPECT_TRUE(called.is_right);
         }
         EXPECT_THAT(f.report().reason, HasSubstr("no buckets are learnt yet"));
-        EXPECT_EQ(cache.statistics().recordings, 0U);
+        EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).made, 0U);
         const ProfileRecording done = cache.record_profile(f, maker());
         EXPECT_EQ(done.shapes, 3U);
         EXPECT_EQ(done.recorded, 3U);
@@ -122,7 +122,7 @@ TEST_F(Profiled, TheFirstStartLearnsAndRecordsTheSecondReplays)
         EXPECT_EQ(called.outcome, Outcome::replayed);
         EXPECT_TRUE(called.is_right);
     }
-    EXPECT_EQ(cache.statistics().misses, 0U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).misses, 0U);
 }
 
 TEST_F(Profiled, WhatALaterStartFindsProfiledItLearnsByItself)
@@ -134,7 +134,7 @@ TEST_F(Profiled, WhatALaterStartFindsProfiledItLearnsByItself)
     EXPECT_EQ(call(f, 4).outcome, Outcome::recorded);
     EXPECT_THAT(f.buckets(), ElementsAre(ElementsAre(5, 30)));
     EXPECT_EQ(call(f, 3).outcome, Outcome::replayed);
-    EXPECT_EQ(cache.statistics().recordings, 1U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).made, 1U);
 }
 
 TEST_F(Profiled, RecordsSizesAsTheyCameWhereNothingIsPadded)

@@ -38,7 +38,7 @@ TEST_F(Padded, ToGivenBucketsRecordsOneVariantEach)
         EXPECT_TRUE(called.is_right) << count;
         EXPECT_TRUE(called.outcome == Outcome::recorded || called.outcome == Outcome::replayed) << count;
     }
-    EXPECT_EQ(cache.statistics().recordings, 2U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).made, 2U);
     EXPECT_EQ(entries().size(), 2U);
     EXPECT_EQ(f.buckets(), (std::vector<std::vector<std::int64_t>>{{16, 64}}));
 }
@@ -139,7 +139,7 @@ TEST_F(Padded, InAnInnerDimensionAndInTwo)
         EXPECT_EQ(m_ran, (std::vector<std::int64_t>{4, 8, 3}));
         EXPECT_EQ(read(y), read(floats(2, count)));
     }
-    EXPECT_EQ(cache.statistics().recordings, 1U);
+    EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).made, 1U);
 }
 
 TEST_F(Padded, WhatTheFunctionDoesNotWriteStays)

@@ -114,16 +114,16 @@ TEST_F(Golden, LogitsAgreeWhileRecordingAndWhenReplayed)
         for (const Case& one : m_cases) expect_golden(session, one);
         EXPECT_EQ(session.prompt_report().outcome, wg::Outcome::recorded) << session.prompt_report().reason;
         EXPECT_EQ(session.decode_report().outcome, wg::Outcome::recorded) << session.decode_report().reason;
-        recordings = cold.statistics().recordings;
-        EXPECT_EQ(cold.statistics().refusals, 0U);
+        recordings = cold.statistics().of(wg::ArtifactKind::entries).made;
+        EXPECT_EQ(cold.statistics().of(wg::ArtifactKind::entries).refused, 0U);
     }
     wg::Cache warm = open(wg::Policy::require_hit);
     Session session{m_device, m_model, warm};
     for (const Case& one : m_cases) expect_golden(session, one);
     EXPECT_EQ(session.prompt_report().outcome, wg::Outcome::replayed);
     EXPECT_EQ(session.decode_report().outcome, wg::Outcome::replayed);
-    EXPECT_EQ(warm.statistics().hits, recordings);
-    EXPECT_EQ(warm.statistics().misses, 0U);
+    EXPECT_EQ(warm.statistics().of(wg::ArtifactKind::entries).hits, recordings);
+    EXPECT_EQ(warm.statistics().of(wg::ArtifactKind::entries).misses, 0U);
 }
 
 TEST_F(Golden, LogitsAgreeWithTunedGeometries)
@@ -146,10 +146,10 @@ TEST_F(Golden, EveryBucketIsAVariantOfItsOwn)
     std::uint64_t recordings = 0;
     for (const std::uint32_t bucket : k_buckets) {
         static_cast<void>(session.prompt(std::vector<std::int32_t>(bucket - 3, 'a')));
-        EXPECT_EQ(cold.statistics().recordings, ++recordings) << bucket;
+        EXPECT_EQ(cold.statistics().of(wg::ArtifactKind::entries).made, ++recordings) << bucket;
     }
     static_cast<void>(session.prompt({'a', 'b'})); // another length in the same bucket is not a new variant
-    EXPECT_EQ(cold.statistics().recordings, k_buckets.size());
+    EXPECT_EQ(cold.statistics().of(wg::ArtifactKind::entries).made, k_buckets.size());
 }
 
 TEST_F(Golden, PaddingAndWhatTheCacheHeldBeforeDoNotChangeTheLogits)

@@ -3,6 +3,7 @@
 
 #include "store_fixture.hpp"
 #include "warmgraph/store/packing.hpp"
+#include "warmgraph/store/settings.hpp"
 
 namespace warmgraph::test::packing_test {
 namespace {
@@ -65,7 +66,24 @@ TEST(Packings, AreSetByKind)
     EXPECT_EQ(set.images, (Packing{9, 4096}));
     EXPECT_EQ(set.payloads, (Packing{0, defaults.payloads.above}));
     EXPECT_EQ(set.constants, defaults.constants);
-    EXPECT_EQ(store::parse_packings("x", "constants=1", set).value().images, set.images) << "on top of others";
+}
+
+TEST(Packings, OfAProgramAreSetOnTopOfTheEnvironment)
+{
+    ::setenv("WARMGRAPH_COMPRESSION", "images=9@4K,payloads=0", 1);
+    Packings packings = store::environment_packings();
+    ::unsetenv("WARMGRAPH_COMPRESSION");
+    EXPECT_TRUE(succeeded(store::set_packing(packings, "x", store::ArtifactKind::entries, {7, 1})));
+    EXPECT_TRUE(succeeded(store::set_packing(packings, "x", store::ArtifactKind::constants, {1, 2})));
+    EXPECT_EQ(packings.payloads, (Packing{7, 1}));
+    EXPECT_EQ(packings.images, (Packing{9, 4096}));
+    EXPECT_EQ(packings.constants, (Packing{1, 2}));
+    for (const int level : {-1, 20})
+        EXPECT_TRUE(failed_with(store::set_packing(packings, "x", store::ArtifactKind::entries, {level, 0}),
+                                ErrorCode::invalid_argument, "x of entries has the level"));
+    for (const auto kind : {store::ArtifactKind::tuned, store::ArtifactKind{0}})
+        EXPECT_TRUE(failed_with(store::set_packing(packings, "x", kind, {}), ErrorCode::invalid_argument,
+                                "expected entries, images or constants"));
 }
 
 TEST(Packings, ThatMakeNoSenseAreErrors)

@@ -171,7 +171,8 @@ TEST_F(Missed, AndThrewIsToldAndCountedInTheProcess)
                                         if (error.code() != ErrorCode::miss_forbidden) return 2;
                                     }
                                     const auto misses = f.misses();
-                                    if (cache.statistics().misses != 1 || misses.size() != 1) return 3;
+                                    if (cache.statistics().of(ArtifactKind::entries).misses != 1 || misses.size() != 1)
+                                        return 3;
                                     const Miss& miss = misses.front();
                                     if (miss.end != "thrown" || miss.variants != 1 || miss.nearest.empty()) return 4;
                                     return miss.differences.front().recorded == "[64]" ? 0 : 5;

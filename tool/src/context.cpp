@@ -31,13 +31,6 @@ std::filesystem::path behind_link(const std::filesystem::path& folder)
     return error ? folder : target;
 }
 
-/// Returns 0 when the variable is not set.
-std::uint64_t limit_of(const char* variable)
-{
-    const std::string text = environment(variable).value_or("");
-    return text.empty() ? 0 : store::or_default(store::parse_count(variable, text));
-}
-
 Result<store::StoreOptions> options_for(const FileInfo& folder)
 {
     auto owners = trusted_owners();
@@ -45,11 +38,8 @@ Result<store::StoreOptions> options_for(const FileInfo& folder)
     store::StoreOptions options;
     options.sharing = is_shared(folder) ? store::Sharing::group : store::Sharing::owner_only;
     options.trusted_owners = std::move(*owners);
-    constexpr const char* k_bytes = "WARMGRAPH_CACHE_BYTES";
-    const auto bytes = store::or_default(store::parse_budget(k_bytes, environment(k_bytes).value_or("")));
-    options.budget = {bytes.all, limit_of("WARMGRAPH_CACHE_FILES"), bytes.kinds};
-    constexpr const char* k_compression = "WARMGRAPH_COMPRESSION";
-    options.packings = store::or_default(store::parse_packings(k_compression, environment(k_compression).value_or("")));
+    options.budget = store::environment_budget();
+    options.packings = store::environment_packings();
     return options;
 }
 

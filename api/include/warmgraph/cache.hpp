@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 
 #include "warmgraph/adoption.hpp"
 #include "warmgraph/artifacts.hpp"
+#include "warmgraph/base/artifact_kind.hpp"
 #include "warmgraph/detail/code_address.hpp"
 #include "warmgraph/device.hpp"
 #include "warmgraph/function.hpp"
@@ -22,40 +24,11 @@
 #include "warmgraph/profile.hpp"
 #include "warmgraph/recorder.hpp"
 #include "warmgraph/spec.hpp"
+#include "warmgraph/statistics.hpp"
 #include "warmgraph/stored_entry.hpp"
 #include "warmgraph/tuning.hpp"
 
 namespace warmgraph {
-
-struct Statistics {
-    std::uint64_t hits = 0; ///< first calls that were replayed from the cache
-    std::uint64_t misses = 0;
-    std::uint64_t recordings = 0;
-    std::uint64_t refusals = 0;
-    std::uint64_t cache_faults = 0;                ///< disk or damaged-entry failures that cost time only
-    std::uint64_t untrusted = 0;                   ///< entries that were refused for their signature, each once
-    std::uint64_t images_loaded = 0;               ///< that its entries use, whichever cache of the process loaded them
-    double load_ms = 0;                            ///< spent on hits
-    double saved_ms = 0;                           ///< what first calls without the cache took, less load_ms
-    std::vector<std::string> miss_reasons;         ///< "decode: no entry", at most 64
-    std::uint64_t programs_compiled = 0;           ///< no image was stored that fits, or the policy asks for a new one
-    std::uint64_t programs_loaded = 0;             ///< from images that were compiled before
-    std::uint64_t programs_refused = 0;            ///< policy no_compile: they would have had to be compiled
-    double compile_ms = 0;                         ///< spent on compiling
-    double compile_saved_ms = 0;                   ///< what compiling the loaded ones took, less loading them
-    std::uint64_t captures_written = 0;            ///< Cache::write_capture
-    std::uint64_t captures_paired = 0;             ///< of other processes, that proved an entry
-    std::uint64_t captures_ignored = 0;            ///< damaged, of another version, or that proved nothing
-    std::uint64_t tuned_hits = 0;                  ///< of all its tuners: kernels whose stored winner was used
-    std::uint64_t tuned_misses = 0;                ///< kernels without one that could be
-    std::uint64_t kernels_tuned = 0;               ///< kernels that were timed
-    double tuning_ms = 0;                          ///< spent on timing
-    double tuning_saved_ms = 0;                    ///< what the tunings took that hits stand for, less using them
-    std::uint64_t profile_hits = 0;                ///< functions' shape profiles that were read
-    std::uint64_t profile_misses = 0;              ///< that were asked for, and not there or damaged
-    std::vector<std::string> program_miss_reasons; ///< as miss_reasons, of programs
-    std::vector<std::string> tuned_miss_reasons;   ///< of kernels
-};
 
 /// When a miss is recorded.
 enum class RecordWhen : std::uint8_t {
@@ -77,6 +50,12 @@ struct SigningOptions {
     /// An entry without an accepted signature is not used, and its payload is not read. A process without a key to sign
     /// with only reads. $WARMGRAPH_REQUIRE_SIGNED=1 sets it too.
     bool require = false;
+};
+
+/// How objects of one kind are compressed (zstd) as they are written.
+struct CompressionOptions {
+    int level = 0;                      ///< zstd's, 1 to 19; 0: stored as they are
+    std::uint64_t above = 16ULL * 1024; ///< bytes; objects of at most this size are stored as they are
 };
 
 /// The reason why a caller ran calls of a function as they are.
@@ -106,14 +85,13 @@ struct CacheOptions {
     /// go first; files that a living process uses stay. 0: $WARMGRAPH_CACHE_BYTES ("8G") and $WARMGRAPH_CACHE_FILES,
     /// else 8 GiB (or a tenth of the disk where that is less) and 100,000 files.
     std::uint64_t max_bytes = 0, max_files = 0;
-    /// What some kinds may take of it: "compiled=1G,tuned=64M". Kinds are entries (with images and constants), compiled,
-    /// tuned, profiles and torch. Those that are not named: as $WARMGRAPH_CACHE_BYTES says ("8G,compiled=1G"), else as
-    /// much as there is.
-    std::string max_bytes_by_kind{};
-    /// What is compressed (zstd) as it is written, by kind: level, and the threshold above which: "payloads=9@64K,images=3".
-    /// Kinds are payloads (of entries), images (device code) and constants; level 0 stores as it is. Those that are not
-    /// named here: as $WARMGRAPH_COMPRESSION says, else payloads=3@16K alone. All is read, however it was written.
-    std::string compression{};
+    /// Bytes that some kinds may take of max_bytes: entries (with images and constants), compiled, tuned, profiles or
+    /// torch. A kind that is not named: as $WARMGRAPH_CACHE_BYTES says ("8G,compiled=1G"), else as much as there is.
+    std::map<ArtifactKind, std::uint64_t> max_bytes_by_kind{};
+    /// How the cache compresses what it writes: entries (their payloads), images or constants. A kind that is not named:
+    /// as $WARMGRAPH_COMPRESSION says ("payloads=9@64K,images=3"), else entries with level 3 and the others as they are.
+    /// The cache reads all forms.
+    std::map<ArtifactKind, CompressionOptions> compression{};
     std::uint32_t max_variants = 64; ///< variants of one function, on disk and in memory; preloaded ones do not count
     std::uint32_t record_wait_ms = 60'000; ///< how long Cache::adopt waits for another process that adopts the same
     /// When a miss is recorded. The call's result does not wait for the recording: the function runs as it is first.
@@ -137,11 +115,10 @@ struct CacheOptions {
     /// row, and a minute after the last miss at the earliest. The next miss, or Device::prepare_recording, starts it
     /// again. Keeping it (CUPTI on CUDA) costs each graph launch of the process 0.25 to 0.4 us a node (docs/cuda.md).
     bool pauses_recording = true;
-    /// Which kinds are used: "all"; some of entries, compiled (programs), tuned (configurations of kernels) and
-    /// profiles (shapes), as "entries,compiled"; or all but some, "-tuned,-profiles". Of one that is off nothing is looked
-    /// up, read, written or counted: functions run as they are, programs are compiled, tuners give the default. Empty:
-    /// $WARMGRAPH_KINDS, else all.
-    std::string kinds{};
+    /// The kinds that this cache uses, of entries, compiled, tuned and profiles. The cache neither looks up, reads, writes
+    /// nor counts another kind: functions run as they are, programs are compiled, tuners give the default. nullopt:
+    /// $WARMGRAPH_KINDS ("entries,compiled", or all but some: "-tuned"), else all.
+    std::optional<std::set<ArtifactKind>> kinds{};
 };
 
 /// The cache of one model in one process. Move-only. Thread-safe. Its functions and pairs may outlive it.

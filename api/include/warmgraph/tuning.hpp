@@ -148,7 +148,8 @@ struct TuningStatistics {
     std::uint64_t rejected = 0; ///< winners that failed their validation
     std::uint64_t faults = 0;   ///< files that were damaged, or that could not be read or written
     double tuning_ms = 0;       ///< spent on timing
-    double saved_ms = 0;        ///< time of the tunings that hits saved, less the time to use the hits
+    double load_ms = 0;         ///< spent on reading winners and on comparing them with the default
+    double saved_ms = 0;        ///< time of the tunings that hits saved, less load_ms
     std::vector<std::string> miss_reasons{}; ///< "matmul: no stored configuration", at most 64
 };
 

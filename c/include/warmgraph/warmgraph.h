@@ -94,6 +94,18 @@ enum wg_policy_values {
     wg_policy_no_compile = 6   ///< as read_write, but fails with miss_forbidden where a program would be compiled
 };
 
+/// The kinds of artifacts in a cache (docs/kinds.md).
+typedef int32_t wg_artifact_kind;
+enum wg_artifact_kind_values {
+    wg_kind_entries = 1,   ///< recorded graphs with their guards
+    wg_kind_images = 2,    ///< device code: a part of the entries that name it
+    wg_kind_constants = 3, ///< contents of a graph's constants: a part of the entries that name them
+    wg_kind_compiled = 4,  ///< compiled programs
+    wg_kind_tuned = 5,     ///< tuned configurations, of a kernel or of a module
+    wg_kind_profiles = 6,  ///< shape profiles
+    wg_kind_torch = 7      ///< bytes that PyTorch compiled, which can run code
+};
+
 typedef int32_t wg_access;
 enum wg_access_values { wg_access_read_write = 0, wg_access_read_only = 1 };
 
@@ -306,7 +318,20 @@ WARMGRAPH_API wg_status wg_fill(wg_stream* stream, wg_address to, const void* pa
 
 // --- the cache ------------------------------------------------------------------------------------------------------
 
-/// Options of a cache. The default that wg_cache_options_init sets is in brackets. Texts are copied.
+/// How many bytes a kind may take of the folder.
+typedef struct wg_kind_bytes {
+    wg_artifact_kind kind;
+    uint64_t bytes;
+} wg_kind_bytes;
+
+/// How objects of one kind are compressed (zstd) as they are written.
+typedef struct wg_kind_compression {
+    wg_artifact_kind kind;
+    int32_t level;  ///< 1 to 19; 0: stored as they are
+    uint64_t above; ///< bytes; objects of at most this size are stored as they are
+} wg_kind_compression;
+
+/// Options of a cache. The default that wg_cache_options_init sets is in brackets. Texts and arrays are copied.
 typedef struct wg_cache_options {
     uint64_t size;              ///< sizeof(wg_cache_options)
     const char* model;          ///< folder name: letters, digits, '.', '_', '-' [NULL: must be set]
@@ -353,11 +378,18 @@ typedef struct wg_cache_options {
     /// Nonzero: the cache stops keeping device code after 256 replays in a row, a minute after the last miss at the
     /// earliest. The next miss starts it again (docs/cuda.md) [1]
     int32_t pauses_recording;
-    const char*
-        kinds; ///< which are used: "all", some of "entries,compiled,tuned,profiles", or all but some, "-tuned"; NULL
-               ///< or "": $WARMGRAPH_KINDS, else all [NULL]
-    const char* max_bytes_by_kind; ///< what some kinds may take of max_bytes: "compiled=1G,tuned=64M"; those that are
-                                   ///< not named: as $WARMGRAPH_CACHE_BYTES says, "8G,compiled=1G" [NULL]
+    /// The kinds that this cache uses, of entries, compiled, tuned and profiles. The cache neither looks up, reads, writes nor
+    /// counts another kind. NULL: $WARMGRAPH_KINDS ("entries,compiled", or all but some: "-tuned"), else all [NULL]
+    const wg_artifact_kind* kinds;
+    uint64_t kind_count; ///< 0 with an array that is not NULL: no kind [0]
+    /// Bytes that some kinds may take of max_bytes: entries (with images and constants), compiled, tuned, profiles or torch. A
+    /// kind that is not named: as $WARMGRAPH_CACHE_BYTES says ("8G,compiled=1G"), else as much as there is [NULL]
+    const wg_kind_bytes* max_bytes_by_kind;
+    uint64_t max_bytes_by_kind_count; ///< [0]
+    /// How the cache compresses what it writes: entries (their payloads), images or constants. A kind that is not named: as
+    /// $WARMGRAPH_COMPRESSION says ("payloads=9@64K,images=3"), else entries with level 3 and the others as they are [NULL]
+    const wg_kind_compression* compression;
+    uint64_t compression_count; ///< [0]
 } wg_cache_options;
 
 /// Fills in the defaults. `size` is the caller's sizeof(wg_cache_options). invalid_argument: it is too small.
@@ -383,8 +415,6 @@ WARMGRAPH_API wg_status wg_cache_summary(const wg_cache* cache, char* text, uint
 /// Damaged entries are moved to quarantine.
 WARMGRAPH_API wg_status wg_cache_readable(const wg_cache* cache, const char* function, char* text, uint64_t capacity,
                                           uint64_t* length);
-/// Writes why first calls missed, at most 64 lines such as "decode: no entry".
-WARMGRAPH_API wg_status wg_cache_miss_reasons(const wg_cache* cache, char* text, uint64_t capacity, uint64_t* length);
 /// The reason why a caller ran calls of a function as they are.
 typedef struct wg_refusal {
     uint64_t size; ///< sizeof(wg_refusal)
@@ -454,35 +484,43 @@ WARMGRAPH_API wg_status wg_cache_check_bundle(const wg_cache* cache, const wg_de
                                               char* text, uint64_t capacity, uint64_t* length);
 
 typedef struct wg_statistics {
-    uint64_t size; ///< set it to sizeof(wg_statistics) before the call
-    uint64_t hits; ///< first calls that were replayed from the cache
-    uint64_t misses;
-    uint64_t recordings;
-    uint64_t refusals;
-    uint64_t cache_faults;      ///< disk or damaged-entry failures that cost time only
-    uint64_t images_loaded;     ///< that its entries use, whichever cache of the process loaded them
-    double load_ms;             ///< spent on hits
-    double saved_ms;            ///< recording time of what was replayed, less load_ms
-    uint64_t untrusted;         ///< entries that were refused for their signature, each once
-    uint64_t programs_compiled; ///< no image was stored that fits, or the policy asks for a new one
-    uint64_t programs_loaded;   ///< from images that were compiled before
-    uint64_t programs_refused;  ///< policy no_compile: they would have had to be compiled
-    double compile_ms;          ///< spent on compiling
-    double compile_saved_ms;    ///< what compiling the loaded ones took, less loading them
-    uint64_t captures_written;  ///< wg_capture_write
-    uint64_t captures_paired;   ///< of other processes, that proved an entry
-    uint64_t captures_ignored;  ///< damaged, of another version, or that proved nothing
-    uint64_t tuned_hits;        ///< of all tuners of the cache: kernels whose stored winner was used
-    uint64_t tuned_misses;      ///< kernels without one that could be
-    uint64_t kernels_tuned;     ///< kernels that were timed
-    double tuning_ms;           ///< spent on timing
-    double tuning_saved_ms;     ///< what the tunings took that hits stand for, less using them
-    uint64_t profile_hits;      ///< functions' shape profiles that were read
-    uint64_t profile_misses;    ///< that were asked for, and not there or damaged
+    uint64_t size;             ///< set it to sizeof(wg_statistics) before the call
+    uint64_t cache_faults;     ///< failures of the disk and damaged files: they cost time only
+    uint64_t untrusted;        ///< entries that were refused for their signature, each once
+    uint64_t images_loaded;    ///< images of its entries that are loaded, whichever cache of the process loaded them
+    uint64_t captures_written; ///< files that wg_capture_write wrote
+    uint64_t captures_paired;  ///< captures of other processes that proved an entry
+    uint64_t captures_ignored; ///< captures that are damaged, of another version, or proved nothing
 } wg_statistics;
 
 /// Fills `out->size` bytes; members that this library does not know are set to zero.
 WARMGRAPH_API wg_status wg_cache_statistics(const wg_cache* cache, wg_statistics* out);
+
+/// Counters of one kind. Times are in milliseconds.
+typedef struct wg_kind_statistics {
+    uint64_t size; ///< set it to sizeof(wg_kind_statistics) before the call
+    /// A stored artifact was used. Entries: first calls that were replayed. Compiled: programs that were loaded. Tuned:
+    /// kernels whose stored configuration was used. Profiles: functions whose stored profile was read.
+    uint64_t hits;
+    uint64_t misses; ///< no stored artifact could be used
+    uint64_t made;   ///< entries recorded, programs compiled, kernels tuned; profiles: 0
+    /// Entries: calls that could not be recorded, or whose caller refused it (wg_cache_note_refusal). Compiled: programs
+    /// that the policy no_compile forbids to compile. Others: 0.
+    uint64_t refused;
+    double making_ms; ///< spent on recording after the calls' own results, on compiling, on tuning; profiles: 0
+    double load_ms;   ///< spent on using hits; profiles: 0
+    /// Entries: time of the first calls without the cache. Compiled, tuned: time of the compilations and searches that hits
+    /// stand for. Less load_ms, and less what another kind counts (docs/kinds.md). Profiles: 0.
+    double saved_ms;
+} wg_kind_statistics;
+
+/// The counters of one kind: entries, compiled, tuned or profiles; all 0 for another. Fills `out->size` bytes; what a newer
+/// caller's struct has more is zero. invalid_argument for a number that is no kind.
+WARMGRAPH_API wg_status wg_cache_kind_statistics(const wg_cache* cache, wg_artifact_kind kind, wg_kind_statistics* out);
+/// Why artifacts of the kind could not be used, at most 64 lines such as "decode: no entry", written like
+/// wg_cache_summary. invalid_argument for a number that is no kind.
+WARMGRAPH_API wg_status wg_cache_miss_reasons(const wg_cache* cache, wg_artifact_kind kind, char* text,
+                                              uint64_t capacity, uint64_t* length);
 
 // --- functions ------------------------------------------------------------------------------------------------------
 
@@ -728,6 +766,11 @@ WARMGRAPH_API wg_status wg_record_profile(wg_cache* cache, wg_function* function
 WARMGRAPH_API wg_status wg_function_shapes(const wg_function* function, char* text, uint64_t capacity,
                                            uint64_t* length);
 
+/// What each of the spec's buckets pads to now, ascending, as a JSON list of lists: an empty one for buckets that are fixed, or that
+/// nothing was learnt for. Written like wg_cache_summary.
+WARMGRAPH_API wg_status wg_function_buckets(const wg_function* function, char* text, uint64_t capacity,
+                                            uint64_t* length);
+
 /// Writes the function's last 16 misses in this process, newest first: a line for each ("<time> recorded: no entry"),
 /// and below it an indented line for each fact that differs from the nearest variant.
 WARMGRAPH_API wg_status wg_function_misses(const wg_function* function, char* text, uint64_t capacity,
@@ -787,6 +830,9 @@ WARMGRAPH_API wg_status wg_pair_backward(wg_pair* pair, wg_stream* stream, uint6
                                          uint64_t count, wg_outcome* outcome);
 /// Makes a report on one half, as wg_function_report does.
 WARMGRAPH_API wg_status wg_pair_report(const wg_pair* pair, wg_pair_half half, wg_report** out);
+/// As wg_function_misses, of one half. The pair's own misses are forward's, and those of a backward whose forward was a hit.
+WARMGRAPH_API wg_status wg_pair_misses(const wg_pair* pair, wg_pair_half half, char* text, uint64_t capacity,
+                                       uint64_t* length);
 
 // --- adoption -------------------------------------------------------------------------------------------------------
 

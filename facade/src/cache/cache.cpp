@@ -13,27 +13,45 @@
 
 namespace warmgraph {
 
+namespace {
+
+KindStatistics kind_of(const ProgramCounts& counts)
+{
+    return {.hits = counts.loaded,
+            .misses = counts.compiled,
+            .made = counts.compiled,
+            .refused = counts.refused,
+            .making_ms = counts.compile_ms,
+            .load_ms = counts.load_ms,
+            .saved_ms = counts.saved_ms,
+            .miss_reasons = counts.miss_reasons};
+}
+
+KindStatistics kind_of(const TuningStatistics& tuning)
+{
+    return {.hits = tuning.hits,
+            .misses = tuning.misses,
+            .made = tuning.tuned,
+            .making_ms = tuning.tuning_ms,
+            .load_ms = tuning.load_ms,
+            .saved_ms = tuning.saved_ms,
+            .miss_reasons = tuning.miss_reasons};
+}
+
+} // namespace
+
 Statistics Cache::Impl::statistics() const
 {
     Statistics now = counters.snapshot();
     now.images_loaded = modules.count();
     const ProgramCounts counts = programs->counts();
-    now.programs_compiled = counts.compiled;
-    now.programs_loaded = counts.loaded;
-    now.programs_refused = counts.refused;
-    now.compile_ms = counts.compile_ms;
-    now.compile_saved_ms = counts.saved_ms;
-    now.program_miss_reasons = counts.miss_reasons;
-    TuningStatistics tuning = tunings.total();
-    now.tuned_hits = tuning.hits;
-    now.tuned_misses = tuning.misses;
-    now.kernels_tuned = tuning.tuned;
-    now.tuning_ms = tuning.tuning_ms;
-    now.tuning_saved_ms = tuning.saved_ms;
-    now.tuned_miss_reasons = std::move(tuning.miss_reasons);
+    const TuningStatistics tuning = tunings.total();
+    now.kinds[ArtifactKind::compiled] = kind_of(counts);
+    now.kinds[ArtifactKind::tuned] = kind_of(tuning);
+    KindStatistics& shapes = now.kinds[ArtifactKind::profiles];
     if (profiles) {
-        now.profile_hits = profiles->hits();
-        now.profile_misses = profiles->misses();
+        shapes.hits = profiles->hits();
+        shapes.misses = profiles->misses();
     }
     now.cache_faults += counts.faults + tuning.faults;
     return now;
@@ -42,16 +60,17 @@ Statistics Cache::Impl::statistics() const
 std::string Cache::Impl::summary() const
 {
     const Statistics now = statistics();
-    std::string text =
-        fmt::format("warmgraph: {}, {}, {}, {} to load, {} saved", plural(now.hits, "hit"), plural(now.misses, "miss"),
-                    plural(modules.count(), "image"), time_text(now.load_ms), time_text(now.saved_ms));
-    if (now.programs_loaded != 0)
-        text += fmt::format(", {} loaded ({} saved)", plural(now.programs_loaded, "program"),
-                            time_text(now.compile_saved_ms));
-    if (now.tuned_hits != 0)
-        text += fmt::format(", {} ({} saved)", plural(now.tuned_hits, "tuned kernel"), time_text(now.tuning_saved_ms));
-    if (now.refusals != 0) text += fmt::format(", {} refused", now.refusals);
-    if (now.programs_refused != 0) text += fmt::format(", {} refused", plural(now.programs_refused, "program"));
+    const KindStatistics entries = now.of(ArtifactKind::entries), compiled = now.of(ArtifactKind::compiled),
+                         tuned = now.of(ArtifactKind::tuned);
+    std::string text = fmt::format("warmgraph: {}, {}, {}, {} to load, {} saved", plural(entries.hits, "hit"),
+                                   plural(entries.misses, "miss"), plural(modules.count(), "image"),
+                                   time_text(entries.load_ms), time_text(entries.saved_ms));
+    if (compiled.hits != 0)
+        text += fmt::format(", {} loaded ({} saved)", plural(compiled.hits, "program"), time_text(compiled.saved_ms));
+    if (tuned.hits != 0)
+        text += fmt::format(", {} ({} saved)", plural(tuned.hits, "tuned kernel"), time_text(tuned.saved_ms));
+    if (entries.refused != 0) text += fmt::format(", {} refused", entries.refused);
+    if (compiled.refused != 0) text += fmt::format(", {} refused", plural(compiled.refused, "program"));
     if (now.cache_faults != 0) text += ", " + plural(now.cache_faults, "cache fault");
     if (now.untrusted != 0) text += fmt::format(", {} untrusted", now.untrusted);
     if (!settings.disabled_reason.empty()) text += fmt::format(" (caching is off: {})", settings.disabled_reason);

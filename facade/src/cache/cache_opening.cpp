@@ -66,13 +66,20 @@ bool resolve_profile(const CacheOptions& options)
     return true;
 }
 
+/// Returns the kind. Throws invalid_argument if it may not stand in this option.
+ArtifactKind checked_kind(std::string_view option, ArtifactKind kind, store::KindUse use)
+{
+    return value_or_raise(store::parse_kind(option, to_string(kind), use));
+}
+
 /// Returns the program's setting, or else the setting of WARMGRAPH_KINDS.
 store::KindSet resolve_kinds(const CacheOptions& options)
 {
-    constexpr const char* k_variable = "WARMGRAPH_KINDS";
-    const bool is_given = !options.kinds.empty();
-    return value_or_raise(store::parse_kinds(is_given ? "CacheOptions::kinds" : k_variable,
-                                             is_given ? options.kinds : environment(k_variable).value_or("")));
+    if (!options.kinds) return value_or_raise(store::environment_kinds());
+    store::KindSet kinds;
+    for (const ArtifactKind kind : *options.kinds)
+        kinds.insert(checked_kind("CacheOptions::kinds", kind, store::KindUse::switched));
+    return kinds;
 }
 
 /// Opens the profiles. Call this when the store is open.
@@ -116,26 +123,20 @@ std::vector<std::uint32_t> resolve_owners(const CacheOptions& options)
 /// come, separately, from the program or else from the environment.
 store::Budget resolve_budget(const CacheOptions& options)
 {
-    constexpr const char *k_bytes = "WARMGRAPH_CACHE_BYTES", *k_files = "WARMGRAPH_CACHE_FILES";
-    const auto outside = store::or_default(store::parse_budget(k_bytes, environment(k_bytes).value_or("")));
-    const auto kinds = value_or_raise(store::parse_budget("max_bytes_by_kind", options.max_bytes_by_kind));
-    if (kinds.all != 0)
-        raise({ErrorCode::invalid_argument,
-               fmt::format("max_bytes_by_kind is '{}', expected sizes of kinds alone, as compiled=1G,tuned=64M: "
-                           "max_bytes is the size of all",
-                           options.max_bytes_by_kind)});
-    store::Budget budget{options.max_bytes != 0 ? options.max_bytes : outside.all, options.max_files, kinds.kinds};
-    budget.kinds.insert(outside.kinds.begin(), outside.kinds.end());
-    const auto files = environment(k_files).value_or("");
-    if (budget.files == 0 && !files.empty()) budget.files = store::or_default(store::parse_count(k_files, files));
+    store::Budget budget = store::environment_budget();
+    if (options.max_bytes != 0) budget.bytes = options.max_bytes;
+    if (options.max_files != 0) budget.files = options.max_files;
+    for (const auto& [kind, bytes] : options.max_bytes_by_kind)
+        budget.kinds[checked_kind("max_bytes_by_kind", kind, store::KindUse::budgeted)] = bytes;
     return budget;
 }
 
 store::Packings resolve_packings(const CacheOptions& options)
 {
-    constexpr const char* k_variable = "WARMGRAPH_COMPRESSION";
-    const auto outside = store::or_default(store::parse_packings(k_variable, environment(k_variable).value_or("")));
-    return value_or_raise(store::parse_packings("compression", options.compression, outside));
+    store::Packings packings = store::environment_packings();
+    for (const auto& [kind, how] : options.compression)
+        value_or_raise(store::set_packing(packings, "compression", kind, {how.level, how.above}));
+    return packings;
 }
 
 void open_store(Cache::Impl& impl, FileSystem& files)

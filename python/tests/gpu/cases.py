@@ -909,10 +909,10 @@ def outcome_of(call):
                 "captured": call.outcomes.count("captured"), **pairs_of(warmgraph.stats())}
     wrappers = [call] if isinstance(call, warmgraph.CachedFunction) else [one for one in vars(call).values()
                                                                           if isinstance(one, warmgraph.CachedFunction)]
-    stats = warmgraph.stats(wrappers[0])[0]
+    entries = warmgraph.stats(wrappers[0])[0].kinds["entries"]
     refusals = [one._shared.last_refusal for one in wrappers if one._shared.last_refusal]
     report = wrappers[0].report()
-    return {"recorded": stats.recordings, "hits": stats.hits, "refused": refusals,
+    return {"recorded": entries.made, "hits": entries.hits, "refused": refusals,
             "phases": [(name, round(ms, 1)) for name, ms in report.phases] if report else []}
 
 

@@ -24,7 +24,7 @@ from warmgraph.calls._array_call import RESULT, ArrayCall, ArrayVariant, Taken, 
 from warmgraph.calls._known_calls import KnownCalls
 from warmgraph.calls._side_effects import Changed
 from warmgraph.calls._steady_calls import OTHERWISE
-from warmgraph.config import Config, unknown_option
+from warmgraph.config import Config, Path, unknown_option
 from warmgraph.core.binding import _fork, _frameworks
 from warmgraph.core.cache._cache import Report, Scalar, Spec
 from warmgraph.core.cache._pools import Where, folder_of, pool_of
@@ -41,7 +41,7 @@ class Options:
 
     config: Config
     dynamic: bool = True
-    cache_dir: Any = None
+    cache_dir: Path | None = None
     global_rank: int | None = None
     tp_rank: int | None = None
     pp_rank: int | None = None
@@ -510,7 +510,7 @@ def _described(func: Any) -> str:
     return f"{getattr(func, '__module__', None)}.{getattr(func, '__qualname__', type(func).__name__)}"
 
 
-def cache_compile(func: Callable[..., Any] | None = None, *, config: Config | None = None, dynamic: bool = True, cache_dir: Any = None,
+def cache_compile(func: Callable[..., Any] | None = None, *, config: Config | None = None, dynamic: bool = True, cache_dir: Path | None = None,
                   global_rank: int | None = None, tp_rank: int | None = None, pp_rank: int | None = None, name: str | None = None,
                   version: str | None = None, device: Device | str | None = None, code: Iterable[Program] = (), outputs: Any = None,
                   scalars: Mapping[str, Scalar] = types.MappingProxyType({}), read_only: Iterable[str] = (),

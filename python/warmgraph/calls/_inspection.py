@@ -11,7 +11,7 @@ from warmgraph import errors
 from warmgraph.arrays._device import Device
 from warmgraph.calls import _refusals
 from warmgraph.calls._cached_function import CachedFunction
-from warmgraph.config import Config
+from warmgraph.config import Config, Path
 from warmgraph.core.binding import _command, _frameworks
 from warmgraph.core.cache._cache import Cache, CacheInfo, Statistics, saved_artifacts
 from warmgraph.core.cache._pools import every_cache, every_pool, pool_of
@@ -77,14 +77,14 @@ def save_cache_artifacts(*, include_torch: bool = False) -> tuple[bytes, CacheIn
     return saved_artifacts(every_cache(), include_torch)
 
 
-def load_cache_artifacts(artifacts: bytes, *, device: Device | None = None, config: Config | None = None, cache_dir: Any = None) -> CacheInfo:
+def load_cache_artifacts(artifacts: bytes, *, device: Device | None = None, config: Config | None = None, cache_dir: Path | None = None) -> CacheInfo:
     """Puts the bytes of save_cache_artifacts, from this or another machine, into the cache folder before the first call. Artifacts that do not fit the
     device (default "opencl"), its driver and the environment are skipped and named. Existing objects are not replaced."""
     cache = Cache("artifacts", config=config, cache_dir=cache_dir)
     return cache.load_cache_artifacts(device or Device(), artifacts)
 
 
-def readable_cache(path: Any, file: Any = None) -> str:
+def readable_cache(path: Path, file: Path | None = None) -> str:
     """Entries as text: those in a function's folder, or one entry's file. `path` must end with <model>/<rank>/<function>[/<digest>.wg], like
     in a cache folder, because an entry's digest covers these names. If `file` is given, the text is also written to it."""
     target = pathlib.Path(os.path.abspath(path))

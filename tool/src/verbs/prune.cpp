@@ -2,7 +2,6 @@
 #include "commands.hpp"
 #include "verbs/removal.hpp"
 #include "warmgraph/base/printable.hpp"
-#include "warmgraph/base/process.hpp"
 #include "warmgraph/store/settings.hpp"
 
 namespace warmgraph::tool {
@@ -55,9 +54,7 @@ Result<store::PruneRequest> request_of(const PruneOptions& options)
         const auto bytes = store::parse_bytes("--to", *options.to);
         if (!bytes) return std::unexpected(bytes.error());
         request.bytes = *bytes;
-    } else if (const auto said =
-                   store::parse_budget("WARMGRAPH_CACHE_BYTES", environment("WARMGRAPH_CACHE_BYTES").value_or(""));
-               !said) {
+    } else if (const auto said = store::environment_bytes(); !said) {
         return std::unexpected(said.error()); // never guess what to remove
     }
     if (options.kind) {

@@ -15,6 +15,8 @@
 namespace warmgraph::bundle {
 
 using store::ArtifactKind;
+using store::is_blob;
+using store::needs_signed_bundle;
 
 struct KindReader {
     ArtifactKind kind;

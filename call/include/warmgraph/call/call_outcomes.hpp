@@ -49,7 +49,9 @@ public:
     void note_adoption() const { m_sinks.pause.note_miss(); }
     /// Counts a miss for an entry that verification found wrong.
     void count_wrong_entry(Journey& journey) const;
-    void count_recording() const { m_sinks.counters.recording(); }
+    /// Counts recordings. `ms`: the time that they took after the call's own result. `recordings`: 0 for a half of a pair
+    /// whose other half counts.
+    void count_recording(double ms, std::uint64_t recordings = 1) const { m_sinks.counters.recording(ms, recordings); }
     /// Counts a refused recording. `word`: the reason's word in statistics.
     void count_refusal(std::string_view word) const;
     /// Counts a recording that could not be made.

@@ -14,13 +14,15 @@
 
 namespace warmgraph {
 
-/// Counts hits, misses and faults of a cache in this process. Thread-safe.
+/// Counts hits, misses and faults of a cache in this process; of the kinds, entries alone. Thread-safe.
 class Counters {
 public:
     /// `hits`: 0 if another hit already counts for the same entry.
     void hit(double load_ms, double answer_ms, std::uint64_t hits = 1);
     void miss(const std::string& function, const std::string& reason);
-    void recording();
+    /// `ms`: that recording took, after the call's own result. `recordings`: 0 for a half of a pair whose other half
+    /// counts.
+    void recording(double ms, std::uint64_t recordings = 1);
     void refusal(std::uint64_t calls = 1);
     void cache_fault();
     void capture_written();
@@ -36,6 +38,7 @@ private:
     static constexpr std::size_t k_most_reasons = 64;
     mutable std::mutex m_mutex;
     Statistics m_statistics;
+    KindStatistics m_entries;
     std::set<cachefmt::EntryKey> m_untrusted;
     std::map<std::pair<std::string, std::string>, store::Miss> m_refused_by_callers;
 };

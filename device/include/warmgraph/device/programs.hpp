@@ -21,6 +21,7 @@ namespace warmgraph {
 struct ProgramCounts {
     std::uint64_t compiled = 0, loaded = 0, refused = 0, faults = 0;
     double compile_ms = 0;                   ///< time spent on compiling
+    double load_ms = 0;                      ///< time spent on loading
     double saved_ms = 0;                     ///< compile time of loaded programs, minus their load time
     std::vector<std::string> miss_reasons{}; ///< at most 64 texts such as "add: no compiled program"
 };

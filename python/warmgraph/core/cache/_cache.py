@@ -47,39 +47,46 @@ class Report:
     phases: tuple[tuple[str, float], ...]
 
 
+_COUNTED = ("entries", "compiled", "tuned", "profiles")
+
+
+@dataclasses.dataclass(frozen=True)
+class KindStatistics:
+    """Counters of one kind; docs/kinds.md says what each kind counts. Times are in milliseconds."""
+
+    hits: int = 0  #: stored artifacts that were used
+    misses: int = 0  #: no stored artifact could be used
+    made: int = 0  #: entries recorded, programs compiled, kernels tuned
+    refused: int = 0  #: calls that could not be recorded, programs that may not be compiled
+    making_ms: float = 0.0
+    load_ms: float = 0.0  #: spent on using hits
+    saved_ms: float = 0.0  #: what a start without the cache would have taken, less load_ms
+    miss_reasons: tuple[str, ...] = ()  #: "decode: no entry", the first 64
+
+    def __add__(self, other: KindStatistics) -> KindStatistics:
+        mine, others = dataclasses.astuple(self), dataclasses.astuple(other)
+        return KindStatistics(*(one + more for one, more in zip(mine, others)))
+
+
 @dataclasses.dataclass(frozen=True)
 class Statistics:
     """A cache's counters in this process, and its folder."""
 
     folder: str
-    hits: int = 0
-    misses: int = 0
-    recordings: int = 0
-    refusals: int = 0
-    cache_faults: int = 0
+    kinds: Mapping[str, KindStatistics] = dataclasses.field(default_factory=dict)  #: by "entries", "compiled", "tuned" and "profiles"
+    cache_faults: int = 0  #: failures of the disk and damaged files: they cost time only
+    untrusted: int = 0  #: entries that were refused for their signature
     images_loaded: int = 0
-    load_ms: float = 0.0
-    saved_ms: float = 0.0
-    untrusted: int = 0
-    programs_compiled: int = 0
-    programs_loaded: int = 0
-    programs_refused: int = 0
-    compile_ms: float = 0.0
-    compile_saved_ms: float = 0.0
     captures_written: int = 0
     captures_paired: int = 0
     captures_ignored: int = 0
-    tuned_hits: int = 0
-    tuned_misses: int = 0
-    kernels_tuned: int = 0
-    tuning_ms: float = 0.0
-    tuning_saved_ms: float = 0.0
-    profile_hits: int = 0
-    profile_misses: int = 0
 
     def __add__(self, other: Statistics) -> Statistics:
-        counters = [field.name for field in dataclasses.fields(self)][1:]
-        return Statistics(self.folder, *(getattr(self, name) + getattr(other, name) for name in counters))
+        kinds = {kind: counters + other.kinds[kind] for kind, counters in self.kinds.items()}
+        return Statistics(self.folder, kinds, *(getattr(self, name) + getattr(other, name) for name in _COUNTERS))
+
+
+_COUNTERS = [field.name for field in dataclasses.fields(Statistics)][2:]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,7 +184,7 @@ class Cache(Handle):
 
     _what = "cache"
 
-    def __init__(self, model: str, *, config: _config.Config | None = None, cache_dir: Any = None, dynamic: bool = False,
+    def __init__(self, model: str, *, config: _config.Config | None = None, cache_dir: _config.Path | None = None, dynamic: bool = False,
                  global_rank: int | None = None, tp_rank: int | None = None, pp_rank: int | None = None) -> None:
         given, lib = config or _config.Config(), library()
         options = _c.wg_cache_options()
@@ -191,11 +198,17 @@ class Cache(Handle):
         options.dynamic, options.policy = int(dynamic), _config.POLICIES[given.policy]
         options.trusted_owners, options.trusted_owner_count = owners, len(owners)
         options.sign_with_file, options.accept_file = text_or_none(given.sign_with_file or None), text_or_none(given.accept_file or None)
-        options.kinds = text_or_none(given.kinds or None)
-        options.max_bytes_by_kind = text_or_none(given.max_bytes_by_kind or None)
+        if given.kinds is not None:
+            codes = [_config.KINDS[kind] for kind in given.kinds]
+            options.kinds, options.kind_count = (ctypes.c_int32 * max(len(codes), 1))(*codes), len(codes)  # an array for none, too
+        limits = [_c.wg_kind_bytes(_config.KINDS[kind], size) for kind, size in given.max_bytes_by_kind.items()]
+        options.max_bytes_by_kind, options.max_bytes_by_kind_count = array_of(_c.wg_kind_bytes, limits), len(limits)
+        packed = [_c.wg_kind_compression(_config.KINDS[kind], one.level, one.above) for kind, one in given.compression.items()]
+        options.compression, options.compression_count = array_of(_c.wg_kind_compression, packed), len(packed)
+        options.profile = 0 if given.profile is None else 1 if given.profile else -1
         bundles = [os.fspath(file).encode() for file in given.bundles]
         options.bundles, options.bundle_count = array_of(ctypes.c_char_p, bundles), len(bundles)
-        for name in ("world_size", "max_variants", "probing_ms", "max_bytes", "max_files"):
+        for name in ("world_size", "max_variants", "probing_ms", "max_bytes", "max_files", "record_wait_ms"):
             setattr(options, name, getattr(given, name))
         for name in ("accept_newer_driver", "share_with_group", "verify_on_load", "require_signed"):
             setattr(options, name, int(getattr(given, name)))
@@ -225,8 +238,15 @@ class Cache(Handle):
     def statistics(self) -> Statistics:
         found = _c.wg_statistics(size=ctypes.sizeof(_c.wg_statistics))
         library().wg_cache_statistics(self.pointer, ctypes.byref(found))
-        counters = [field.name for field in dataclasses.fields(Statistics)][1:]
-        return Statistics(self.directory, *(getattr(found, name) for name in counters))
+        kinds = {kind: self._kind_statistics(_config.KINDS[kind]) for kind in _COUNTED}
+        return Statistics(self.directory, kinds, *(getattr(found, name) for name in _COUNTERS))
+
+    def _kind_statistics(self, kind: int) -> KindStatistics:
+        found = _c.wg_kind_statistics(size=ctypes.sizeof(_c.wg_kind_statistics))
+        library().wg_cache_kind_statistics(self.pointer, kind, ctypes.byref(found))
+        reasons = library().text("wg_cache_miss_reasons", self.pointer, kind)
+        counters = [field.name for field in dataclasses.fields(KindStatistics)][:-1]
+        return KindStatistics(**{name: getattr(found, name) for name in counters}, miss_reasons=tuple(reasons.splitlines()))
 
     def preload(self, functions: Sequence[str] = (), device: Device | None = None, *, wait: bool = False,
                 progress: Callable[[PreloadProgress], Any] | None = None) -> PreloadProgress | None:
@@ -304,7 +324,7 @@ class Cache(Handle):
         finally:
             lib.wg_artifacts_destroy(handle)
 
-    def check_bundle(self, device: Device, file: Any) -> dict[str, Any]:
+    def check_bundle(self, device: Device, file: _config.Path) -> dict[str, Any]:
         """The entries of a bundle file that fit the device, from its header and index alone. For the result see wg_cache_check_bundle in
         warmgraph.h."""
         found: dict[str, Any] = json.loads(library().text("wg_cache_check_bundle", self.pointer, device.pointer, os.fspath(file).encode()))

@@ -6,7 +6,7 @@ import functools
 import threading
 from typing import Any, Callable, TypeVar
 
-from warmgraph.config import Config
+from warmgraph.config import Config, Path
 from warmgraph.core.binding import _fork
 from warmgraph.core.binding._library import library, text_or_none
 from warmgraph.core.cache._cache import Cache, Statistics
@@ -34,7 +34,7 @@ class Where:
                      pp_rank=pp_rank)
 
 
-def folder_of(cache_dir: Any) -> str:
+def folder_of(cache_dir: Path | None) -> str:
     """The absolute folder for an option `cache_dir`, now."""
     return str(library().wg_cache_folder(text_or_none(str(cache_dir) if cache_dir else None)).decode())
 

@@ -10,7 +10,7 @@ from warmgraph import errors
 from warmgraph.arrays._array_arguments import argument_of, expect_apart
 from warmgraph.arrays._device import Array, Device, stream_view
 from warmgraph.arrays._shapes import Tensor
-from warmgraph.config import Config
+from warmgraph.config import Config, Path
 from warmgraph.core.binding import _c
 from warmgraph.core.binding._library import library
 from warmgraph.core.cache._cache import Function, Report, Spec
@@ -32,7 +32,7 @@ class Server:
     """
 
     def __init__(self, model: str = "", *, device: Any, weights: Mapping[str, Any] | None = None, seed: int = 0, config: Config | None = None,
-                 cache_dir: Any = None, dynamic: bool = True, global_rank: int | None = None, tp_rank: int | None = None,
+                 cache_dir: Path | None = None, dynamic: bool = True, global_rank: int | None = None, tp_rank: int | None = None,
                  pp_rank: int | None = None) -> None:
         options = (config or Config()).copy()
         options.model = model or options.model

@@ -15,7 +15,7 @@ from warmgraph import errors
 from warmgraph.calls import _names, _refusals
 from warmgraph.calls._cached_function import CachedFunction, Options
 from warmgraph.calls._side_effects import difference
-from warmgraph.config import Config, unknown_option
+from warmgraph.config import Config, Path, unknown_option
 from warmgraph.reading import _reached_code
 from warmgraph.reading._walker import Walker
 from warmgraph.torch.calls._torch_function import TorchFunction
@@ -71,7 +71,7 @@ class GraphCache:
     warmgraph.cache_compile. name: the beginning of the graphs' folders: "graphs-32" for the key 32. captures: a folder where processes
     share captures: the first process captures each graph once, and the second process's capture proves it."""
 
-    def __init__(self, *, cache_dir: Any = None, config: Config | None = None, name: str = "graphs", version: str | None = None,
+    def __init__(self, *, cache_dir: Path | None = None, config: Config | None = None, name: str = "graphs", version: str | None = None,
                  global_rank: int | None = None, captures: Any = None, **options: Any) -> None:
         self._options = checked_options("GraphCache", ("captures",), name, cache_dir=cache_dir, config=config, version=version, global_rank=global_rank,
                                         **options)
@@ -310,7 +310,7 @@ def _close(captured: _capture.Capture, kept: list[Any]) -> None:
     kept.clear()
 
 
-def checked_options(who: str, more: Sequence[str], name: str, *, cache_dir: Any, config: Config | None, version: str | None, global_rank: int | None,
+def checked_options(who: str, more: Sequence[str], name: str, *, cache_dir: Path | None, config: Config | None, version: str | None, global_rank: int | None,
                     **options: Any) -> dict[str, Any]:
     """Checks options for wrapped_by(). `more`: further options that `who` accepts."""
     for one in options:

@@ -18,6 +18,7 @@ import torch
 from warmgraph import errors
 from warmgraph.calls import _names, _refusals
 from warmgraph.calls._cached_function import CachedFunction
+from warmgraph.config import Config, Path
 from warmgraph.torch.calls._torch_function import TorchFunction
 from warmgraph.torch.engines import _engines
 from warmgraph.torch.read import _call_reader, _tensors
@@ -46,7 +47,7 @@ class SeenGraph:
     states: tuple[str, ...] = ()
 
 
-def record_all(captures: Any, *, cache_dir: Any = None, config: Any = None, name: str = "graphs", version: str | None = None,
+def record_all(captures: Path, *, cache_dir: Path | None = None, config: Config | None = None, name: str = "graphs", version: str | None = None,
                global_rank: int | None = None, key: Callable[[Mapping[str, Any]], _engines.Key] | None = None, **options: Any) -> Recorder:
     """Observes every graph that this process captures from now on with torch.cuda.graph, or CUDAGraph.capture_begin and capture_end. Call it before
     the weights are made. The program itself is not affected: its graphs, tensors and random numbers are its own.

@@ -1,5 +1,5 @@
-// The table of the kinds of artifacts that a cache keeps. A new kind is a row here, and a reader in bundle/kinds.cpp.
-// docs/kinds.md describes the kinds; docs/format.md, "The bundle", has their numbers.
+// The table of the kinds of artifacts that a cache keeps. A new kind is a number and a word in base/artifact_kind.hpp, a row
+// here, and a reader in bundle/kinds.cpp. docs/kinds.md describes the kinds; docs/format.md, "The bundle", has their numbers.
 #pragma once
 
 #include <array>
@@ -11,20 +11,12 @@
 #include <string_view>
 #include <vector>
 
+#include "warmgraph/base/artifact_kind.hpp"
 #include "warmgraph/base/error.hpp"
 
 namespace warmgraph::store {
 
-/// Bundles store these values: never change a value, only append new ones.
-enum class ArtifactKind : std::uint32_t {
-    entries = 1,   ///< recorded graphs with their guards
-    images = 2,    ///< device code, named by its digest; a part of the entries that name it
-    constants = 3, ///< contents of a graph's constants, named by their digest; a part of the entries that name them
-    compiled = 4,  ///< compiled programs
-    tuned = 5,     ///< tuned configurations of a kernel or of a module
-    profiles = 6,  ///< shapes that functions were called with
-    torch = 7,     ///< PyTorch's compiled code: reading these bytes can run code
-};
+using warmgraph::ArtifactKind;
 
 /// The settings and commands that choose kinds by their words.
 enum class KindUse : std::uint8_t {
@@ -44,9 +36,9 @@ enum class KindUse : std::uint8_t {
 
 struct KindRow {
     ArtifactKind kind;
-    std::string_view word; ///< the kind's word in options, JSON keys and labels: "entries"
-    std::string_view one;  ///< the word for one object: "entry"
-    std::string_view noun; ///< the name of one object in a sentence: "compiled program"
+    std::string_view word = to_string(kind); ///< the kind's word in options, JSON keys and labels: "entries"
+    std::string_view one;                    ///< the word for one object: "entry"
+    std::string_view noun;                   ///< the name of one object in a sentence: "compiled program"
     /// Words of earlier versions; the error message gives the current word
     std::array<std::string_view, 2> old_words{};
     std::string_view folder; ///< the first part of the names of its objects in a tier
@@ -66,7 +58,6 @@ struct KindRow {
 /// One row for each kind, in the order of the enum's values.
 inline constexpr std::array<KindRow, 7> k_kinds{{
     {.kind = ArtifactKind::entries,
-     .word = "entries",
      .one = "entry",
      .noun = "entry",
      .old_words = {"graphs", "graph"},
@@ -74,7 +65,6 @@ inline constexpr std::array<KindRow, 7> k_kinds{{
      .most_bytes = 257ULL << 20, // envelope, header and payload
      .uses = uses({KindUse::switched, KindUse::budgeted, KindUse::cleared, KindUse::bundled, KindUse::explained})},
     {.kind = ArtifactKind::images,
-     .word = "images",
      .one = "image",
      .noun = "image",
      .old_words = {"image"},
@@ -83,7 +73,6 @@ inline constexpr std::array<KindRow, 7> k_kinds{{
      .part_of = ArtifactKind::entries,
      .uses = uses({KindUse::cleared})},
     {.kind = ArtifactKind::constants,
-     .word = "constants",
      .one = "constant",
      .noun = "constant",
      .old_words = {"constant"},
@@ -91,7 +80,6 @@ inline constexpr std::array<KindRow, 7> k_kinds{{
      .most_bytes = 256ULL << 20,
      .part_of = ArtifactKind::entries},
     {.kind = ArtifactKind::compiled,
-     .word = "compiled",
      .one = "compiled",
      .noun = "compiled program",
      .folder = "compiled",
@@ -99,7 +87,6 @@ inline constexpr std::array<KindRow, 7> k_kinds{{
      .most_bytes = 256ULL << 20,
      .uses = uses({KindUse::switched, KindUse::budgeted, KindUse::cleared, KindUse::bundled, KindUse::explained})},
     {.kind = ArtifactKind::tuned,
-     .word = "tuned",
      .one = "tuned",
      .noun = "tuned configuration",
      .old_words = {"autotune"},
@@ -109,7 +96,6 @@ inline constexpr std::array<KindRow, 7> k_kinds{{
      .uses = uses({KindUse::switched, KindUse::budgeted, KindUse::cleared, KindUse::bundled}),
      .goes_last = true},
     {.kind = ArtifactKind::profiles,
-     .word = "profiles",
      .one = "profile",
      .noun = "shape profile",
      .old_words = {"profile"},
@@ -119,7 +105,6 @@ inline constexpr std::array<KindRow, 7> k_kinds{{
      .uses = uses({KindUse::switched, KindUse::budgeted, KindUse::cleared, KindUse::bundled}),
      .goes_last = true},
     {.kind = ArtifactKind::torch,
-     .word = "torch",
      .one = "torch",
      .noun = "PyTorch artifact",
      .folder = "torch",
@@ -140,12 +125,6 @@ inline constexpr std::uint8_t k_module_form = 1;
 }
 /// REQUIRES: `kind` is a known kind.
 [[nodiscard]] constexpr const KindRow& row_of(ArtifactKind kind) noexcept { return *find_row(kind); }
-/// Returns the kind's word, or "unknown" for a number that this version does not know.
-[[nodiscard]] constexpr std::string_view to_string(ArtifactKind kind) noexcept
-{
-    const KindRow* const row = find_row(kind);
-    return row != nullptr ? row->word : "unknown";
-}
 [[nodiscard]] constexpr bool needs_signed_bundle(ArtifactKind kind) noexcept
 {
     const KindRow* const row = find_row(kind);

@@ -10,6 +10,7 @@
 #include "warmgraph/base/bytes.hpp"
 #include "warmgraph/base/error.hpp"
 #include "warmgraph/base/sha256.hpp"
+#include "warmgraph/store/artifact_kind.hpp"
 
 namespace warmgraph::store {
 
@@ -29,9 +30,13 @@ struct Packings {
 };
 
 /// Parses "images=3" or "payloads=9@64K,images=3@4K,constants=0": level and threshold by kind. Kinds that are not named
-/// keep the value in `defaults`. "" gives the defaults. The error invalid_argument says what is expected.
-[[nodiscard]] Result<Packings> parse_packings(std::string_view what, std::string_view text,
-                                              const Packings& defaults = {});
+/// keep their default. "" gives the defaults. The error invalid_argument says what is expected.
+[[nodiscard]] Result<Packings> parse_packings(std::string_view what, std::string_view text);
+
+/// Sets the packing of one kind: entries (their payloads), images or constants. Returns invalid_argument, whose message names
+/// `what`, for another kind or an impossible level.
+[[nodiscard]] Result<void> set_packing(Packings& packings, std::string_view what, ArtifactKind kind,
+                                       const Packing& packing);
 
 /// A frame that expands to more than this many times its own size is refused.
 inline constexpr std::uint64_t k_most_packed = 64;

@@ -1,4 +1,5 @@
-// Parsers for settings of the cache folder in environment variables and on command lines.
+// Parsers for settings of the cache folder in environment variables and on command lines. Only this file reads the variables
+// WARMGRAPH_CACHE_BYTES, WARMGRAPH_CACHE_FILES, WARMGRAPH_COMPRESSION and WARMGRAPH_KINDS.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,8 @@
 #include "warmgraph/base/error.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/store/artifact_kind.hpp"
+#include "warmgraph/store/packing.hpp"
+#include "warmgraph/store/upkeep.hpp"
 
 namespace warmgraph::store {
 
@@ -46,5 +49,14 @@ template <class Value>
     log().warn("{}: the default is used", setting.error().message);
     return {};
 }
+
+/// $WARMGRAPH_CACHE_BYTES.
+[[nodiscard]] Result<BytesBudget> environment_bytes();
+/// $WARMGRAPH_CACHE_BYTES and $WARMGRAPH_CACHE_FILES. One that makes no sense is a warning.
+[[nodiscard]] Budget environment_budget();
+/// $WARMGRAPH_COMPRESSION. One that makes no sense is a warning.
+[[nodiscard]] Packings environment_packings();
+/// $WARMGRAPH_KINDS.
+[[nodiscard]] Result<KindSet> environment_kinds();
 
 } // namespace warmgraph::store

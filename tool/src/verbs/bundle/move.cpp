@@ -67,7 +67,7 @@ Result<std::vector<store::ArtifactName>> artifacts_to_carry(store::LocalStore& s
                                                             const BundleSelection& selection)
 {
     auto names = bundle::artifacts_of(store.tier(), [&](store::ArtifactKind kind) {
-        return needs_signed_bundle(kind) ? selection.names(kind) : selection.chooses(kind);
+        return store::needs_signed_bundle(kind) ? selection.names(kind) : selection.chooses(kind);
     });
     if (!names || selection.is_all()) return names;
     std::erase_if(*names,
