@@ -61,8 +61,8 @@ class Config:
     def expect_key(self) -> None:
         """Raises InvalidArgument for a Config with mega_cache where no key says whose pickles PyTorch is given."""
         if self.mega_cache and not (self.sign_with_file or self.accept_file or any(os.environ.get(name) for name in _KEYS)):
-            raise errors.InvalidArgument("mega_cache is True, and no key says whose artifacts PyTorch may be given, which can run any code: "
-                                         "set sign_with_file or accept_file (WARMGRAPH_SIGN_KEY_FILE, WARMGRAPH_ACCEPT_KEYS_FILE)")
+            raise errors.InvalidArgument("mega_cache is True, but no key says whose artifacts PyTorch may load, and they can run any code: set "
+                                         "sign_with_file or accept_file (WARMGRAPH_SIGN_KEY_FILE, WARMGRAPH_ACCEPT_KEYS_FILE)")
 
     def copy(self) -> Config:
         one = Config.__new__(Config)
@@ -89,7 +89,7 @@ Config.__init__ = _expecting_known(Config.__init__)  # type: ignore[method-assig
 
 def _checked(name: str, value: Any, default: Any) -> Any:
     if name == "mode" and value != "reduce-overhead":
-        raise errors.InvalidArgument(f"mode is {value!r}, expected 'reduce-overhead': how PyTorch compiles a miss cannot be chosen yet")
+        raise errors.InvalidArgument(f"mode is {value!r}, expected 'reduce-overhead': other modes are not supported yet")
     if name == "policy" and value not in POLICIES:
         raise unknown_option("policy", str(value), POLICIES)
     if name == "model_config":

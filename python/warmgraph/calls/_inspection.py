@@ -64,7 +64,7 @@ def clear(function: CachedFunction | None = None, *, kind: str = "entries") -> l
     the model hold stays with a function. kind: another one of every folder that is in use, "compiled", "tuned", "profiles" or "torch", which
     no function owns; or "all"."""
     if function is not None and kind != "entries":
-        raise errors.InvalidArgument(f"kind is {kind!r}, expected 'entries' with a function: what is of another kind belongs to no function")
+        raise errors.InvalidArgument(f"kind is {kind!r}, expected 'entries' with a function: other kinds belong to no function")
     if function is not None:
         function.reset()
         cache = pool_of(function._where()).caches[0]
@@ -97,7 +97,7 @@ def readable_cache(path: Any, file: Any = None) -> str:
     in a cache folder, because an entry's digest covers that. The text goes into `file` as well where it is given."""
     target = pathlib.Path(os.path.abspath(path))
     if target.is_dir() and len(target.parents) < 3:
-        raise errors.InvalidArgument(f"{target} is no function's folder: give one that ends with <model>/<rank>/<function>")
+        raise errors.InvalidArgument(f"{target} is not the folder of a function: give one that ends with <model>/<rank>/<function>")
     if target.is_dir():
         name = [str(target.relative_to(target.parents[2])), "--cache-dir", str(target.parents[2])]
     elif target.exists():

@@ -71,8 +71,8 @@ class Loan:
         for storage in lent:
             if torch._C._storage_Use_Count(storage._cdata) > 1:  # somebody besides this list has it
                 torch._C._set_storage_data_ptr_access_error_msg(
-                    storage._cdata, f"this is a borrowed result of an earlier call of '{self._name}', {why}: clone() what is needed for longer, or "
-                    "leave out borrow=True")
+                    storage._cdata, f"this is a borrowed result of an earlier call of '{self._name}', {why}: clone() results that are needed for "
+                                    "longer, or leave out borrow=True")
 
     def _use_on_this_stream(self) -> None:
         """PyTorch's allocator gives memory that is freed to the next one of the stream where it was made: work in others must have ended."""
