@@ -432,7 +432,7 @@ TEST_P(ConformanceGraph, RefusesGraphsThatCannotRun)
 {
     const Address x = allocate(all(0));
     RawGraph backwards{{{RawFill{x, Bytes(4), 4}, {1}}, {RawFill{x, Bytes(4), 4}, {}}}};
-    EXPECT_TRUE(failed_with(device->instantiate(backwards), ErrorCode::invalid_argument, "not earlier"));
+    EXPECT_TRUE(failed_with(device->instantiate(backwards), ErrorCode::invalid_argument, "not an earlier node"));
     RawKernel unknown = add_scalar(x, 1);
     unknown.kernel = "subtract";
     EXPECT_TRUE(failed_with(device->instantiate({{{unknown, {}}}}), ErrorCode::invalid_argument, "node 0"));

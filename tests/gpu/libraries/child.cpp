@@ -163,12 +163,12 @@ private:
             compare_later();
         }
     }
-    /// What a library makes at its first use (streams, kernels' memory) it enqueues past the recorder's stream: that call is
+    /// What a library makes at its first use (streams, kernels' memory) it enqueues outside the recorder's stream: that call is
     /// refused, and the next one is asked again.
     [[nodiscard]] bool is_spoilt_by_set_up(Outcome outcome, const Function& function) const
     {
         return m_mode == Mode::record && outcome == Outcome::refused &&
-               function.report().reason.find("past the recorder's stream") != std::string::npos;
+               function.report().reason.find("outside the recorder's stream") != std::string::npos;
     }
     /// Where numbers go on, only the first call has the native one's.
     void compare_later()
