@@ -413,12 +413,12 @@ TEST_F(LargeFolder, WhatASlowDiskLetsBeSeenIsPrunedAndTheRestIsSaid)
         SlowFiles files(m_set_clock, std::chrono::milliseconds(500)); // 120 looks in a minute
         const auto store = open({.budget = {.bytes = m_size * 20}}, files, m_set_clock);
         ASSERT_TRUE(succeeded(store->publish(make_entry(k_prompt))));
-        for (int i = 0; i < 1000 && lines.with("was not looked through within a minute").empty(); ++i)
+        for (int i = 0; i < 1000 && lines.with("could not be scanned within a minute").empty(); ++i)
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     EXPECT_LT(entries(), k_entries - 50);
     EXPECT_GT(entries(), 100) << "and what was not seen stays";
-    EXPECT_EQ(lines.with("was not looked through within a minute").size(), 1U);
+    EXPECT_EQ(lines.with("could not be scanned within a minute").size(), 1U);
 }
 
 TEST_F(Prune, ABudgetThatCannotBeKeptIsSaidOnce)
@@ -429,7 +429,7 @@ TEST_F(Prune, ABudgetThatCannotBeKeptIsSaidOnce)
     for (int variant = 0; variant < 3; ++variant) ASSERT_TRUE(succeeded(store->publish(make_entry(k_prompt, variant))));
     const auto said = lines.with("its budget is 10 B");
     ASSERT_EQ(said.size(), 1U);
-    EXPECT_THAT(said[0], HasSubstr("living processes use what would have to go"));
+    EXPECT_THAT(said[0], HasSubstr("running processes use the files that would be removed"));
 }
 
 TEST_F(Prune, DefaultsAreEightGibibytesOrATenthOfTheDisk)

@@ -69,7 +69,7 @@ TEST_F(TorchArtifacts, OfAnotherKeyAreNotGivenAndStay)
     EXPECT_TRUE(failed_with(find_torch(*store, k_facts, trust_of(new_key("other"))), ErrorCode::untrusted,
                             "key 'release', which is not accepted"));
     EXPECT_TRUE(failed_with(find_torch(*store, k_facts, trust_of(new_key("release"))), ErrorCode::untrusted,
-                            "another key, or forged"));
+                            "another key, or the signature is forged"));
     EXPECT_TRUE(failed_with(find_torch(*store, k_facts, trust_of(new_key("release", SignatureKind::ed25519))),
                             ErrorCode::untrusted));
     EXPECT_EQ(find_torch(*store, k_facts, m_trust).value(), m_bytes);
