@@ -299,7 +299,7 @@ TEST_F(CudaFakeFacade, AnImageForAnotherArchitectureRunsTheFunctionAsItIs)
     EXPECT_EQ(answer.moved_values, k_right_moved);
     EXPECT_NE(answer.outcome, Outcome::replayed);
     EXPECT_GE(answer.statistics.cache_faults + answer.statistics.recordings, 1U);
-    EXPECT_THAT(answer.reason, HasSubstr("another architecture"));
+    EXPECT_THAT(answer.reason, HasSubstr("the image is for architecture"));
 }
 
 /// What another process could load stays for it.

@@ -139,8 +139,8 @@ std::optional<CacheArtifacts> Cache::save_cache_artifacts_of(std::span<const Cac
         if (key == nullptr) key = cache->m_impl->settings.trust.sign_with.get();
     if (options.torch && key == nullptr)
         raise({ErrorCode::invalid_argument,
-               "what PyTorch compiled can run code where it is used, and goes only into artifacts that are signed: set "
-               "sign_with_file (WARMGRAPH_SIGN_KEY_FILE)"});
+               "code that PyTorch compiled can run anything where it is used, and can only be put into signed "
+               "artifacts: set sign_with_file (WARMGRAPH_SIGN_KEY_FILE)"});
     bundle::Writer writer(bundle::into_bytes(artifacts.bytes), {.sign_with = key});
     bundle::Transfer all;
     for (const Cache* cache : caches) {
@@ -191,7 +191,7 @@ void Cache::put_torch_artifacts(const std::map<std::string, std::string>& facts,
 {
     if (!m_impl->store)
         raise({ErrorCode::io_failed,
-               "PyTorch's artifacts are not kept: caching is off: " + m_impl->settings.disabled_reason});
+               "PyTorch's artifacts are not stored: caching is off: " + m_impl->settings.disabled_reason});
     const std::string now = to_iso8601(system_clock().wall());
     value_or_raise(
         counted(m_impl->counters, store::put_torch(*m_impl->store, facts, now, bytes, m_impl->settings.trust)));

@@ -125,7 +125,7 @@ std::optional<std::string> Cache::find(const std::string& name, const Device& de
     const auto variants = m_impl->store->variants(m_impl->settings.key(name, backend));
     if (!variants) {
         m_impl->counters.cache_fault();
-        log().warn("'{}' cannot be looked for: {}", name, variants.error().message);
+        log().warn("cannot look for entries of '{}': {}", name, variants.error().message);
         return std::nullopt;
     }
     auto facts = gather_facts(*m_impl, name, spec, backend, "", nullptr);
@@ -152,7 +152,7 @@ std::optional<std::string> Cache::find(const std::string& name, const Device& de
 replay::ImageSource Cache::Impl::image_source() const
 {
     return [store = store, why_off = settings.disabled_reason](const cachefmt::ImageRef& image) -> Result<Bytes> {
-        if (!store) return fail(ErrorCode::not_found, "its code is not kept: {}", why_off);
+        if (!store) return fail(ErrorCode::not_found, "its code is not stored: {}", why_off);
         return store->image_of_entry(image);
     };
 }

@@ -101,7 +101,8 @@ void resolve_trust(Cache::Impl& impl, const SigningOptions& given)
     source.require = given.require;
     impl.settings.trust = value_or_raise(store::resolve_signing(source, environment));
     if (!impl.settings.may_publish())
-        log().info("the cache is read and not written: signatures are required, and there is no key to sign with");
+        log().info("the cache is only read: signatures are required, but there is no key to sign with: set "
+                   "sign_with_file (WARMGRAPH_SIGN_KEY_FILE)");
 }
 
 std::vector<std::uint32_t> resolve_owners(const CacheOptions& options)
@@ -119,10 +120,9 @@ store::Budget resolve_budget(const CacheOptions& options)
     const auto outside = store::or_default(store::parse_budget(k_bytes, environment(k_bytes).value_or("")));
     const auto kinds = value_or_raise(store::parse_budget("max_bytes_by_kind", options.max_bytes_by_kind));
     if (kinds.all != 0)
-        raise({ErrorCode::invalid_argument,
-               fmt::format("max_bytes_by_kind is '{}', expected sizes of kinds alone, as compiled=1G,tuned=64M: "
-                           "max_bytes is the size of all",
-                           options.max_bytes_by_kind)});
+        raise({ErrorCode::invalid_argument, fmt::format("max_bytes_by_kind is '{}', expected only sizes of kinds, as "
+                                                        "compiled=1G,tuned=64M: max_bytes is the size of all kinds",
+                                                        options.max_bytes_by_kind)});
     store::Budget budget{options.max_bytes != 0 ? options.max_bytes : outside.all, options.max_files, kinds.kinds};
     budget.kinds.insert(outside.kinds.begin(), outside.kinds.end());
     const auto files = environment(k_files).value_or("");
@@ -157,7 +157,7 @@ void open_store(Cache::Impl& impl, FileSystem& files)
     if (!store && !impl.settings.options.bundles.empty()) {
         impl.store = store::LocalStore::without_folder(store.error().message, options);
         if (impl.open_bundles(options.trusted_owners) != 0) {
-            log().warn("bundles are read, and nothing is recorded: {}", store.error().message);
+            log().warn("bundles are read, but nothing is recorded: {}", store.error().message);
             return;
         }
         impl.store.reset();
@@ -171,8 +171,7 @@ void open_store(Cache::Impl& impl, FileSystem& files)
     }
     impl.store = std::move(*store);
     if (!impl.store->why_read_only().empty())
-        log().warn("the cache is read and not written, so nothing is recorded: {}; policy read_only asks for that "
-                   "without this line",
+        log().warn("the cache is only read, so nothing is recorded: {}; set policy read_only if this is intended",
                    impl.store->why_read_only());
     impl.settings.directory = impl.store->root().string();
     impl.open_bundles(options.trusted_owners);
