@@ -191,7 +191,7 @@ try {
     const std::scoped_lock lock{m_mutex};
     start_writer();
 } catch (const std::exception& error) { // note() tries again
-    log().debug("no writer of shapes yet: {}", error.what());
+    log().debug("the thread that writes shapes is not started yet: {}", error.what());
 }
 
 void ProfileKeeper::note(const std::shared_ptr<FunctionProfile>& function) noexcept
@@ -202,7 +202,7 @@ try {
     start_writer();
     m_wake.notify_one();
 } catch (const std::exception& error) {
-    log().debug("shapes of a function are not kept: {}", error.what());
+    log().debug("the shapes of a function's calls are not stored: {}", error.what());
 }
 
 bool ProfileKeeper::is_ending()
@@ -224,12 +224,12 @@ try {
     function.put_back();
     // The folder was deleted, or is no longer ours: whoever did that knows.
     if (!merged && merged.error().code == ErrorCode::permission_denied)
-        log().debug("shapes of a function are not kept: {}", merged.error().message);
+        log().debug("the shapes of a function's calls are not stored: {}", merged.error().message);
     else if (!merged)
         m_fault("write", merged.error());
     return !merged.has_value(); // what failed is tried again with the next news
 } catch (const std::exception& error) {
-    log().debug("shapes of a function are not kept: {}", error.what());
+    log().debug("the shapes of a function's calls are not stored: {}", error.what());
     return true;
 }
 

@@ -68,7 +68,7 @@ TEST(CompiledFile, IsNotWrittenWithTextsThatItWouldNotGiveBack)
 {
     CompiledProgram program = sample_program();
     program.ingredients.options = {"-DNAME=\xff"};
-    EXPECT_TRUE(failed_with(encode(program), ErrorCode::invalid_argument, "no UTF-8"));
+    EXPECT_TRUE(failed_with(encode(program), ErrorCode::invalid_argument, "not UTF-8"));
     program.ingredients.options = {std::string(1 << 17, 'x')};
     EXPECT_TRUE(failed_with(encode(program), ErrorCode::invalid_argument, "too long"));
 }
