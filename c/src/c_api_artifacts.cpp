@@ -38,7 +38,7 @@ const char* verdict_text(FitVerdict verdict) noexcept
 
 const wg_artifacts& need_artifacts(const wg_artifacts* artifacts)
 {
-    return need(artifacts, "artifacts", "what wg_save_cache_artifacts or wg_load_cache_artifacts gave");
+    return need(artifacts, "artifacts", "the handle from wg_save_cache_artifacts or wg_load_cache_artifacts");
 }
 
 } // namespace
@@ -52,7 +52,7 @@ wg_status wg_save_cache_artifacts_with(const wg_cache* const* caches, uint64_t c
                                        const wg_artifact_options* options, wg_artifacts** out)
 {
     return guarded_handle(out, [&] {
-        if (count != 0) need(caches, "caches", "as many as count says");
+        if (count != 0) need(caches, "caches", "an array of count elements");
         std::vector<const Cache*> given;
         for (std::uint64_t i = 0; i < count; ++i)
             given.push_back(&need(caches[i], "cache", "one from wg_cache_open").cache);
@@ -63,7 +63,8 @@ wg_status wg_save_cache_artifacts_with(const wg_cache* const* caches, uint64_t c
         }
         auto saved = Cache::save_cache_artifacts_of(given, chosen);
         if (!saved)
-            throw Exception(ErrorCode::not_found, "there are no artifacts: this process recorded and hit nothing");
+            throw Exception(ErrorCode::not_found,
+                            "there are no artifacts: this process recorded nothing and hit nothing");
         return new wg_artifacts{std::move(saved->bytes), info_text(saved->info)};
     });
 }
@@ -76,7 +77,7 @@ wg_status wg_load_cache_artifacts(wg_cache* cache, const wg_device* device, cons
         auto& owner = need(cache, "cache", "one from wg_cache_open").cache;
         const auto& target = need_device(device).device;
         const auto* const data = static_cast<const std::byte*>(bytes);
-        if (size != 0) need(data, "bytes", "as many as size says");
+        if (size != 0) need(data, "bytes", "an array of size bytes");
         const CacheInfo info = owner.load_cache_artifacts(target, {data, size});
         if (out != nullptr) *out = new wg_artifacts{{}, info_text(info)};
     });
@@ -102,7 +103,7 @@ wg_status wg_cache_put_torch_artifacts(wg_cache* cache, const wg_key_value* fact
     return guarded([&] {
         auto& owner = need(cache, "cache", "one from wg_cache_open").cache;
         const auto* const data = static_cast<const std::byte*>(bytes);
-        if (size != 0) need(data, "bytes", "as many as size says");
+        if (size != 0) need(data, "bytes", "an array of size bytes");
         owner.put_torch_artifacts(to_map(facts, fact_count, "facts"), {data, size});
     });
 }
@@ -113,7 +114,7 @@ wg_status wg_cache_get_torch_artifacts(const wg_cache* cache, const wg_key_value
     return guarded_handle(out, [&] {
         const auto& owner = need(cache, "cache", "one from wg_cache_open").cache;
         auto found = owner.torch_artifacts(to_map(facts, fact_count, "facts"));
-        if (!found) throw Exception(ErrorCode::not_found, "there are no artifacts of PyTorch under these facts");
+        if (!found) throw Exception(ErrorCode::not_found, "no artifacts of PyTorch are stored for these facts");
         return new wg_artifacts{std::move(*found), info_text({})};
     });
 }

@@ -30,7 +30,7 @@ void artifacts_are_carried_to_another_folder(void)
     wg_cache* cache = open_cache("artifacts", wg_policy_read_write);
     const wg_cache* const caches[] = {cache, cache};
     wg_artifacts *saved = NULL, *loaded = NULL, *none = NULL;
-    FAILS(wg_save_cache_artifacts(caches, 2, &saved), wg_not_found, "recorded and hit nothing");
+    FAILS(wg_save_cache_artifacts(caches, 2, &saved), wg_not_found, "recorded nothing and hit nothing");
     CHECK(call_add_one(cache) == wg_outcome_recorded);
     OK(wg_save_cache_artifacts(caches, 2, &saved));
     uint64_t size = 0;
@@ -61,7 +61,7 @@ void artifacts_are_carried_to_another_folder(void)
     CHECK(contains(json, "\"name\":\"compiled/"));
     CHECK(contains(json, "\"environment_key\":\"") && contains(json, "\"environment_here\":\""));
     FAILS(wg_cache_check_bundle(cache, g_device, g_folder, json, sizeof json, &length), wg_io_failed,
-          "no regular file");
+          "not a regular file");
     other = open_with_bundle("no_such_folder", path);
     CHECK(call_add_one(other) == wg_outcome_replayed);
     OK(wg_cache_close(other));
@@ -95,7 +95,7 @@ void what_pytorch_compiled_is_kept_and_given_under_a_key(void)
     FAILS(wg_cache_put_torch_artifacts(keyless, facts, 2, data, sizeof data), wg_untrusted, "no key to sign with");
     OK(wg_cache_put_torch_artifacts(signing, facts, 2, data, sizeof data));
     FAILS(wg_cache_get_torch_artifacts(keyless, facts, 2, &got), wg_untrusted, "no key is accepted");
-    FAILS(wg_cache_get_torch_artifacts(signing, other, 1, &got), wg_not_found, "under these facts");
+    FAILS(wg_cache_get_torch_artifacts(signing, other, 1, &got), wg_not_found, "for these facts");
     OK(wg_cache_get_torch_artifacts(signing, facts, 2, &got));
     const void* bytes = wg_artifacts_bytes(got, &size);
     CHECK(size == sizeof data && memcmp(bytes, data, sizeof data) == 0);
@@ -105,12 +105,12 @@ void what_pytorch_compiled_is_kept_and_given_under_a_key(void)
     OK(wg_save_cache_artifacts_with(caches, 1, &options, &got));
     CHECK(contains(wg_artifacts_info(got), "\"kind\":\"torch\""));
     OK(wg_artifacts_destroy(got));
-    FAILS(wg_save_cache_artifacts_with(caches, 1, NULL, &got), wg_not_found, "recorded and hit nothing");
+    FAILS(wg_save_cache_artifacts_with(caches, 1, NULL, &got), wg_not_found, "recorded nothing and hit nothing");
     options.size = 4;
     FAILS(wg_save_cache_artifacts_with(caches, 1, &options, &got), wg_invalid_argument, "wg_artifact_options");
     const wg_cache* const unsigned_caches[] = {keyless};
     options.size = sizeof options;
-    FAILS(wg_save_cache_artifacts_with(unsigned_caches, 1, &options, &got), wg_invalid_argument, "are signed");
+    FAILS(wg_save_cache_artifacts_with(unsigned_caches, 1, &options, &got), wg_invalid_argument, "signed artifacts");
 
     FAILS(wg_cache_put_torch_artifacts(signing, facts, 2, NULL, 5), wg_invalid_argument, "bytes is null");
     FAILS(wg_cache_put_torch_artifacts(signing, NULL, 0, data, sizeof data), wg_invalid_argument, "facts");

@@ -265,7 +265,7 @@ unsigned long long SteadyCall::number_of(const Ref& handle) const
 {
     const unsigned long long found = m_api.number_of(handle.get());
     if (found != ~0ULL) return found;
-    m_api.set_error_text(*m_api.type_error, "a stream is no number"); // instead of what Python may have set
+    m_api.set_error_text(*m_api.type_error, "the stream is not a number"); // instead of what Python may have set
     throw Raised{};
 }
 
