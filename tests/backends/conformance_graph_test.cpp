@@ -411,7 +411,8 @@ TEST_P(ConformanceGraph, HoldsMemoryOperationsWhereAddressesAreFlatAndElseRefuse
     auto other = batch(y, 6);
     other.operations.pop_back();
     EXPECT_TRUE(failed_with((*made)->update(0, other), ErrorCode::invalid_argument, "number, kinds or flags"));
-    EXPECT_TRUE(failed_with((*made)->update(0, batch(y + 2, 6)), ErrorCode::invalid_argument, "multiple of its size"));
+    EXPECT_TRUE(
+        failed_with((*made)->update(0, batch(y + 2, 6)), ErrorCode::invalid_argument, "multiple of the word's size"));
     EXPECT_TRUE(failed_with(device->instantiate({{{RawMemoryOperations{}, {}}}}), ErrorCode::invalid_argument));
 }
 

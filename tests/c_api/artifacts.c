@@ -41,7 +41,7 @@ void artifacts_are_carried_to_another_folder(void)
     CHECK(contains(wg_artifacts_info(saved), "\"kind\":\"compiled\""));
 
     wg_cache* other = open_cache("artifacts_elsewhere", wg_policy_read_write);
-    FAILS(wg_load_cache_artifacts(other, g_device, bytes, size - 1, &loaded), wg_corrupt, "cut off");
+    FAILS(wg_load_cache_artifacts(other, g_device, bytes, size - 1, &loaded), wg_corrupt, "truncated");
     CHECK(loaded == NULL);
     OK(wg_load_cache_artifacts(other, g_device, bytes, size, &loaded));
     CHECK(contains(wg_artifacts_info(loaded), "\"skipped\":[]"));

@@ -136,7 +136,7 @@ TEST_F(TorchArtifacts, ThatCannotBeStoredAreRefusedByReason)
     TorchFacts many;
     for (int i = 0; i < 65; ++i) many["fact" + std::to_string(i)] = "x";
     EXPECT_TRUE(failed_with(encode(many, m_bytes), ErrorCode::invalid_argument));
-    EXPECT_TRUE(failed_with(encode(k_facts, {}), ErrorCode::invalid_argument, "no bytes"));
+    EXPECT_TRUE(failed_with(encode(k_facts, {}), ErrorCode::invalid_argument, "no PyTorch artifacts"));
     // Nothing is read of what is too large: only its size is looked at.
     EXPECT_TRUE(failed_with(encode(k_facts, ByteView(m_bytes.data(), store::k_torch_bytes + 1)), ErrorCode::unsupported,
                             "1073741825 bytes, at most 1073741824"));

@@ -174,10 +174,11 @@ Result<Slot> Classifier::based_slot(const WordPlace& place, const Address& first
                     "then {} bytes into region {}",
                     place.subject(), where, at->offset, at->region, then->offset, then->region);
     if (!moved && m_captures.proof == Proof::required)
-        return fail(ErrorCode::not_recordable,
-                    "{} takes an address at {} that one capture cannot prove: give a second capture with every region "
-                    "at another address",
-                    place.subject(), where);
+        return fail(
+            ErrorCode::not_recordable,
+            "{} takes an address at {} that one capture does not prove: give a second capture with every region "
+            "at another address",
+            place.subject(), where);
     if (!moved) ++m_result.unproven;
     return Slot{SlotKind::region, at->region, 0, 8, static_cast<std::int64_t>(at->offset)};
 }
