@@ -38,7 +38,7 @@ bool belongs_to(std::string_view section, const std::set<std::string>& kernels)
 std::uint64_t kernel_bytes(ByteView image, const std::set<std::string>& kernels)
 {
     const auto header = read_at<Elf64_Ehdr>(image, 0);
-    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) throw std::runtime_error("an image is no cubin");
+    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) throw std::runtime_error("an image is not a cubin");
     const auto section_at = [&](std::uint64_t index) {
         return read_at<Elf64_Shdr>(image, header.e_shoff + index * sizeof(Elf64_Shdr));
     };

@@ -133,14 +133,14 @@ Result<void> read_programs(const Parsed& json, std::vector<std::pair<Digest, dou
     if (!json.is_object() || !json.contains("programs")) return {};
     const Parsed& list = json.at("programs");
     if (!list.is_array() || list.size() > k_most_kept_programs)
-        return fail(ErrorCode::corrupt, "its programs are no list of at most {}", k_most_kept_programs);
+        return fail(ErrorCode::corrupt, "its programs are not a list of at most {} items", k_most_kept_programs);
     for (const Parsed& item : list) {
         JsonMembers members(item, k_longest_text);
         auto& [key, ms] = programs.emplace_back();
         members.digest("key", key);
         members.milliseconds("ms", ms);
         if (!members.what_is_wrong().empty())
-            return fail(ErrorCode::corrupt, "of one of its programs: {}", members.what_is_wrong());
+            return fail(ErrorCode::corrupt, "one of its programs is wrong: {}", members.what_is_wrong());
     }
     return {};
 }
@@ -185,13 +185,14 @@ Result<Parsed> parsed(ByteView bytes, std::uint64_t most)
     if (bytes.size() > most)
         return fail(ErrorCode::corrupt, "the file has {} bytes, expected at most {}", bytes.size(), most);
     Parsed json = Parsed::parse(as_text(bytes), nullptr, false);
-    if (json.is_discarded()) return fail(ErrorCode::corrupt, "it is no JSON: it was cut, or written by somebody else");
+    if (json.is_discarded())
+        return fail(ErrorCode::corrupt, "the file is not JSON: it is truncated, or another program wrote it");
     return json;
 }
 
 Error not_as_written()
 {
-    return {ErrorCode::corrupt, "its checksum or its form is not that of its values: it was damaged or edited"};
+    return {ErrorCode::corrupt, "its checksum or its layout does not match its values: the file was damaged or edited"};
 }
 
 std::string encode(const BestConfig& best) { return sealed(json_of(best)); }

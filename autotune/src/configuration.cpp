@@ -37,7 +37,7 @@ Result<void> check_candidates(const std::vector<Configuration>& candidates)
     for (const std::string& name : names)
         if (!is_identifier(name))
             return fail(ErrorCode::invalid_argument,
-                        "parameter '{}' is no name of a macro: use letters, digits and '_', at most {}",
+                        "parameter '{}' is not a valid macro name: use letters, digits and '_', at most {}",
                         printable(name, k_longest_name), k_longest_name);
     std::set<Configuration> seen;
     for (const Configuration& candidate : candidates) {
@@ -56,7 +56,8 @@ Result<void> check_range(const Range& range)
         return fail(ErrorCode::invalid_argument, "the range of {} has {} values, expected 1 to {}", range.name,
                     range.values.size(), k_most_values);
     if (std::ranges::adjacent_find(range.values, std::greater_equal{}) != range.values.end())
-        return fail(ErrorCode::invalid_argument, "the values of {} do not ascend: sort them, each once", range.name);
+        return fail(ErrorCode::invalid_argument,
+                    "the values of {} are not in ascending order: sort them, and give each once", range.name);
     return {};
 }
 
@@ -87,7 +88,7 @@ Result<void> check(const Space& space)
     std::set<std::string> seen;
     for (const Range& range : space.ranges) {
         if (!space.candidates.front().contains(range.name))
-            return fail(ErrorCode::invalid_argument, "a range is given for '{}', which no candidate has",
+            return fail(ErrorCode::invalid_argument, "a range is given for '{}', but no candidate has this parameter",
                         printable(range.name, k_longest_name));
         if (!seen.insert(range.name).second)
             return fail(ErrorCode::invalid_argument, "two ranges are given for {}", range.name);

@@ -56,7 +56,7 @@ Runner try_out(Workbench& bench, const Configuration& config)
     if (!difference)
         runner.failed = difference.error().message;
     else if (*difference)
-        runner.failed = "its results are not the default's: " + **difference;
+        runner.failed = "its results differ from the default's: " + **difference;
     return runner;
 }
 
@@ -187,7 +187,8 @@ Result<Winner> descend(Workbench& bench, const Space& space, const SearchRules& 
     if (!runner.runs()) runner = Runner{space.candidates.front()};
     for (std::uint32_t round = 0; round < std::max(rules.rounds, 1U); ++round) measure(bench, runner);
     if (!runner.runs())
-        return fail(ErrorCode::driver_failed, "'{}', where descent starts: {}", to_text(runner.config), runner.failed);
+        return fail(ErrorCode::driver_failed, "'{}', where coordinate descent starts: {}", to_text(runner.config),
+                    runner.failed);
     Descent descent(bench, space, rules);
     Winner winner{descent.run(std::move(runner)).config, FoundBy::coordinate_descent, std::move(start.timings)};
     for (const auto& [config, timing] : descent.tried()) {

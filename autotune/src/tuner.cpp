@@ -284,7 +284,7 @@ std::string Tuner::Impl::why_not_written() const
     if (cache.policy == Policy::read_only) return "policy read_only";
     if (cache.policy == Policy::require_hit) return "policy require_hit";
     const std::string& why = cache.store->why_read_only();
-    return why.empty() ? "" : "the folder is only read: " + why;
+    return why.empty() ? "" : "the cache folder is read-only: " + why;
 }
 
 std::string Tuner::Impl::why_not_tuned(const TunedKernel& shared) const
@@ -292,7 +292,7 @@ std::string Tuner::Impl::why_not_tuned(const TunedKernel& shared) const
     const bool is_unknown = std::ranges::any_of(shared.device, [](const auto& fact) {
         return fact.second == cachefmt::k_unknown && fact.first.starts_with(cachefmt::fact::k_device);
     });
-    if (is_unknown) return "the driver does not tell which device this is";
+    if (is_unknown) return "the driver does not report which device this is";
     if (cache.policy == Policy::no_compile) return "policy no_compile";
     return why_not_written();
 }
@@ -323,16 +323,18 @@ TuningReport Tuner::Impl::decide(TunedKernel& shared, const Ahead& ahead)
     using Use = autotune::Judgement::Use;
     if (found.judgement.use == Use::winner) return use_stored(shared, *found.best, "");
     if (found.judgement.use == Use::start && !barred.empty()) // the stored winner is valid and better than the default
-        return use_stored(shared, *found.best, "descent would start at it, and nothing is tuned here: " + barred);
-    std::string reason =
-        found.judgement.use == Use::start ? "descent starts at the stored winner" : found.judgement.why_not;
+        return use_stored(shared, *found.best,
+                          "coordinate descent would start from it, but this process does not tune: " + barred);
+    std::string reason = found.judgement.use == Use::start ? "coordinate descent starts from the stored winner"
+                                                           : found.judgement.why_not;
     miss(shared, reason, found.word);
     if (cache.policy == Policy::require_hit)
         raise({ErrorCode::miss_forbidden,
                fmt::format("kernel '{}' must have a tuned configuration (policy require_hit): {}; tune it first with "
                            "policy read_write",
                            shared.kernel.name, reason)});
-    if (!barred.empty()) return untuned(shared, fmt::format("{}, and it is not tuned here: {}", reason, barred));
+    if (!barred.empty())
+        return untuned(shared, fmt::format("{}, and this process does not tune it: {}", reason, barred));
     shared.best = search(shared, found);
     keep(*shared.best);
     return report_of(*shared.best, TuningOutcome::tuned, std::move(reason));
@@ -436,11 +438,11 @@ void Tuner::Impl::validate(TunedKernel& shared, const TunedConfig& config)
     const TunedConfig& standard = shared.kernel.candidates.front();
     if (config == standard || shared.proven.contains(config)) return;
     if (current_run() != nullptr)
-        raise({ErrorCode::invalid_argument,
-               fmt::format("kernel '{}' is validated within a wrapped function: name it in Spec::tuned, or call "
-                           "Tuned::validate before",
-                           shared.kernel.name)});
-    std::string wrong = "it was rejected before";
+        raise(
+            {ErrorCode::invalid_argument, fmt::format("kernel '{}' is validated while a wrapped function runs: name it "
+                                                      "in Spec::tuned, or call Tuned::validate before the function",
+                                                      shared.kernel.name)});
+    std::string wrong = "it was rejected before in this process";
     if (!shared.rejected.contains(config)) {
         TuningBench bench{device, shared.kernel, options.batch_ms, clock, {cache.programs, cache.policy}};
         if (auto prepared = bench.prepare(standard); !prepared)
@@ -465,9 +467,10 @@ void Tuner::Impl::validate(TunedKernel& shared, const TunedConfig& config)
         ++counts.rejected;
     }
     raise({ErrorCode::verification_failed,
-           fmt::format("the tuned configuration '{}' of kernel '{}' does not do what the default '{}' does: {}; it is "
-                       "not used any more: ask Tuner::tune again, which gives the default, and make the programs anew",
-                       autotune::to_text(config), shared.kernel.name, autotune::to_text(standard), wrong)});
+           fmt::format(
+               "the tuned configuration '{}' of kernel '{}' does not give the results of the default '{}': {}; it is "
+               "not used any more: call Tuner::tune again, which returns the default, and build the programs again",
+               autotune::to_text(config), shared.kernel.name, autotune::to_text(standard), wrong)});
 }
 
 /// Whether the configuration may be used now. Validates it if the options ask for validation at once; otherwise returns

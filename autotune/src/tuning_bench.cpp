@@ -84,7 +84,7 @@ Device prepared(const Device& device)
         device.prepare_recording();
     } catch (const Exception& error) {
         // Not an error here: a recording will report it.
-        log().debug("tuning goes on, and recordings may be refused: {}", error.what());
+        log().debug("tuning continues, but recordings may be refused: {}", error.what());
     }
     return device;
 }
@@ -115,10 +115,9 @@ TuningBench::TuningBench(const Device& device, const TunableKernel& kernel, doub
       m_before(read_outputs())
 {
     if (!m_work.launch || m_work.outputs.empty())
-        raise(
-            {ErrorCode::invalid_argument,
-             fmt::format("the work of '{}' has {}, expected both: without outputs nothing tells a wrong configuration",
-                         kernel.name, m_work.launch ? "no outputs" : "no launch")});
+        raise({ErrorCode::invalid_argument, fmt::format("the work of '{}' has {}, expected both a launch and outputs: "
+                                                        "without outputs a wrong configuration cannot be detected",
+                                                        kernel.name, m_work.launch ? "no outputs" : "no launch")});
 }
 
 Program TuningBench::program_of(const TunedConfig& config) const
@@ -168,7 +167,7 @@ try {
 } catch (const Exception& error) {
     return std::unexpected(Error{error.code(), error.what()});
 } catch (const std::exception& error) {
-    return fail(ErrorCode::invalid_argument, "its launch threw: {}", error.what());
+    return fail(ErrorCode::invalid_argument, "the launch of its work threw: {}", error.what());
 }
 
 Result<void> TuningBench::prepare(const TunedConfig& config)

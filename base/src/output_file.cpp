@@ -66,7 +66,7 @@ Result<fs::path> behind_links(const fs::path& path)
     if (!fs::is_symlink(fs::symlink_status(path, failed))) return path;
     auto target = fs::canonical(path, failed);
     if (failed)
-        return fail(ErrorCode::invalid_argument, "'{}' is a link to '{}', which is not there: name the file itself",
+        return fail(ErrorCode::invalid_argument, "'{}' is a link to '{}', which does not exist: name the file itself",
                     path.string(), fs::read_symlink(path, failed).string());
     return target;
 }
@@ -77,7 +77,8 @@ Result<int> open_unnamed_file()
 {
     std::error_code failed;
     const fs::path folder = fs::temp_directory_path(failed);
-    if (failed) return fail(ErrorCode::io_failed, "there is no folder for temporary files: set TMPDIR to one");
+    if (failed)
+        return fail(ErrorCode::io_failed, "there is no folder for temporary files: set TMPDIR to an existing folder");
     std::string name = (folder / "warmgraph-XXXXXX").string();
     const int file = above_standard_streams(::mkostemp(name.data(), O_CLOEXEC));
     if (file < 0) return cannot_write(name, errno);
@@ -112,12 +113,13 @@ Result<OutputFile> OutputFile::open(const fs::path& path, mode_t mode, Named nam
                           : is_followed            ? ::stat(path.c_str(), &there) == 0
                                                    : ::lstat(path.c_str(), &there) == 0;
     if (is_there && !is_followed && (!S_ISREG(there.st_mode) || there.st_uid != ::geteuid()))
-        return fail(ErrorCode::invalid_argument, "cannot write '{}': a {} stands there, and nobody named it", name,
-                    S_ISREG(there.st_mode)   ? "file of another user's"
+        return fail(ErrorCode::invalid_argument,
+                    "cannot write '{}': a {} is there already, and it is not overwritten unless you name it", name,
+                    S_ISREG(there.st_mode)   ? "file of another user"
                     : S_ISLNK(there.st_mode) ? "link"
                                              : "folder, device or pipe");
     if (is_there && (S_ISDIR(there.st_mode) || S_ISSOCK(there.st_mode)))
-        return fail(ErrorCode::invalid_argument, "cannot write '{}': it is a {}; give a file", name,
+        return fail(ErrorCode::invalid_argument, "cannot write '{}': it is a {}, expected a file", name,
                     S_ISDIR(there.st_mode) ? "folder" : "socket");
     if (is_standard_output(path) || (is_there && !S_ISREG(there.st_mode))) {
         const auto file = open_unnamed_file();

@@ -87,7 +87,8 @@ Result<void> set_mode_of_new_folder(int parent, const std::string& name, std::ui
     if (!folder && errno == ENOENT) return failed("make folder", path, ENOENT); // another process removed it meanwhile
     if (!folder || ::fstat(folder.number(), &status) != 0 || status.st_uid != ::geteuid())
         return fail(ErrorCode::permission_denied,
-                    "cannot make folder {}: somebody put another one, or a link, in its place", path.string());
+                    "cannot make folder {}: another process put another folder, or a link, in its place",
+                    path.string());
     if (auto ok = take_group_of(parent, folder.number(), mode, path); !ok) return ok;
     // mkdir() obeys the umask and drops the set-group-id bit.
     return set_mode(folder.number(), mode, path);

@@ -7,7 +7,7 @@ Result<void> require_names(const Path& path)
 {
     for (const Path& part : path)
         if (part == ".." || part == "." || part.is_absolute())
-            return fail(ErrorCode::internal, "'{}' is no path below an opened folder", path.string());
+            return fail(ErrorCode::internal, "'{}' is not a path below an opened folder", path.string());
     return {};
 }
 
@@ -59,7 +59,7 @@ Result<SharedDescriptor> PosixFolder::walk(const Path& path)
 Result<Place> PosixFolder::find(const Path& path)
 {
     if (path.empty() || !path.has_filename())
-        return fail(ErrorCode::internal, "'{}' is no name below an opened folder", path.string());
+        return fail(ErrorCode::internal, "'{}' is not a name in an opened folder", path.string());
     if (auto ok = require_names(path.filename()); !ok) return std::unexpected(ok.error());
     auto folder = walk(path.parent_path());
     if (!folder) return std::unexpected(folder.error());

@@ -152,7 +152,7 @@ Result<bool> make_lock_file_ours(const Place& place, const Descriptor& file, con
 
 std::unexpected<Error> replaced_again_and_again(const Place& place)
 {
-    return fail(ErrorCode::io_failed, "cannot lock {}: it is removed again and again", place.path.string());
+    return fail(ErrorCode::io_failed, "cannot lock {}: other processes remove it again and again", place.path.string());
 }
 
 Result<std::vector<DirectoryItem>> items_of(const Descriptor& folder, const Path& path)

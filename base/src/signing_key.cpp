@@ -162,8 +162,8 @@ Result<SigningKey> SigningKey::parse(std::string_view line)
     const auto second = first == std::string_view::npos ? first : line.find(':', first + 1);
     if (second == std::string_view::npos || !is_key_id(line.substr(0, first)))
         return fail(ErrorCode::invalid_argument,
-                    "a signing key is a line 'id:kind:hex', its id 1 to {} letters, digits, '.', '_' or '-'; this line "
-                    "of {} bytes is none",
+                    "this line of {1} bytes is not a signing key, expected 'id:kind:hex' with an id of 1 to {0} "
+                    "letters, digits, '.', '_' or '-'",
                     k_key_id_max, line.size());
     auto impl = std::make_unique<Impl>();
     impl->id = line.substr(0, first);
@@ -171,7 +171,7 @@ Result<SigningKey> SigningKey::parse(std::string_view line)
     const bool is_hmac = kind == "hmac-sha256";
     if (!is_hmac && kind != "ed25519" && kind != "ed25519-public")
         return fail(ErrorCode::invalid_argument,
-                    "signing key '{}': its kind is none of hmac-sha256, ed25519 and ed25519-public", impl->id);
+                    "signing key '{}': its kind is unknown, expected hmac-sha256, ed25519 or ed25519-public", impl->id);
     impl->kind = is_hmac ? SignatureKind::hmac_sha256 : SignatureKind::ed25519;
     impl->is_secret = kind != "ed25519-public";
     const std::size_t least = is_hmac ? k_secret_least : k_ed25519_bytes;
@@ -179,7 +179,7 @@ Result<SigningKey> SigningKey::parse(std::string_view line)
     const std::string_view hex = line.substr(second + 1);
     if (!read_hex(hex, impl->secret) || impl->secret.size() < least || impl->secret.size() > most)
         return fail(ErrorCode::invalid_argument,
-                    "signing key '{}': behind its kind are {} characters, expected {} to {} hex digits", impl->id,
+                    "signing key '{}': {} characters follow its kind, expected {} to {} hex digits", impl->id,
                     hex.size(), 2 * least, 2 * most);
     if (!is_hmac)
         if (auto made = impl->make_native(); !made) return std::unexpected(std::move(made.error()));
@@ -204,7 +204,9 @@ Result<SigningKey> SigningKey::generate(std::string id, SignatureKind kind)
 
 Result<SignatureBytes> SigningKey::sign(ByteView message) const
 {
-    if (!is_secret()) return fail(ErrorCode::invalid_argument, "key '{}' is a public one: it cannot sign", id());
+    if (!is_secret())
+        return fail(ErrorCode::invalid_argument, "key '{}' is a public key, which cannot sign: give the secret key",
+                    id());
     if (kind() == SignatureKind::hmac_sha256) return sign_hmac(m_impl->secret, message);
     return sign_ed25519(m_impl->native.get(), message);
 }

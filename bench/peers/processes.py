@@ -94,7 +94,7 @@ def _read(answer: pathlib.Path | None, log: pathlib.Path) -> dict[str, Any]:
     except OSError:
         return {"reason": f"gave no answer{_said(log)}"}
     except ValueError as error:
-        return {"reason": f"its answer is no JSON: {error}{_said(log)}"}
+        return {"reason": f"its output is not JSON: {error}{_said(log)}"}
     if not isinstance(found, dict):
         return {"reason": f"its answer is a {type(found).__name__}, expected an object{_said(log)}"}
     return found

@@ -25,7 +25,8 @@ Fit does_not(std::string field, std::string detail) { return {Verdict::does_not,
 
 Fit no_device(const std::string& backend)
 {
-    return does_not(std::string(cachefmt::fact::k_backend), fmt::format("{} recorded, no such device here", backend));
+    return does_not(std::string(cachefmt::fact::k_backend),
+                    fmt::format("recorded with {}, but there is no such device here", backend));
 }
 
 /// Returns the first recorded fact that differs on this machine, with both values.
@@ -158,7 +159,7 @@ Result<Fit> judge_artifact(const Bundle& bundle, const Member& member, const Dev
     if (!needs_signed_bundle(member.kind)) return Fit{};
     if (bundle.signed_by().empty())
         return fail(ErrorCode::untrusted, "it is used only from a bundle that an accepted key signed");
-    return Fit{Verdict::fits, "", "as far as it is known here: only PyTorch can tell"};
+    return Fit{Verdict::fits, "", "only PyTorch can tell whether it fits"};
 }
 
 std::string why_not_here(const Bundle& bundle, const Member& member, const DeviceOf& device_of)

@@ -115,7 +115,7 @@ Result<cachefmt::EntryHeader> Bundle::header(const Member& graph) const
 {
     const auto name = tier_name(ArtifactKind::entries, graph.name);
     const auto* const key = name ? std::get_if<store::EntryKey>(&*name) : nullptr;
-    if (key == nullptr) return fail(ErrorCode::invalid_argument, "member '{}' is no graph", graph.name);
+    if (key == nullptr) return fail(ErrorCode::invalid_argument, "member '{}' is not a graph", graph.name);
     return cachefmt::decode_header(graph.head, *key, {}, m_impl->trust);
 }
 

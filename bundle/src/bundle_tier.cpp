@@ -57,13 +57,13 @@ Result<std::optional<store::Found>> BundleTier::get(const store::Name& name, sto
 
 Result<void> BundleTier::put(const store::Name& name, ByteView)
 {
-    return fail(ErrorCode::permission_denied, "cannot write {} into bundle {}: it is only read", to_text(name),
+    return fail(ErrorCode::permission_denied, "cannot write {} into bundle {}: bundles are read-only", to_text(name),
                 m_label);
 }
 
 Result<void> BundleTier::remove(const store::Name& name)
 {
-    return fail(ErrorCode::permission_denied, "cannot remove {} from bundle {}: it is only read", to_text(name),
+    return fail(ErrorCode::permission_denied, "cannot remove {} from bundle {}: bundles are read-only", to_text(name),
                 m_label);
 }
 
@@ -88,7 +88,7 @@ try {
     const std::scoped_lock lock{m_mutex};
     m_refused.insert(std::move(text));
 } catch (const std::exception& error) {
-    log().debug("a refused object is given again: {}", error.what());
+    log().debug("a refused object may be returned again: {}", error.what());
 }
 
 } // namespace warmgraph::bundle

@@ -53,10 +53,10 @@ std::string to_text(const Fit& fit)
     switch (fit.verdict) {
     case Verdict::fits: return "fits";
     case Verdict::fits_after:
-        return fmt::format("fits after {} is accepted", fit.after.empty() ? "a newer " + fit.field : fit.after);
+        return fmt::format("fits if {} is accepted", fit.after.empty() ? "a newer " + fit.field : fit.after);
     case Verdict::does_not: break;
     }
-    return fmt::format("does not, because {}", fit.field);
+    return fmt::format("does not fit, because of {}", fit.field);
 }
 
 std::vector<Fact> shared_environment(const std::vector<cachefmt::EntryHeader>& entries)

@@ -94,8 +94,9 @@ Result<void> check_header_sizes(const FileHeader& header, std::uint64_t file_siz
     const bool lies_inside = header.index_offset >= k_header_bytes && header.index_offset <= file_size &&
                              header.index_stored == file_size - header.index_offset;
     if (!lies_inside)
-        return fail(ErrorCode::corrupt, "the bundle has {} bytes, its header says {}: it is cut off or has too much",
-                    file_size, header.file_size());
+        return fail(ErrorCode::corrupt,
+                    "the bundle has {} bytes, but its header says {}: it is truncated, or has extra bytes", file_size,
+                    header.file_size());
     if (header.index_codec == Codec::none ? header.index_raw != header.index_stored
                                           : header.index_raw / k_most_expansion > header.index_stored)
         return fail(ErrorCode::corrupt, "the index of {} bytes is stored in {}", header.index_raw, header.index_stored);
@@ -135,10 +136,10 @@ Result<void> check_member(const Member& member)
 {
     const std::string shown = printable(member.name, 200);
     if (!is_member_name(member.name))
-        return fail(ErrorCode::corrupt, "member '{}' has a name that leads elsewhere or is no name", shown);
+        return fail(ErrorCode::corrupt, "member '{}' has a name that is invalid or leads out of the folder", shown);
     const store::KindRow* const row = store::find_row(member.kind);
     if (row != nullptr && !tier_name(member.kind, member.name))
-        return fail(ErrorCode::corrupt, "member '{}' has a name that no {} has", shown, row->noun);
+        return fail(ErrorCode::corrupt, "member '{}' has a name that is not valid for a {}", shown, row->noun);
     if (static_cast<std::uint32_t>(member.codec) > static_cast<std::uint32_t>(Codec::zstd))
         return fail(ErrorCode::corrupt, "member '{}': codec {} is unknown", shown,
                     static_cast<std::uint32_t>(member.codec));
@@ -152,7 +153,7 @@ Result<void> check_member(const Member& member)
     if (row == nullptr) return {};
     const bool has_head = reader_of(member.kind).head_extent != nullptr;
     if (has_head == member.head.empty())
-        return fail(ErrorCode::corrupt, "member '{}': a {} has {} head in the index", shown, row->noun,
+        return fail(ErrorCode::corrupt, "member '{}': a {} must have {} head in the index", shown, row->noun,
                     has_head ? "a" : "no");
     return {};
 }
@@ -177,7 +178,7 @@ Result<void> check_names(const std::vector<Member>& members)
     for (const Member& member : members) names.push_back(member.name);
     std::ranges::sort(names);
     if (const auto twice = std::ranges::adjacent_find(names); twice != names.end())
-        return fail(ErrorCode::corrupt, "two members are called '{}'", *twice);
+        return fail(ErrorCode::corrupt, "two members have the name '{}'", *twice);
     return {};
 }
 
@@ -214,7 +215,7 @@ Result<FileHeader> parse_header(ByteView bytes, std::optional<std::uint64_t> fil
         return fail(ErrorCode::corrupt, "the bundle has {} bytes, its header alone takes {}", bytes.size(),
                     k_header_bytes);
     if (as_text(bytes.first(k_magic.size())) != k_magic)
-        return fail(ErrorCode::corrupt, "it is no bundle: it does not start with a bundle's magic bytes");
+        return fail(ErrorCode::corrupt, "the file is not a bundle: it does not start with a bundle's magic bytes");
     // Every later version keeps these first bytes and their digest, so that a newer bundle can be distinguished from a
     // damaged bundle.
     FileHeader header;
@@ -222,7 +223,8 @@ Result<FileHeader> parse_header(ByteView bytes, std::optional<std::uint64_t> fil
     if (header.digest != digest_of_header(bytes))
         return fail(ErrorCode::corrupt, "the header's digest does not match: the bundle is damaged");
     if (const auto version = load<std::uint32_t>(bytes, at::version); version != k_bundle_version)
-        return fail(ErrorCode::stale, "the bundle has format {}, this warmgraph reads {}: make it anew", version,
+        return fail(ErrorCode::stale,
+                    "the bundle has format {}, this version of warmgraph reads {}: create the bundle again", version,
                     k_bundle_version);
     if (load<std::uint32_t>(bytes, at::flags) != 0 || load<std::uint32_t>(bytes, at::unused) != 0 ||
         !all_zero(bytes.subspan(at::reserved, at::signature_kind - at::reserved)))
@@ -233,7 +235,7 @@ Result<FileHeader> parse_header(ByteView bytes, std::optional<std::uint64_t> fil
     header.index_digest = load<Digest>(bytes, at::index_digest);
     const auto codec = load<std::uint32_t>(bytes, at::index_codec);
     if (codec > static_cast<std::uint32_t>(Codec::zstd))
-        return fail(ErrorCode::corrupt, "the index's codec {} is unknown", codec);
+        return fail(ErrorCode::corrupt, "the index has the unknown codec {}", codec);
     header.index_codec = static_cast<Codec>(codec);
     if (auto ok = check_header_sizes(header, file_size.value_or(header.file_size())); !ok)
         return std::unexpected(std::move(ok.error()));
@@ -251,7 +253,8 @@ Result<std::string> check_signature(const FileHeader& header, const cachefmt::Tr
                     to_string(header.signature_kind), header.key_id, to_string(key->kind()));
     if (!key->verifies(message_of_header(header), header.signature))
         return fail(ErrorCode::untrusted,
-                    "the bundle's signature is not of key '{}': it was signed with another key, or forged",
+                    "the bundle's signature was not made with key '{}': the bundle was signed with another key, or the "
+                    "signature is forged",
                     header.key_id);
     return header.key_id;
 }
@@ -279,8 +282,8 @@ Result<Index> parse_index(ByteView raw, std::uint64_t members_end)
         index.members.push_back(member);
     }
     if (reader.left() != 0 || offset != members_end)
-        return fail(ErrorCode::corrupt, "the index leaves {} bytes of itself and {} of the members", reader.left(),
-                    members_end - offset);
+        return fail(ErrorCode::corrupt, "{} bytes of the index and {} bytes of the members belong to nothing",
+                    reader.left(), members_end - offset);
     if (auto ok = check_names(index.members); !ok) return std::unexpected(std::move(ok.error()));
     return index;
 }

@@ -21,7 +21,8 @@ Result<void> verify_entry(const store::Name& name, ByteView bytes)
     const auto entry = cachefmt::decode(bytes, key);
     if (!entry) return std::unexpected(entry.error());
     if (entry->header.kind != cachefmt::EntryKind::graph)
-        return fail(ErrorCode::corrupt, "it is a tombstone, expected a graph: a bundle carries none");
+        return fail(ErrorCode::corrupt,
+                    "it is the record of a refusal (a tombstone), expected a graph: bundles contain no tombstones");
     return {};
 }
 
@@ -41,7 +42,8 @@ Result<void> held_to(const store::Name& name, const Result<T>& read, const KeyOf
 {
     if (!read) return std::unexpected(read.error());
     const Digest is = key_of(*read), expected = std::get<store::ArtifactName>(name).digest;
-    if (is != expected) return fail(ErrorCode::corrupt, "it is of {}, its name says {}", to_hex(is), to_hex(expected));
+    if (is != expected)
+        return fail(ErrorCode::corrupt, "it belongs to {}, but its name says {}", to_hex(is), to_hex(expected));
     return {};
 }
 
@@ -90,7 +92,7 @@ Result<void> verify_torch(const store::Name& name, ByteView bytes)
     const auto label = store::inspect_torch(bytes);
     if (!label) return std::unexpected(label.error());
     if (store::Name{store::torch_name(label->facts)} != name)
-        return fail(ErrorCode::corrupt, "it is stored under the name of other facts");
+        return fail(ErrorCode::corrupt, "it is stored under a name that does not match its facts");
     return {};
 }
 

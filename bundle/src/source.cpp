@@ -80,8 +80,8 @@ Result<void> check_ownership(const std::filesystem::path& path, const struct sta
                     path.string(), status.st_uid, ::geteuid(), status.st_uid);
     if ((status.st_mode & k_others_write) != 0)
         return fail(ErrorCode::permission_denied,
-                    "bundle {} may be written by others (mode {:04o}), whose code would run as you: delete it; or, if "
-                    "you trust what is in it, `chmod go-w {}`",
+                    "bundle {} can be written by other users (mode {:04o}), whose code would run as you: delete it; "
+                    "or, if you trust its contents, `chmod go-w {}`",
                     path.string(), status.st_mode & 07777U, path.string());
     return {};
 }
@@ -130,8 +130,8 @@ Result<std::unique_ptr<Source>> spooled(int stream)
     for (std::uint64_t left = header->file_size() + 1; *got > 0;) {
         if (const int error = write_all(*file, ByteView(part).first(*got)))
             return fail(error == ENOSPC || error == EDQUOT ? ErrorCode::no_space : ErrorCode::io_failed,
-                        "cannot keep the bundle in the folder for temporary files: {}; set TMPDIR to one with room, or "
-                        "give a file",
+                        "cannot store the bundle in the folder for temporary files: {}; set TMPDIR to a folder with "
+                        "enough space, or give a file",
                         std::strerror(error));
         spool->grow(*got);
         left -= *got;
@@ -162,10 +162,10 @@ Result<OpenedFile> open_judged(const std::filesystem::path& path, const std::vec
     auto trusted = check_ownership(path, status, owners);
     if (is_known && S_ISREG(status.st_mode)) return OpenedFile{std::move(source), std::move(trusted)};
     if (!is_known || streams == Streams::refused || S_ISDIR(status.st_mode) || S_ISBLK(status.st_mode))
-        return fail(ErrorCode::io_failed, "bundle {} is no regular file", path.string());
+        return fail(ErrorCode::io_failed, "bundle {} is not a regular file", path.string());
     if (::isatty(file) == 1)
-        return fail(ErrorCode::invalid_argument, "bundle {} is a terminal: give a file, or write one into a pipe",
-                    path.string());
+        return fail(ErrorCode::invalid_argument,
+                    "bundle {} is a terminal: give a file, or pipe a bundle to standard input", path.string());
     auto spool = spooled(file);
     if (!spool) return std::unexpected(std::move(spool.error()));
     return OpenedFile{std::move(*spool), std::move(trusted)};

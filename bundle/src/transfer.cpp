@@ -33,7 +33,7 @@ public:
         const auto entry = cachefmt::decode(**bytes, key);
         if (!entry) return entry.error().message;
         if (entry->header.kind != cachefmt::EntryKind::graph)
-            return "it was refused (" + entry->header.info.reason + "), and tombstones stay where they are";
+            return "it was refused (" + entry->header.info.reason + "), and records of refusals are not copied";
         auto blobs = get_blobs(entry->graph);
         if (!blobs) return blobs.error().message;
         for (const auto& [digest, blob] : *blobs) // blobs come before the graph, for readers that read in order
@@ -163,11 +163,12 @@ Result<std::vector<store::ArtifactName>> artifacts_of(store::Tier& tier,
 Result<void> check_usable(const Bundle& bundle, const Member& member)
 {
     if (needs_signed_bundle(member.kind) && bundle.signed_by().empty())
-        return fail(
-            ErrorCode::untrusted,
-            "a {} can run code where it is used, and is taken only from a bundle that an accepted key signed: {}",
-            name_of(member.kind),
-            bundle.key_id().empty() ? "this one is not signed" : "key '" + bundle.key_id() + "' is not accepted");
+        return fail(ErrorCode::untrusted,
+                    "a {} can run code where it is used, and is loaded only from a bundle that is signed with an "
+                    "accepted key: {}",
+                    name_of(member.kind),
+                    bundle.key_id().empty() ? "this one is not signed"
+                                            : "key '" + bundle.key_id() + "' is not accepted");
     return bundle.check_trust(member);
 }
 
@@ -175,7 +176,7 @@ Result<cachefmt::EntryHeader> usable_graph(const Bundle& bundle, const Member& g
 {
     auto header = bundle.header(graph);
     if (header && header->kind != cachefmt::EntryKind::graph)
-        return fail(ErrorCode::unsupported, "it is a tombstone, and those stay where they are");
+        return fail(ErrorCode::unsupported, "it is the record of a refusal (a tombstone), and these are not copied");
     return header;
 }
 
@@ -233,7 +234,7 @@ Result<Transfer> copy_members(const Bundle& from, Writer& writer, const Wanted& 
     const auto copy_other = [&](const Member& member) -> Result<void> {
         std::string refusal = artifacts ? artifacts(from, member) : std::string();
         if (refusal.empty() && needs_signed_bundle(member.kind) && !writer.is_signed())
-            refusal = "it goes only into a bundle that is signed: give a key";
+            refusal = "it can only be put into a signed bundle: give a key";
         if (refusal.empty())
             if (const auto usable = check_usable(from, member); !usable) refusal = usable.error().message;
         if (refusal.empty())

@@ -29,7 +29,7 @@ public:
         const auto name = *tier_name(member.kind, member.name);
         const auto there = is_there(name);
         if (!there) return std::unexpected(there.error());
-        if (*there) return leave(m_transfer.there, member, "the folder has it");
+        if (*there) return leave(m_transfer.there, member, "it is already in the folder");
         const auto bytes = m_bundle.content(member);
         if (!bytes) return leave(m_transfer.skipped, member, bytes.error().message);
         const auto entry = cachefmt::decode(*bytes, std::get<store::EntryKey>(name));
@@ -51,7 +51,7 @@ public:
         const auto name = *tier_name(member.kind, member.name);
         const auto there = is_there(name);
         if (!there) return std::unexpected(there.error());
-        if (*there) return leave(m_transfer.there, member, "the folder has it");
+        if (*there) return leave(m_transfer.there, member, "it is already in the folder");
         const auto bytes = verified(member);
         if (!bytes) return leave(m_transfer.skipped, member, bytes.error().message);
         return put(member, name, *bytes, seconds_of(member.kind, name, *bytes));
@@ -63,8 +63,8 @@ public:
         if (m_seen.contains(std::string(member.name))) return {};
         const auto there = is_there(*tier_name(member.kind, member.name));
         if (!there) return std::unexpected(there.error());
-        return *there ? leave(m_transfer.there, member, "the folder has it")
-                      : leave(m_transfer.skipped, member, "no entry that is taken needs it");
+        return *there ? leave(m_transfer.there, member, "it is already in the folder")
+                      : leave(m_transfer.skipped, member, "no loaded entry needs it");
     }
     static Result<void> leave(std::vector<Left>& list, const Member& member, std::string why)
     {
@@ -89,7 +89,9 @@ private:
         const auto there = m_profiles.find(own->key);
         if (!there && there.error().code != ErrorCode::corrupt && there.error().code != ErrorCode::stale)
             return std::unexpected(there.error());
-        if (!there) return leave(m_transfer.there, member, "the folder's cannot be read: " + there.error().message);
+        if (!there)
+            return leave(m_transfer.there, member,
+                         "the profile in the folder cannot be read: " + there.error().message);
         if (*there) {
             const auto both = profile::join(**there, *own);
             if (both && *both == **there) return leave(m_transfer.there, member, "the folder has all of it");
@@ -103,7 +105,8 @@ private:
             }
             system_clock().sleep_for(k_when_busy);
         }
-        return leave(m_transfer.skipped, member, "another process writes the folder's just now: load it again");
+        return leave(m_transfer.skipped, member,
+                     "another process is writing the profile in the folder: load it again later");
     }
 
     Result<bool> is_there(const store::Name& name)
@@ -123,13 +126,13 @@ private:
         if (!there) return std::unexpected(there.error());
         const Member* const member = m_bundle.find(text);
         if (*there) {
-            if (is_new && member != nullptr) m_transfer.there.push_back({text, "the folder has it"});
+            if (is_new && member != nullptr) m_transfer.there.push_back({text, "it is already in the folder"});
             return std::string{};
         }
         if (member == nullptr) return "image " + short_hex(digest) + " is neither in the bundle nor in the folder";
         const auto bytes = m_bundle.content(*member);
         if (!bytes) return bytes.error().message;
-        if (sha256(*bytes) != digest) return "image " + short_hex(digest) + " has another SHA-256 than its name";
+        if (sha256(*bytes) != digest) return "image " + short_hex(digest) + " has another SHA-256 than its name says";
         if (auto ok = put(*member, name, *bytes, 0); !ok) return std::unexpected(std::move(ok.error()));
         return std::string{};
     }

@@ -55,7 +55,7 @@ Result<void> Writer::put(Record record, ByteView stored)
 {
     if (needs_signed_bundle(record.member.kind) && m_options.sign_with == nullptr)
         return fail(ErrorCode::invalid_argument,
-                    "{} can run code where it is used, and goes only into a bundle that is signed: give a key to sign "
+                    "{} can run code where it is used, and can only be put into a signed bundle: give a key to sign "
                     "with (--key-file, sign_with_file or WARMGRAPH_SIGN_KEY_FILE)",
                     record.name);
     if (m_end == 0) { // leaves room for the header, which is known last
@@ -77,7 +77,7 @@ Result<bool> Writer::add(ArtifactKind kind, const store::Name& name, ByteView ob
     std::string text = to_text(name);
     const KindReader* const reader = find_reader(kind);
     if (reader == nullptr)
-        return fail(ErrorCode::unsupported, "{}: this warmgraph cannot verify a {}, so that none is carried", text,
+        return fail(ErrorCode::unsupported, "{}: this version of warmgraph cannot verify a {}, so it is left out", text,
                     name_of(kind));
     if (m_names.contains(text)) return false;
     if (auto ok = reader->verify(name, object); !ok) return within(text, std::move(ok.error()));
@@ -112,7 +112,8 @@ Result<bool> Writer::copy(const Bundle& from, const Member& member)
 
 Result<void> Writer::finish()
 {
-    if (m_records.empty()) return fail(ErrorCode::not_found, "there is nothing to put into a bundle");
+    if (m_records.empty())
+        return fail(ErrorCode::not_found, "nothing fits the selection, so the bundle would be empty");
     Bytes index;
     append_index_start(index, to_iso8601(m_clock.wall()), "warmgraph " WARMGRAPH_VERSION, m_records.size());
     for (Record& record : m_records) {
@@ -121,8 +122,9 @@ Result<void> Writer::finish()
         append_member(index, record.member);
     }
     if (index.size() > k_most_index)
-        return fail(ErrorCode::unsupported, "the index of {} members has {} bytes, at most {} are read: make several",
-                    m_records.size(), index.size(), k_most_index);
+        return fail(ErrorCode::unsupported,
+                    "the index of {} members has {} bytes, expected at most {}: make several bundles", m_records.size(),
+                    index.size(), k_most_index);
     const auto packed = pack(index, m_options);
     if (!packed) return std::unexpected(packed.error());
     const ByteView stored = packed->codec == Codec::none ? ByteView{index} : ByteView{packed->bytes};

@@ -30,7 +30,7 @@ const Failure& last_failure() noexcept { return t_failure; }
 void write_text(std::string_view from, char* text, std::uint64_t capacity, std::uint64_t* length)
 {
     if (text == nullptr && capacity != 0)
-        refuse("text is null with {} bytes: pass where to write, or 0 bytes", capacity);
+        refuse("text is null with a capacity of {} bytes: pass a buffer, or a capacity of 0", capacity);
     if (length != nullptr) *length = from.size();
     if (capacity == 0) return;
     const std::size_t written = std::min<std::size_t>(from.size(), capacity - 1);
@@ -47,11 +47,11 @@ wg_status remember_current_exception() noexcept
     } catch (const CallbackFailed& thrown) {
         remember(ErrorCode::invalid_argument, thrown.what());
     } catch (const std::bad_alloc&) {
-        remember(ErrorCode::out_of_memory, "host memory ran out");
+        remember(ErrorCode::out_of_memory, "out of host memory");
     } catch (const std::exception& thrown) {
         remember(ErrorCode::internal, thrown.what());
     } catch (...) {
-        remember(ErrorCode::internal, "something that is no std::exception was thrown");
+        remember(ErrorCode::internal, "an exception was thrown that is not a std::exception");
     }
     return t_failure.status;
 }
@@ -143,7 +143,7 @@ wg_status wg_receive_log(void (*receive)(wg_log_level level, const char* line, v
                 receive(static_cast<wg_log_level>(level), line.c_str(), user);
             };
         if (!set_log_receiver(std::move(receiver)))
-            refuse("the log's receiver is set from within a receiver: set it from outside");
+            refuse("the log receiver cannot be set by a log receiver: set it outside");
     });
 }
 

@@ -145,7 +145,7 @@ T& need(T* pointer, std::string_view what, std::string_view cure)
 
 inline const char* need_text(const char* text, std::string_view what)
 {
-    return &need(text, what, "a text that ends with 0");
+    return &need(text, what, "a text that ends with a zero byte");
 }
 
 template <class T>
@@ -160,7 +160,7 @@ std::span<const T> need_array(const T* first, std::uint64_t count, std::string_v
 template <class T>
 T*& need_out(T** out)
 {
-    T*& handle = need(out, "out", "where to put the handle");
+    T*& handle = need(out, "out", "a variable for the handle");
     handle = nullptr;
     return handle;
 }

@@ -69,7 +69,8 @@ Adoption to_adoption(const wg_adoption* given)
             std::array<char, k_longest_answer> text{};
             const bool is_refused = answer(user, is_last, text.data(), text.size() - 1) != 0;
             std::string said = text.data();
-            if (is_refused) throw std::runtime_error(said.empty() ? "the caller refuses what the graph gives" : said);
+            if (is_refused)
+                throw std::runtime_error(said.empty() ? "the caller's check refused the graph's results" : said);
             return said;
         };
         result.after_run = [ask] { static_cast<void>(ask(0)); };

@@ -38,7 +38,7 @@ const char* verdict_text(FitVerdict verdict) noexcept
 
 const wg_artifacts& need_artifacts(const wg_artifacts* artifacts)
 {
-    return need(artifacts, "artifacts", "what wg_save_cache_artifacts or wg_load_cache_artifacts gave");
+    return need(artifacts, "artifacts", "the handle from wg_save_cache_artifacts or wg_load_cache_artifacts");
 }
 
 } // namespace
@@ -47,7 +47,7 @@ wg_status wg_save_cache_artifacts(const wg_cache* const* caches, uint64_t count,
                                   wg_artifacts** out)
 {
     return guarded_handle(out, [&] {
-        if (count != 0) need(caches, "caches", "as many as count says");
+        if (count != 0) need(caches, "caches", "an array of count elements");
         std::vector<const Cache*> given;
         for (std::uint64_t i = 0; i < count; ++i)
             given.push_back(&need(caches[i], "cache", "one from wg_cache_open").cache);
@@ -58,7 +58,8 @@ wg_status wg_save_cache_artifacts(const wg_cache* const* caches, uint64_t count,
         }
         auto saved = Cache::save_cache_artifacts(given, chosen);
         if (!saved)
-            throw Exception(ErrorCode::not_found, "there are no artifacts: this process recorded and hit nothing");
+            throw Exception(ErrorCode::not_found,
+                            "there are no artifacts: this process recorded nothing and hit nothing");
         return new wg_artifacts{std::move(saved->bytes), info_text(saved->info)};
     });
 }
@@ -71,7 +72,7 @@ wg_status wg_load_cache_artifacts(wg_cache* cache, const wg_device* device, cons
         auto& owner = need(cache, "cache", "one from wg_cache_open").cache;
         const auto& target = need_device(device).device;
         const auto* const data = static_cast<const std::byte*>(bytes);
-        if (size != 0) need(data, "bytes", "as many as size says");
+        if (size != 0) need(data, "bytes", "an array of size bytes");
         const CacheInfo info = owner.load_cache_artifacts(target, {data, size});
         if (out != nullptr) *out = new wg_artifacts{{}, info_text(info)};
     });
@@ -97,7 +98,7 @@ wg_status wg_cache_put_artifact(wg_cache* cache, const char* kind, const wg_key_
     return guarded([&] {
         auto& owner = need(cache, "cache", "one from wg_cache_open").cache;
         const auto* const data = static_cast<const std::byte*>(bytes);
-        if (size != 0) need(data, "bytes", "as many as size says");
+        if (size != 0) need(data, "bytes", "an array of size bytes");
         owner.put_artifact(need_text(kind, "kind"), to_map(facts, fact_count, "facts"), {data, size});
     });
 }

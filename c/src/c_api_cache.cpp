@@ -44,8 +44,7 @@ SigningOptions to_signing(const wg_cache_options& options)
     SigningOptions result;
     result.sign_with = or_empty(options.sign_with);
     result.sign_with_file = or_empty(options.sign_with_file);
-    if (options.accept_key_count != 0)
-        need(options.accept_keys, "accept_keys", "as many keys as accept_key_count says");
+    if (options.accept_key_count != 0) need(options.accept_keys, "accept_keys", "an array of accept_key_count keys");
     for (std::uint64_t i = 0; i < options.accept_key_count; ++i)
         result.accept.push_back(need_text(options.accept_keys[i], "accepted key"));
     result.accept_file = or_empty(options.accept_file);
@@ -67,7 +66,7 @@ void set_kinds(CacheOptions& result, const wg_cache_options& options)
 
 CacheOptions to_options(const wg_cache_options* given)
 {
-    need(given, "options", "what wg_cache_options_init filled, with a model");
+    need(given, "options", "options from wg_cache_options_init, with a model");
     wg_cache_options options = default_options();
     copy_versioned(&options, sizeof options, given, k_least_cache_options, "wg_cache_options");
     CacheOptions result;
@@ -88,17 +87,17 @@ CacheOptions to_options(const wg_cache_options* given)
     if (options.record_on_demand != 0) result.record = RecordWhen::on_demand;
     if (options.probing_ms != 0) result.probing_ms = options.probing_ms;
     if (options.trusted_owner_count != 0) {
-        need(options.trusted_owners, "trusted_owners", "as many user ids as trusted_owner_count says");
+        need(options.trusted_owners, "trusted_owners", "an array of trusted_owner_count user ids");
         result.trusted_owners.assign(options.trusted_owners, options.trusted_owners + options.trusted_owner_count);
     }
     result.max_bytes = options.max_bytes;
     result.max_files = options.max_files;
     result.signing = to_signing(options);
-    if (options.bundle_count != 0) need(options.bundles, "bundles", "as many files as bundle_count says");
+    if (options.bundle_count != 0) need(options.bundles, "bundles", "an array of bundle_count files");
     for (std::uint64_t i = 0; i < options.bundle_count; ++i)
         result.bundles.push_back(need_text(options.bundles[i], "bundle"));
     if (options.profile < -1 || options.profile > 1)
-        refuse("profile is {}, expected 1 (yes), -1 (no) or 0 (as the environment says)", options.profile);
+        refuse("profile is {}, expected 1 (yes), -1 (no) or 0 (as WARMGRAPH_PROFILE says)", options.profile);
     if (options.profile != 0) result.profile = options.profile > 0;
     result.pauses_recording = options.pauses_recording != 0;
     set_kinds(result, options);
@@ -123,7 +122,7 @@ struct KeysForgotten {
 wg_status wg_cache_options_init(wg_cache_options* options, uint64_t size)
 {
     return guarded([&] {
-        need(options, "options", "where to put the defaults");
+        need(options, "options", "a variable for the default options");
         check_size(size, k_least_cache_options, "wg_cache_options");
         wg_cache_options defaults = default_options();
         defaults.size = size;
@@ -214,7 +213,7 @@ wg_status wg_cache_statistics(const wg_cache* cache, wg_statistics* out)
 {
     return guarded([&] {
         const Statistics from = need_cache(cache).cache.statistics();
-        const std::uint64_t size = need(out, "out", "where to put the statistics").size;
+        const std::uint64_t size = need(out, "out", "a variable for the statistics").size;
         check_size(size, k_least_statistics, "wg_statistics");
         const wg_statistics known{size,
                                   from.cache_faults,

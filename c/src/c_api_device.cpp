@@ -197,7 +197,7 @@ wg_status wg_stream_destroy(wg_stream* stream)
 {
     return guarded([&] {
         if (stream != nullptr && stream->owner != wg_stream::Owner::user)
-            refuse("the stream belongs to a {}: destroy only what wg_stream_create gave",
+            refuse("the stream belongs to a {}: destroy only streams from wg_stream_create",
                    stream->owner == wg_stream::Owner::device ? "device" : "recorder");
         delete stream;
     });

@@ -89,7 +89,7 @@ void set_layouts(const wg_function_spec& from, Spec& spec)
         };
         if (!set_in(spec.inputs, after_input) && !set_in(spec.outputs, after_output) &&
             !set_in(spec.states, after_state))
-            refuse("layouts names '{}', which is no input, output or state: name a declared one", name);
+            refuse("layouts names '{}', which is not an input, output or state: name a declared one", name);
     }
 }
 
@@ -315,7 +315,7 @@ namespace {
 const std::pair<std::string, double>& phase(const wg_report* report, std::uint64_t index)
 {
     const auto& phases = need_report(report).report.phases;
-    if (index >= phases.size()) refuse("there is no phase {}: the report has {}", index, phases.size());
+    if (index >= phases.size()) refuse("there is no phase {}: the report has {} phases", index, phases.size());
     return phases[index];
 }
 

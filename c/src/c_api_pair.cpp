@@ -17,7 +17,7 @@ PairHalf warmgraph::c_api::to_half(wg_pair_half half)
     switch (half) {
     case wg_pair_forward_half: return PairHalf::forward;
     case wg_pair_backward_half: return PairHalf::backward;
-    default: refuse("there is no half {}: expected a wg_pair_half", half);
+    default: refuse("half is {}, expected a wg_pair_half", half);
     }
 }
 
@@ -59,7 +59,7 @@ wg_status wg_pair_forward(wg_pair* pair, wg_stream* stream, const wg_arg* args, 
 {
     return guarded([&] {
         auto& its = need_pair(pair).pair;
-        need(generation, "generation", "where to put what wg_pair_backward is to be told") = 0;
+        need(generation, "generation", "a variable for the generation that wg_pair_backward takes") = 0;
         const ForwardCall call = its.forward(need_stream(stream).stream, to_args(args, count));
         *generation = call.generation;
         if (outcome != nullptr) *outcome = static_cast<wg_outcome>(call.outcome);

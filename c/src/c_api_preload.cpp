@@ -75,7 +75,7 @@ wg_status wg_preload_progress_of(const wg_preload* preload, wg_preload_progress*
 {
     return guarded([&] {
         const PreloadProgress from = need(preload, "preload", "one from wg_cache_preload").preload.progress();
-        const std::uint64_t size = need(out, "out", "where to put the progress").size;
+        const std::uint64_t size = need(out, "out", "a variable for the progress").size;
         check_size(size, k_least_preload_progress, "wg_preload_progress");
         wg_preload_progress known = from_progress(from);
         known.size = size;

@@ -71,18 +71,18 @@ std::vector<Buckets> c_api::to_buckets(const wg_function_spec& from)
 wg_status wg_profiled_call_sizes(const wg_profiled_call* call, const char* name, const int64_t** sizes, uint64_t* rank)
 {
     return guarded([&] {
-        const auto& wanted = need(call, "call", "what the callback got").shape.sizes;
+        const auto& wanted = need(call, "call", "the one that the callback received").shape.sizes;
         const auto found = wanted.find(need_text(name, "name"));
         if (found == wanted.end()) refuse("the profile has no argument '{}': name an input or output", name);
-        need(sizes, "sizes", "where to put the sizes") = found->second.data();
-        need(rank, "rank", "where to put their number") = found->second.size();
+        need(sizes, "sizes", "a variable for the sizes") = found->second.data();
+        need(rank, "rank", "a variable for their number") = found->second.size();
     });
 }
 
 wg_status wg_profiled_call_args(wg_profiled_call* call, const wg_arg* args, uint64_t count)
 {
     return guarded([&] {
-        need(call, "call", "what the callback got");
+        need(call, "call", "the one that the callback received");
         call->names.clear();
         call->args.clear();
         for (const wg_arg& arg : need_array(args, count, "arguments")) {

@@ -139,17 +139,18 @@ wg_status wg_steady_call_create(std::uint64_t call_size, const wg_steady_call* c
 {
     return warmgraph::c_api::guarded([&] {
         const auto* const api = warmgraph::python::Api::of_process();
-        const std::string_view why = api == nullptr                        ? "the process exports no Python"
-                                     : call_size != sizeof(wg_steady_call) ? "the Python package is another version's"
-                                                                           : "";
+        const std::string_view why = api == nullptr ? "the process does not export Python's functions"
+                                     : call_size != sizeof(wg_steady_call)
+                                         ? "the Python package has another version than the library"
+                                         : "";
         if (!why.empty())
             throw warmgraph::Exception(warmgraph::ErrorCode::unsupported,
-                                       fmt::format("later calls are not looked at natively: {}", why));
+                                       fmt::format("later calls are not checked in native code: {}", why));
         try {
             *callable = warmgraph::python::callable_of(*api, *call).leave();
         } catch (const warmgraph::python::Raised&) {
             api->clear_error();
-            throw warmgraph::Exception(warmgraph::ErrorCode::internal, "Python made no callable");
+            throw warmgraph::Exception(warmgraph::ErrorCode::internal, "Python could not make the callable");
         }
     });
 }

@@ -11,13 +11,13 @@ namespace {
 
 wg_recorder& need_recorder(wg_recorder* recorder)
 {
-    return need(recorder, "recorder", "the one that the callback was given");
+    return need(recorder, "recorder", "the one that the callback received");
 }
 
 template <class T>
 T& need_result(T* out)
 {
-    return need(out, "out", "where to put the result");
+    return need(out, "out", "a variable for the result");
 }
 
 template <class T>
@@ -36,7 +36,7 @@ void write_scalar_of(DType dtype, const Recorder& recorder, const char* name, vo
     case DType::u64: return write_scalar<std::uint64_t>(recorder, name, out);
     case DType::f32: return write_scalar<float>(recorder, name, out);
     case DType::f64: return write_scalar<double>(recorder, name, out);
-    default: refuse("scalar '{}' is asked for as {}, expected i32, u32, i64, u64, f32 or f64", name, to_string(dtype));
+    default: refuse("scalar '{}' is requested as {}, expected i32, u32, i64, u64, f32 or f64", name, to_string(dtype));
     }
 }
 
@@ -84,7 +84,7 @@ wg_status wg_recorder_scalar(wg_recorder* recorder, const char* name, wg_dtype d
     return guarded([&] {
         auto& run = need_recorder(recorder);
         need_text(name, "scalar name");
-        need(static_cast<std::byte*>(out), "out", "where to put the value");
+        need(static_cast<std::byte*>(out), "out", "a variable for the value");
         write_scalar_of(to_dtype(dtype, name), run.recorder, name, out);
     });
 }
@@ -92,8 +92,8 @@ wg_status wg_recorder_scalar(wg_recorder* recorder, const char* name, wg_dtype d
 wg_status wg_recorder_sizes(wg_recorder* recorder, const char* name, const int64_t** sizes, uint64_t* rank)
 {
     return guarded([&] {
-        auto& first = need(sizes, "sizes", "where to put the sizes");
-        auto& count = need(rank, "rank", "where to put their number");
+        auto& first = need(sizes, "sizes", "a variable for the sizes");
+        auto& count = need(rank, "rank", "a variable for their number");
         const auto& found = need_recorder(recorder).recorder.sizes(need_text(name, "name"));
         first = found.data();
         count = found.size();

@@ -43,7 +43,7 @@ Result<Bytes> compress(ByteView bytes, int level, std::uint64_t least)
 Result<RawBytes> decompress(ByteView bytes, std::uint64_t raw_size)
 {
     const unsigned long long stated = ZSTD_getFrameContentSize(bytes.data(), bytes.size());
-    if (stated == ZSTD_CONTENTSIZE_ERROR) return fail(ErrorCode::corrupt, "compressed payload is no zstd frame");
+    if (stated == ZSTD_CONTENTSIZE_ERROR) return fail(ErrorCode::corrupt, "the compressed payload is not a zstd frame");
     if (stated == ZSTD_CONTENTSIZE_UNKNOWN)
         return fail(ErrorCode::corrupt, "zstd frame does not state its content size, expected {}", raw_size);
     if (stated != raw_size)

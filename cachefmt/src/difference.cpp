@@ -25,7 +25,7 @@ std::string elsewhere(const Region& region)
 
 std::string inside(const Graph& graph, const Region& region)
 {
-    if (!region.inside) return "in memory of its own";
+    if (!region.inside) return "in its own memory";
     const std::size_t arena = *region.inside;
     const std::string name = arena < graph.regions.size() ? printable(graph.regions[arena].name) : "";
     return fmt::format("in region {} '{}' at byte {}", arena, name, region.inside_offset);

@@ -32,8 +32,9 @@ bool is_of_pair(const EntryHeader& header) noexcept
 Result<void> check_not_joined(const EntryHeader& header)
 {
     if (!is_of_pair(header) || header.recording) return {};
-    return fail(ErrorCode::stale, "it has forward and backward of a pair in one graph, as older versions stored them: "
-                                  "they are recorded anew as two entries, and `warmgraph prune` removes this one");
+    return fail(ErrorCode::stale,
+                "it has forward and backward of a pair in one graph, as older versions of warmgraph stored "
+                "them: they are recorded again as two entries, and `warmgraph prune` removes this one");
 }
 
 } // namespace warmgraph::cachefmt

@@ -77,7 +77,9 @@ Result<void> check_edge_data(const flat::Payload& payload)
         if (i > 0 && payload.edge_data()->Get(i - 1)->edge() >= record.edge())
             return fail(ErrorCode::corrupt, "edge data {}: edge {} is repeated or out of order", i, record.edge());
         if (record.from_port() == 0 && record.to_port() == 0 && record.type() == 0)
-            return fail(ErrorCode::corrupt, "edge data {}: it says nothing about edge {}", i, record.edge());
+            return fail(ErrorCode::corrupt,
+                        "edge data {}: it has only default values for edge {}, expected none to be stored", i,
+                        record.edge());
     }
     return {};
 }

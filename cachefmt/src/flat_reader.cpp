@@ -154,7 +154,8 @@ Result<EntryHeader> read_header(ByteView bytes, const Limits& limits)
     const Aligned aligned{bytes};
     const std::uint64_t budget = limits.header_bytes;
     const auto* flat = verified_root<flat::Header>(aligned, k_header_identifier, budget);
-    if (flat == nullptr) return fail(ErrorCode::corrupt, "header of {} bytes is no valid flatbuffer", bytes.size());
+    if (flat == nullptr)
+        return fail(ErrorCode::corrupt, "the header of {} bytes is not a valid flatbuffer", bytes.size());
     if (auto ok = check_footprint(*flat, budget); !ok) return std::unexpected(std::move(ok.error()));
     EntryHeader header;
     header.key.function = {to_text(flat->model_info()), to_text(flat->rank()), to_text(flat->function())};
@@ -172,7 +173,8 @@ Result<Graph> read_payload(ByteView bytes, const Limits& limits)
     const Aligned aligned{bytes};
     const std::uint64_t budget = memory_budget(bytes.size(), limits.payload_bytes);
     const auto* flat = verified_root<flat::Payload>(aligned, k_payload_identifier, budget);
-    if (flat == nullptr) return fail(ErrorCode::corrupt, "payload of {} bytes is no valid flatbuffer", bytes.size());
+    if (flat == nullptr)
+        return fail(ErrorCode::corrupt, "the payload of {} bytes is not a valid flatbuffer", bytes.size());
     if (auto ok = check_counts(*flat, limits); !ok) return std::unexpected(std::move(ok.error()));
     if (auto ok = check_footprint(*flat, budget); !ok) return std::unexpected(std::move(ok.error()));
     Graph graph;

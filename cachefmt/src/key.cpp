@@ -82,14 +82,14 @@ Result<void> check_key(const FunctionKey& function)
     }
     if (!is_model_info(function.model_info)) {
         return fail(ErrorCode::invalid_argument,
-                    "model info '{}' is none, expected <model>_<static|dynamic>_<clgraphcache|cudagraphcache>_<12 hex "
+                    "'{}' is not a model info, expected <model>_<static|dynamic>_<clgraphcache|cudagraphcache>_<12 hex "
                     "digits>: make it with model_info()",
                     printable(function.model_info, k_shown_of_name));
     }
     if (auto ok = check_component("rank", function.rank, k_name_bytes); !ok) return ok;
     if (!is_rank_folder(function.rank)) {
         return fail(ErrorCode::invalid_argument,
-                    "rank '{}' is none, expected a name like world8global_rank3: make it with folder_name()",
+                    "'{}' is not a rank, expected a name like world8global_rank3: make it with folder_name()",
                     printable(function.rank, k_shown_of_name));
     }
     return check_component("function name", function.function, k_name_bytes);

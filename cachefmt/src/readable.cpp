@@ -45,16 +45,16 @@ std::string head(const Entry& entry, const Paint& paint)
     for (const std::string& line : info.scalar_proofs) put_field(out, "scalar", printable(line));
     if (info.library_constants > 0)
         put_field(out, "constants",
-                  fmt::format("{} of libraries' images, stored as they were",
+                  fmt::format("{} of libraries' images, stored unchanged",
                               plural(info.library_constants, "__constant__ variable")));
     if (info.unproven > 0)
         put_field(out, "unproven",
-                  fmt::format("{} taken for addresses by their range alone (adopted with one capture)",
+                  fmt::format("{} assumed to be addresses only by their value (adopted with one capture)",
                               plural(info.unproven, "parameter word")));
     if (info.unused_words > 0)
         put_field(
             out, "unused",
-            fmt::format("{} that nobody initialised, stored as zeros", plural(info.unused_words, "parameter word")));
+            fmt::format("{} that are uninitialised, stored as zeros", plural(info.unused_words, "parameter word")));
     put_field(out, "refused", printable(info.reason));
     for (const std::string& line : info.difference) out += fmt::format("{:<12}{}\n", "", printable(line));
     return out;

@@ -86,12 +86,12 @@ Result<Bytes> seal(const SealedKind& of, std::string_view facts, ByteView conten
 Result<Sealed> open_sealed(const SealedKind& of, ByteView bytes)
 {
     if (bytes.size() < k_sealed_head || as_text(bytes.first(of.magic.size())) != of.magic)
-        return fail(ErrorCode::corrupt, "{} bytes are no {}", bytes.size(), of.name);
+        return fail(ErrorCode::corrupt, "{} bytes are not a {}", bytes.size(), of.name);
     if (const auto format = load<std::uint32_t>(bytes, field::format); format != of.format)
         return fail(ErrorCode::stale, "the {} has format {}, expected {}", of.name, format, of.format);
     const auto size = load<std::uint32_t>(bytes, field::facts_size);
     if (size > of.most_facts || size > bytes.size() - k_sealed_head)
-        return fail(ErrorCode::corrupt, "its facts are cut: {} bytes, {} are there", size,
+        return fail(ErrorCode::corrupt, "its facts are truncated: {} bytes expected, {} are there", size,
                     bytes.size() - k_sealed_head);
     Sealed found{.facts = bytes.subspan(k_sealed_head, size),
                  .contents = bytes.subspan(k_sealed_head + size),
@@ -117,8 +117,10 @@ Result<void> check_signature(const SealedKind& of, const Sealed& sealed, const T
         return fail(ErrorCode::untrusted, "it is signed with key '{}', which is not accepted",
                     printable(sealed.key_id));
     if (!sealed.is_signed_by(*key, of))
-        return fail(ErrorCode::untrusted,
-                    "its signature by '{}' does not verify: it was signed with another key, or forged", sealed.key_id);
+        return fail(
+            ErrorCode::untrusted,
+            "its signature was not made with key '{}': it was signed with another key, or the signature is forged",
+            sealed.key_id);
     return {};
 }
 

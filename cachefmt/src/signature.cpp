@@ -49,9 +49,8 @@ Result<std::string> check_signature(const Envelope& envelope, const Trust& trust
     const Signature& signature = envelope.signature;
     if (signature.kind == SignatureKind::none) {
         if (!trust.require) return std::string{};
-        return fail(ErrorCode::untrusted,
-                    "entry is not signed, and a signature is required: record it anew where a key signs, or sign it "
-                    "with `warmgraph sign`");
+        return fail(ErrorCode::untrusted, "entry is not signed, and a signature is required: record it again with "
+                                          "a key to sign, or sign it with `warmgraph sign`");
     }
     const SigningKey* const key = trust.find(signature.key_id);
     if (key == nullptr) {
@@ -64,7 +63,8 @@ Result<std::string> check_signature(const Envelope& envelope, const Trust& trust
                     to_string(signature.kind), signature.key_id, to_string(key->kind()));
     if (!key->verifies(message_of(envelope), signature.bytes))
         return fail(ErrorCode::untrusted,
-                    "entry's signature is not of key '{}': it was signed with another key, or forged",
+                    "entry's signature was not made with key '{}': the entry was signed with another key, or the "
+                    "signature is forged",
                     signature.key_id);
     return signature.key_id;
 }

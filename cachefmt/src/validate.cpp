@@ -39,17 +39,18 @@ Result<void> check_region(const Region& region, const Limits& limits)
     if (region.space > MemorySpace::host)
         return fail(ErrorCode::corrupt, "memory space {} is unknown", static_cast<int>(region.space));
     if (!std::has_single_bit(region.alignment) || region.alignment > k_region_alignment_max)
-        return fail(ErrorCode::corrupt, "alignment {} is no power of two up to {}", region.alignment,
+        return fail(ErrorCode::corrupt, "alignment {} is not a power of two up to {}", region.alignment,
                     k_region_alignment_max);
     if (region.size > limits.region_bytes)
         return fail(ErrorCode::corrupt, "{} bytes are over the limit of {}", region.size, limits.region_bytes);
     const bool is_elsewhere = region.digest != Digest{};
     if (is_elsewhere && (region.kind != RegionKind::constant || !region.contents.empty() || region.size == 0))
         return fail(ErrorCode::corrupt,
-                    "only a constant without contents has them elsewhere, this is {} of {} bytes with {}",
+                    "only a constant without contents may store them in another file, but this is {} of {} bytes with "
+                    "{} bytes of contents",
                     to_string(region.kind), region.size, region.contents.size());
     if (is_elsewhere && region.size > limits.image_bytes)
-        return fail(ErrorCode::corrupt, "{} bytes are stored elsewhere, over the limit of {}", region.size,
+        return fail(ErrorCode::corrupt, "{} bytes are stored in another file, over the limit of {}", region.size,
                     limits.image_bytes);
     if (!is_elsewhere && region.kind == RegionKind::constant && region.contents.size() != region.size)
         return fail(ErrorCode::corrupt, "a constant of {} bytes has contents of {}", region.size,
@@ -118,7 +119,7 @@ Result<void> check_variable_slots(const ModuleVariable& variable, const std::vec
         if (slot.target >= regions.size() || regions[slot.target].kind != RegionKind::constant || slot.addend < 0 ||
             static_cast<std::uint64_t>(slot.addend) > regions[slot.target].size)
             return fail(ErrorCode::corrupt,
-                        "variable '{}' holds an address {} bytes into region {}, which is no constant there",
+                        "variable '{}' holds an address {} bytes into region {}, expected an address inside a constant",
                         variable.name, slot.addend, slot.target);
     }
     return {};

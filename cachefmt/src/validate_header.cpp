@@ -39,7 +39,7 @@ bool extent_fits(const TensorSpec& tensor)
 
 Result<void> check_tensor(const TensorSpec& tensor, std::size_t index)
 {
-    if (tensor.name.empty()) return fail(ErrorCode::corrupt, "it has no name");
+    if (tensor.name.empty()) return fail(ErrorCode::corrupt, "the tensor has no name");
     if (static_cast<std::uint8_t>(tensor.dtype) >= k_dtype_count)
         return fail(ErrorCode::corrupt, "dtype {} is unknown", static_cast<int>(tensor.dtype));
     if (tensor.sizes.size() > k_max_rank || tensor.strides.size() != tensor.sizes.size())
@@ -51,15 +51,16 @@ Result<void> check_tensor(const TensorSpec& tensor, std::size_t index)
                         tensor.strides[i]);
     if (!extent_fits(tensor)) return fail(ErrorCode::corrupt, "it spans more than {} bytes", k_extent_max);
     if (!std::has_single_bit(tensor.alignment) || tensor.alignment > k_max_alignment)
-        return fail(ErrorCode::corrupt, "alignment {} is no power of two up to {}", tensor.alignment, k_max_alignment);
+        return fail(ErrorCode::corrupt, "alignment {} is not a power of two up to {}", tensor.alignment,
+                    k_max_alignment);
     if (tensor.alias_group > index)
-        return fail(ErrorCode::corrupt, "alias group {} is no earlier tensor", tensor.alias_group);
+        return fail(ErrorCode::corrupt, "alias group {} is not an earlier tensor", tensor.alias_group);
     return {};
 }
 
 Result<void> check_value(const ValueSpec& value)
 {
-    if (value.name.empty()) return fail(ErrorCode::corrupt, "it has no name");
+    if (value.name.empty()) return fail(ErrorCode::corrupt, "the value has no name");
     if (static_cast<std::uint8_t>(value.dtype) >= k_dtype_count)
         return fail(ErrorCode::corrupt, "dtype {} is unknown", static_cast<int>(value.dtype));
     if (const std::size_t bits = 8 * size_of(value.dtype); bits < 64 && (value.bits >> bits) != 0)
@@ -69,7 +70,7 @@ Result<void> check_value(const ValueSpec& value)
 
 Result<void> check_time(double ms)
 {
-    if (!std::isfinite(ms) || ms < 0) return fail(ErrorCode::corrupt, "{} ms is no time", ms);
+    if (!std::isfinite(ms) || ms < 0) return fail(ErrorCode::corrupt, "{} ms is not a valid time", ms);
     return {};
 }
 

@@ -16,8 +16,8 @@ Result<void> region_slot(const Slot& slot, Reach reach, const Graph& graph)
     const Region& region = graph.regions[slot.target];
     if (reach == Reach::anywhere) {
         if (slot.addend < -k_addend_max || slot.addend > k_addend_max)
-            return fail(ErrorCode::corrupt, "addend {} of region '{}' is beyond {} either way", slot.addend,
-                        printable(region.name), k_addend_max);
+            return fail(ErrorCode::corrupt, "addend {0} of region '{1}' is out of range, expected -{2} to {2}",
+                        slot.addend, printable(region.name), k_addend_max);
         return {};
     }
     // One past the end is a valid address: an end pointer, or the start of an empty range.
@@ -65,7 +65,8 @@ Result<void> validate_slots(std::string_view what, ByteView value, const std::ve
         const std::string name = fmt::format("slot {}", i);
         if (auto ok = validate_slot(current, Reach::anywhere, graph); !ok) return within(name, std::move(ok.error()));
         if (current.offset < end)
-            return fail(ErrorCode::corrupt, "{}: offset {} lies in or before the slot before it", name, current.offset);
+            return fail(ErrorCode::corrupt, "{}: offset {} overlaps the slot before it, or is before it", name,
+                        current.offset);
         end = std::uint64_t{current.offset} + current.width;
         if (end > value.size())
             return fail(ErrorCode::corrupt, "{}: bytes {} to {} are outside the {}'s {}", name, current.offset, end,

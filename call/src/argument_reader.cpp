@@ -37,9 +37,10 @@ Result<RegionDecl> region_of(const StateDecl& decl)
     if (!decl.sizes.empty()) return result;
     const std::uint64_t element = size_of(decl.dtype);
     if (decl.memory.size % element != 0)
-        return fail(ErrorCode::invalid_argument,
-                    "the state '{}' has {} bytes, which is no multiple of the {} of its type {}: declare its sizes",
-                    decl.name, decl.memory.size, element, to_string(decl.dtype));
+        return fail(
+            ErrorCode::invalid_argument,
+            "the state '{}' has {} bytes, which is not a multiple of the {} bytes of its type {}: declare its sizes",
+            decl.name, decl.memory.size, element, to_string(decl.dtype));
     result.sizes = {static_cast<std::int64_t>(decl.memory.size / element)};
     return result;
 }
@@ -86,9 +87,9 @@ Result<Interface> interface_of(const Spec& spec)
         const auto region = std::ranges::find(result.regions, name, &RegionDecl::name);
         const auto constant = std::ranges::find(result.constants, name, &NamedConstant::name);
         if (region == result.regions.end() && constant == result.constants.end())
-            return fail(ErrorCode::invalid_argument,
-                        "no_addresses names '{}', which is no input, output, state or constant: name a declared one",
-                        name);
+            return fail(
+                ErrorCode::invalid_argument,
+                "no_addresses names '{}', which is not an input, output, state or constant: name a declared one", name);
         if (region != result.regions.end())
             region->no_addresses = true;
         else
@@ -182,7 +183,8 @@ Result<void> ArgumentReader::read_region(std::size_t index, const Arg& arg, Fram
     }
     const auto* given = std::get_if<Tensor>(&arg.value);
     if (given == nullptr)
-        return fail(ErrorCode::invalid_argument, "'{}' was given a number, expected memory or a Tensor", arg.name);
+        return fail(ErrorCode::invalid_argument, "'{}' is a number in this call, expected memory or a Tensor",
+                    arg.name);
     if (given->sizes.size() > cachefmt::k_max_rank)
         return fail(ErrorCode::invalid_argument, "'{}' has {} dimensions, expected at most {}", arg.name,
                     given->sizes.size(), cachefmt::k_max_rank);
@@ -218,14 +220,14 @@ Result<void> ArgumentReader::read_one(const Binding& binding, const Arg& arg, Fr
     const auto& decl = scalar ? m_interface.scalars[binding.index] : m_interface.values[binding.index];
     const auto* number = std::get_if<Number>(&arg.value);
     if (number == nullptr)
-        return fail(ErrorCode::invalid_argument, "'{}' was given memory, expected a number of type {}", arg.name,
+        return fail(ErrorCode::invalid_argument, "'{}' is memory in this call, expected a number of type {}", arg.name,
                     to_string(decl.dtype));
     if (auto checked = check_number(arg.name, *number); !checked) return checked;
     auto bits = convert(number->dtype, number->bits, decl.dtype);
     if (!bits)
-        return fail(ErrorCode::invalid_argument, "'{}' was given {} {}, which {} cannot hold: pass the declared type",
-                    arg.name, to_string(number->dtype), number_text(number->dtype, number->bits),
-                    to_string(decl.dtype));
+        return fail(ErrorCode::invalid_argument,
+                    "'{}' is {} {} in this call, which {} cannot hold: pass the declared type", arg.name,
+                    to_string(number->dtype), number_text(number->dtype, number->bits), to_string(decl.dtype));
     if (scalar && decl.range && !in_range(decl.dtype, *bits, m_interface.ranges[binding.index])) {
         const auto& range = m_interface.ranges[binding.index];
         return fail(ErrorCode::invalid_argument,
@@ -320,11 +322,12 @@ Result<void> ArgumentReader::check_memory(const Frame& frame, std::size_t region
         return needed == 0 ? Result<void>{} // frameworks pass null for empty tensors
                            : fail(ErrorCode::invalid_argument, "'{}' has no memory, expected {} bytes", name, needed);
     if ((memory.address.base == k_flat_base) != (m_addressing == Addressing::flat))
-        return fail(ErrorCode::invalid_argument, "'{}' is at base {:#x} and offset {:#x}, {}", name,
-                    memory.address.base, memory.address.offset,
-                    m_addressing == Addressing::flat
-                        ? "no pointer of this device: make it with Address::from_pointer, or allocate it on the device"
-                        : "a pointer, which this device does not have: pass memory that Device::allocate gave");
+        return fail(
+            ErrorCode::invalid_argument, "'{}' is at base {:#x} and offset {:#x}, which is {}", name,
+            memory.address.base, memory.address.offset,
+            m_addressing == Addressing::flat
+                ? "not a pointer of this device: make it with Address::from_pointer, or allocate it on the device"
+                : "a pointer, but this device has no pointers: pass memory from Device::allocate");
     if (memory.size < needed)
         return fail(ErrorCode::invalid_argument, "'{}' needs {} bytes, its memory has {}: pass a larger buffer", name,
                     needed, memory.size);

@@ -109,11 +109,11 @@ void CallShapes::refuse_unpadded(const Frame& frame) const
         const auto& group = m_padding->groups()[g];
         const std::int64_t size = frame.tensors[group.regions.front()].sizes[group.wish.dimensions.front().index];
         if (size % group.wish.multiple_of != 0)
-            raise({ErrorCode::invalid_argument,
-                   fmt::format(
-                       "{} is {}, and '{}' is called in a capture of yours, where nothing is padded: pad it to a "
-                       "multiple of {}",
-                       to_text(group.wish.dimensions.front()), size, m_declaration->name, group.wish.multiple_of)});
+            raise(
+                {ErrorCode::invalid_argument, fmt::format("{} is {}, and '{}' is called in a capture of your program, "
+                                                          "where nothing is padded: pad it to a multiple of {}",
+                                                          to_text(group.wish.dimensions.front()), size,
+                                                          m_declaration->name, group.wish.multiple_of)});
     }
 }
 
@@ -153,8 +153,8 @@ void CallShapes::learn_buckets(const profile::Profile& known)
         auto best = profile::learn(sizes, group.wish);
         if (best.empty() || profile::still_serve(group.buckets, best, sizes, group.wish)) continue;
         group.buckets = std::move(best);
-        log().info("{}: {} is padded to {} from now on, which adds {:.0f} % to what was called", m_declaration->path,
-                   to_text(group.wish.dimensions.front()), fmt::join(group.buckets, ", "),
+        log().info("{}: {} is padded to {} from now on, which adds {:.0f} % to the sizes of the calls so far",
+                   m_declaration->path, to_text(group.wish.dimensions.front()), fmt::join(group.buckets, ", "),
                    100 * profile::padding_of(sizes, group.buckets).share());
         profile()->decide(group.wish, group.buckets);
         m_profiles->note(profile());
@@ -221,8 +221,9 @@ void require_sizes(std::span<const Arg> args, const ProfiledShape& shape, const 
         const auto& sizes = tensor != nullptr ? tensor->sizes : interface.regions[*region].sizes;
         if (sizes == wanted->second) continue;
         raise({ErrorCode::invalid_argument,
-               fmt::format("'{}' has the sizes [{}], the profile asks for [{}]: make the arguments that it asks for",
-                           arg.name, fmt::join(sizes, ","), fmt::join(wanted->second, ","))});
+               fmt::format(
+                   "'{}' has the sizes [{}], expected [{}] as in the profile: make the arguments with these sizes",
+                   arg.name, fmt::join(sizes, ","), fmt::join(wanted->second, ","))});
     }
 }
 

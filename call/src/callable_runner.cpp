@@ -39,13 +39,14 @@ void CallableRunner::order_after_last(const std::shared_ptr<backends::Stream>& s
     if (last == stream) return;
     // The last stream is being captured. An event from that stream would draw `stream` and its work into that capture.
     if (last && last->is_capturing()) {
-        log().debug("{}: its last stream is being captured, and this call is not ordered after it",
+        log().debug("{}: the stream of its last call is being captured, so this call does not wait for it",
                     m_declaration->path);
     } else if (last) {
         const auto event = last->record_event();
         const auto ordered = event ? stream->wait(*event) : Result<void>{std::unexpected(event.error())};
         if (!ordered) { // if no event orders the work, the host waits
-            log().warn("{}: its last stream is waited for: {}", m_declaration->path, ordered.error().message);
+            log().warn("{}: the host waits for the stream of its last call: {}", m_declaration->path,
+                       ordered.error().message);
             value_or_raise(last->synchronize());
         }
     }
@@ -76,7 +77,7 @@ void CallableRunner::run_into_capture(const Frame& frame, const std::shared_ptr<
 {
     if (!m_declaration->callable)
         raise({ErrorCode::unsupported,
-               fmt::format("'{}' has no callable that could run in a capture of the caller's: call it outside",
+               fmt::format("'{}' has no callable that could run in your program's capture: call it outside the capture",
                            m_declaration->path)});
     RunContext context;
     context.function = m_declaration->name;
@@ -95,7 +96,8 @@ void CallableRunner::validate_tuned() const
 
 Error CallableRunner::retired()
 {
-    return {ErrorCode::not_recordable, "its own callable destroyed it: destroy it after the call, to have it recorded"};
+    return {ErrorCode::not_recordable,
+            "its own callable destroyed it, so it is not recorded: destroy it after the call"};
 }
 
 RunOnce CallableRunner::capture_runs()

@@ -28,9 +28,10 @@ Result<void> admits(const FileInfo& info, const std::filesystem::path& path)
 {
     const bool is_ours = info.owner == ::geteuid() || info.owner == 0;
     if (is_ours && (info.mode & k_others_write) == 0) return {};
-    return fail(ErrorCode::permission_denied,
-                "{} may be written by others (owner {}, mode {:04o}): use a folder of your own, `chmod go-w` it",
-                path.string(), info.owner, info.mode);
+    return fail(
+        ErrorCode::permission_denied,
+        "{} can be written by other users (owner {}, mode {:04o}): use a folder of your own, or `chmod go-w` it",
+        path.string(), info.owner, info.mode);
 }
 
 } // namespace
@@ -68,11 +69,13 @@ Result<StoredCapture> CaptureFolder::read(const std::string& name, const cachefm
     if (!*content) return fail(ErrorCode::not_found, "it is gone");
     if (auto admitted = admits((**content).info, name); !admitted) return std::unexpected(admitted.error());
     if ((**content).bytes.size() > k_most_capture_bytes)
-        return fail(ErrorCode::corrupt, "it has more than {} bytes", k_most_capture_bytes);
+        return fail(ErrorCode::corrupt, "the file has more than {} bytes", k_most_capture_bytes);
     auto capture = decode_capture((**content).bytes);
     if (!capture) return capture;
-    if (capture->key != key) return fail(ErrorCode::stale, "it is of another function, or of a call with other guards");
-    if (capture->process == process_name()) return fail(ErrorCode::stale, "this process wrote it");
+    if (capture->key != key)
+        return fail(ErrorCode::stale, "it belongs to another function, or to a call with other guards");
+    if (capture->process == process_name())
+        return fail(ErrorCode::stale, "this process wrote it, and only the capture of another process is of use");
     return capture;
 }
 
@@ -84,7 +87,7 @@ auto CaptureFolder::find(const cachefmt::EntryKey& key) const -> Result<Found>
     for (const File& file : *files) {
         auto capture = found.captures.size() < k_most_captures
                            ? read(file.name, key)
-                           : fail(ErrorCode::stale, "there are {} newer ones", k_most_captures);
+                           : fail(ErrorCode::stale, "there are {} newer ones, which are used first", k_most_captures);
         if (capture)
             found.captures.push_back(std::move(*capture));
         else

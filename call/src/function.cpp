@@ -54,7 +54,7 @@ Outcome Function::Impl::call_locked(const Stream& stream, std::span<const Arg> a
         runner.run_into_capture(arguments.frame(), stream);
         return Outcome::eager;
     }
-    if (role && role->runs_as_it_is()) return run_as_it_is(stream, "its forward runs as it is");
+    if (role && role->runs_as_it_is()) return run_as_it_is(stream, "its forward was not replayed");
     if (shapes.is_padded()) return call_padded(stream, counts, job);
     if (counts) shapes.count(arguments.frame());
     return call_read(stream, job);
@@ -201,7 +201,7 @@ Outcome Function::Impl::replay_stored(const Plan& plan, Journey& journey, const 
             if (!variant->executable->is_complete()) {
                 const auto timer = journey.phases.measure("instantiate");
                 if (auto completed = loaded.complete(*variant); !completed)
-                    log().warn("{} is not instantiated, and its next call tries again: {}", declaration->path,
+                    log().warn("{} could not be instantiated, and its next call tries again: {}", declaration->path,
                                completed.error().message);
             }
             log().info("loaded {} {} in {} ({})", declaration->path, short_hex(key.guards_digest),
@@ -232,14 +232,14 @@ Outcome Function::Impl::miss(const Plan& plan, Journey& journey, const Stream& s
         outcomes.count_miss(plan, !role ? declaration->name : role->counts_miss() ? role->pair : "", journey);
     if (declaration->policy == Policy::require_hit || !declaration->callable) outcomes.finish_thrown(journey);
     if (declaration->policy == Policy::require_hit)
-        raise({ErrorCode::miss_forbidden,
-               fmt::format("'{}' must hit (policy require_hit) and misses: {}; record it first with policy read_write",
-                           declaration->name, plan.reason)});
+        raise({ErrorCode::miss_forbidden, fmt::format("'{}' must hit (policy require_hit), but there is no usable "
+                                                      "entry: {}; record it first with policy read_write",
+                                                      declaration->name, plan.reason)});
     if (!declaration->callable)
         raise(
             {journey.failure.value_or(ErrorCode::miss_forbidden),
-             fmt::format("'{}' can only be replayed (it was loaded without a callable) and misses: {}; record it where "
-                         "its callable is (Cache::wrap), or adopt its graph (Cache::adopt)",
+             fmt::format("'{}' can only be replayed (it was loaded without a callable), but there is no usable entry: "
+                         "{}; record it where its callable is (Cache::wrap), or adopt its graph (Cache::adopt)",
                          declaration->name, plan.reason)});
     journey.reason = plan.reason;
     runner.validate_tuned();
@@ -305,10 +305,9 @@ Outcome Function::Impl::answer_and_record(Journey& journey, const Stream& stream
     if (!jobs.is_on_demand() && !job->session->waits_outside())
         return Outcome::recorded; // complete() sets the final outcome
     outcomes.finish(job->journey, Outcome::eager,
-                    jobs.is_on_demand()
-                        ? "its recording waits for Cache::record_pending"
-                        : "it works together with the outside: it is recorded by a later call, when its "
-                          "work is done",
+                    jobs.is_on_demand() ? "it is recorded by the next Cache::record_pending"
+                                        : "it waits for events or semaphores of the caller: it is recorded by a later "
+                                          "call, when this call's work has finished",
                     Remember::no);
     outcomes.end_report(job->journey);
     jobs.defer(job);
@@ -340,7 +339,8 @@ Outcome Function::Impl::answer_and_verify(std::optional<LoadedVariant> variant, 
     jobs.begin();
     if (job->refusal || !job->session->waits_outside()) return Outcome::replayed;
     outcomes.finish(job->journey, Outcome::eager,
-                    "it works together with the outside: a later call compares its entry, when its work is done",
+                    "it waits for events or semaphores of the caller: a later call compares its entry, when this "
+                    "call's work has finished",
                     Remember::no);
     outcomes.end_report(job->journey);
     jobs.defer(job);
@@ -401,8 +401,8 @@ ProfileRecording Function::Impl::record(const std::vector<ProfiledShape>& wanted
             result.problems.push_back(fmt::format("{}: {}", text_of(shape), outcomes.report().reason));
         }
     }
-    log().info("{}: {} of {} shapes of its profile are recorded now, {} were", declaration->path, result.recorded,
-               result.shapes, result.replayed);
+    log().info("{}: {} of {} shapes of its profile were recorded now, {} were recorded before", declaration->path,
+               result.recorded, result.shapes, result.replayed);
     return result;
 }
 
@@ -419,16 +419,15 @@ void align_scratch(const std::string& name, const AdoptedCapture& first, Adopted
         if (same == second.scratch.end() || same->second.size != memory.size)
             raise({ErrorCode::invalid_argument,
                    fmt::format("the second capture of '{}' has no scratch '{}' of {} bytes: give each capture the same "
-                               "regions, elsewhere",
+                               "scratch regions at other addresses",
                                name, scratch, memory.size)});
         ordered.push_back(*same);
     }
     if (second.scratch.size() != ordered.size())
-        raise(
-            {ErrorCode::invalid_argument,
-             fmt::format("the second capture of '{}' has {} scratch regions, the first {}: give each capture the same "
-                         "regions, elsewhere",
-                         name, second.scratch.size(), ordered.size())});
+        raise({ErrorCode::invalid_argument,
+               fmt::format("the second capture of '{}' has {} scratch regions, the first {}: give each capture the "
+                           "same scratch regions at other addresses",
+                           name, second.scratch.size(), ordered.size())});
     second.scratch = std::move(ordered);
 }
 
@@ -475,7 +474,8 @@ void Function::Impl::adopt(const Adoption& adoption)
                                              part->half == PairHalf::forward ? cachefmt::Part::forward
                                                                              : cachefmt::Part::backward};
     const std::string unpublished = jobs.keep_adopted(journey, *recording, beside, outcomes);
-    if (!unpublished.empty()) log().warn("'{}' is adopted in this process only: {}", declaration->name, unpublished);
+    if (!unpublished.empty())
+        log().warn("'{}' is adopted, but only in this process: {}", declaration->name, unpublished);
     outcomes.count_recording(recording->entry.header.info.record_ms);
     const auto variant = loaded.keep(lookup.variant_of(recording->entry.header, std::move(recording->executable)));
     variant->only_here = !unpublished.empty();

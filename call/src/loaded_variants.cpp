@@ -56,7 +56,7 @@ void LoadedVariants::erase_if(const Predicate& is_gone) { m_variants.remove_if(i
 void LoadedVariants::erase_all(std::string_view why)
 {
     if (std::ranges::any_of(m_variants, &LoadedVariant::only_here))
-        log().warn("{}: what was adopted and could not be published is dropped, for {}", m_declaration->path, why);
+        log().warn("{}: adopted entries that could not be published are dropped, because {}", m_declaration->path, why);
     m_variants.clear();
 }
 

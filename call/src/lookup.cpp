@@ -157,8 +157,7 @@ Result<void> Lookup::check_stored(const cachefmt::EntryHeader& header, const cac
     for (const std::string& event : graph.events)
         if (find_name(m_declaration->handles.events, event) == m_declaration->handles.events.end())
             return fail(ErrorCode::not_recordable,
-                        "the graph has the event '{}', which the function does not declare here: declare it "
-                        "(Spec::events)",
+                        "the graph has the event '{}', which the function does not declare: declare it (Spec::events)",
                         event);
     auto known =
         replay::check_exposed(*m_declaration->backend(), graph, m_sources.images, m_declaration->spec.frozen_variables);
@@ -181,7 +180,7 @@ try {
     const auto fail_condemned = [&](const cachefmt::EntryHeader& header) -> std::unexpected<Error> {
         if (!m_declaration->publishes) return std::unexpected(*condemned);
         m_sources.store->set_aside(header, *condemned); // the store keeps the full reason
-        return fail(condemned->code, "processes died over its code, and it is set aside");
+        return fail(condemned->code, "processes died while they loaded its code, so it was moved to quarantine");
     };
     auto ready = reading == store::Reading::use ? preloaded(key, phases) : std::nullopt;
     const auto given = [&](PreloadedGraph& ahead) -> Result<std::optional<RestoredEntry>> {
@@ -218,7 +217,7 @@ try {
     if (!executable) return std::unexpected(executable.error());
     return RestoredEntry{std::move((**entry).header), std::move(*executable), std::move(mark)};
 } catch (const std::bad_alloc&) {
-    return fail(ErrorCode::out_of_memory, "no host memory to load and restore it");
+    return fail(ErrorCode::out_of_memory, "out of host memory while it was loaded and restored");
 }
 
 Result<void> Lookup::check_constants(const replay::Executable& executable, backends::Stream& stream) const
@@ -228,8 +227,9 @@ Result<void> Lookup::check_constants(const replay::Executable& executable, backe
     const auto idle = is_idle(stream); // work in the stream may fill the constants
     if (!idle) return std::unexpected(idle.error());
     if (!*idle)
-        return fail(ErrorCode::not_recordable,
-                    "work before the call is not done, which may fill its constants: call it later");
+        return fail(
+            ErrorCode::not_recordable,
+            "work that was enqueued before the call has not finished, and may fill its constants: call it later");
     const auto& regions = executable.graph().regions;
     for (const NamedConstant& constant : m_declaration->interface.constants) {
         if (constant.memory.address.is_null()) continue;
@@ -237,8 +237,8 @@ Result<void> Lookup::check_constants(const replay::Executable& executable, backe
             return region.kind == cachefmt::RegionKind::constant && region.name == constant.name;
         });
         if (stored == regions.end())
-            return fail(ErrorCode::not_recordable, "the entry has no constant '{}': clear it, or name another version",
-                        constant.name);
+            return fail(ErrorCode::not_recordable,
+                        "the entry has no constant '{}': clear the entry, or give another version", constant.name);
         const auto index = static_cast<std::size_t>(stored - regions.begin());
         std::optional<std::uint64_t> differs = 0;
         if (stored->size == constant.memory.size) {
@@ -248,11 +248,10 @@ Result<void> Lookup::check_constants(const replay::Executable& executable, backe
             differs = *compared;
         }
         if (differs)
-            return fail(
-                ErrorCode::not_recordable,
-                "the constant '{}' holds something else than when the function was recorded (byte {}): give what it "
-                "depends on as a guard (Spec::config or Spec::version)",
-                constant.name, *differs);
+            return fail(ErrorCode::not_recordable,
+                        "the constant '{}' has other contents than when the function was recorded (at byte {}): give "
+                        "what it depends on as a guard (Spec::config or Spec::version)",
+                        constant.name, *differs);
     }
     return {};
 }

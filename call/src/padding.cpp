@@ -89,7 +89,7 @@ Result<void> check_sizes(const Buckets& buckets)
         return fail(ErrorCode::invalid_argument, "buckets are multiples of {}, expected 1 or more",
                     buckets.multiple_of);
     if (buckets.rule == BucketRule::learnt && (buckets.most == 0 || buckets.most > profile::k_most_buckets))
-        return fail(ErrorCode::invalid_argument, "at most {} buckets are to be learnt, expected 1 to {}", buckets.most,
+        return fail(ErrorCode::invalid_argument, "the limit of learned buckets is {}, expected 1 to {}", buckets.most,
                     profile::k_most_buckets);
     const bool is_given = buckets.rule == BucketRule::given;
     if (is_given == buckets.sizes.empty() || buckets.sizes.size() > profile::k_most_buckets)
@@ -99,8 +99,9 @@ Result<void> check_sizes(const Buckets& buckets)
         const std::int64_t size = buckets.sizes[i];
         if (size < 1 || size > profile::k_largest_size || size % buckets.multiple_of != 0 ||
             (i > 0 && size <= buckets.sizes[i - 1]))
-            return fail(ErrorCode::invalid_argument, "the bucket size {} is no multiple of {}, or does not ascend",
-                        size, buckets.multiple_of);
+            return fail(ErrorCode::invalid_argument,
+                        "the bucket size {} is not a multiple of {}, or the sizes are not in ascending order", size,
+                        buckets.multiple_of);
     }
     return {};
 }
@@ -112,11 +113,12 @@ Result<void> check_dimension(const PaddedDimension& padded, const Interface& int
     const RegionDecl* const region = index ? &interface.regions[*index] : nullptr;
     if (region == nullptr ||
         (region->kind != cachefmt::RegionKind::input && region->kind != cachefmt::RegionKind::output))
-        return fail(ErrorCode::invalid_argument, "buckets name '{}', which is no input or output: name a declared one",
-                    padded.argument);
+        return fail(ErrorCode::invalid_argument,
+                    "buckets name '{}', which is not an input or output: name a declared one", padded.argument);
     if (padded.dimension >= region->sizes.size())
-        return fail(ErrorCode::invalid_argument, "buckets name dimension {} of '{}', which is declared with {}",
-                    padded.dimension, padded.argument, region->sizes.size());
+        return fail(ErrorCode::invalid_argument,
+                    "buckets name dimension {} of '{}', which is declared with {} dimensions", padded.dimension,
+                    padded.argument, region->sizes.size());
     auto& dimensions = known[padded.argument];
     if (!dimensions.insert(padded.dimension).second)
         return fail(ErrorCode::invalid_argument, "buckets name dimension {} of '{}' twice", padded.dimension,
@@ -200,8 +202,7 @@ Result<void> check_buckets(const Spec& spec, const Interface& interface)
     std::map<std::string, double> values;
     for (const Buckets& buckets : spec.buckets) {
         if (auto ok = check_sizes(buckets); !ok) return ok;
-        if (buckets.dimensions.empty())
-            return fail(ErrorCode::invalid_argument, "buckets name no dimension that is padded");
+        if (buckets.dimensions.empty()) return fail(ErrorCode::invalid_argument, "buckets name no dimension to pad");
         for (const PaddedDimension& padded : buckets.dimensions) {
             if (auto ok = check_dimension(padded, interface, known); !ok) return ok;
             const auto [value, is_new] = values.try_emplace(padded.argument, padded.value);
@@ -258,8 +259,9 @@ Result<std::int64_t> Padding::target(const Group& group, std::int64_t size, std:
     if (const auto bucket = profile::bucket_for(group.buckets, size)) return *bucket;
     if (outside.empty())
         outside = group.buckets.empty()
-                      ? fmt::format("no buckets are learnt yet for {}: Cache::record_profile does, or the next start",
-                                    to_text(group.wish.dimensions.front()))
+                      ? fmt::format(
+                            "no buckets are learned yet for {}: call Cache::record_profile, or start the program again",
+                            to_text(group.wish.dimensions.front()))
                       : fmt::format("{} is {}, the largest bucket is {}", to_text(group.wish.dimensions.front()), size,
                                     group.buckets.back());
     return *up;
@@ -341,9 +343,10 @@ Result<void> Padding::check(const Frame& frame) const
             const auto& place = frame.tensors[other];
             if (place.base != tensor.base || begin >= place.offset + guards::extent_bytes(place) || end <= place.offset)
                 continue;
-            return fail(ErrorCode::invalid_argument,
-                        "'{}' is padded and overlaps '{}', one of which is written: give each memory of its own",
-                        decl.name, m_interface.regions[other].name);
+            return fail(
+                ErrorCode::invalid_argument,
+                "'{}' is padded and overlaps '{}', and the function writes one of them: give each its own memory",
+                decl.name, m_interface.regions[other].name);
         }
     }
     return {};
@@ -376,7 +379,7 @@ Result<void> Padding::pad_one(std::size_t region, Frame& frame, const PaddedSize
     const Pieces pieces(saved.given, saved.padded);
     if (pieces.count > k_most_pieces)
         return fail(ErrorCode::invalid_argument,
-                    "'{}' is padded in {} pieces, at most {} are copied: pad an outer dimension",
+                    "padding '{}' needs {} copies, expected at most {}: pad an outer dimension",
                     m_interface.regions[region].name, pieces.count, k_most_pieces);
     if (elements_of(saved.given) != elements_of(saved.padded))
         if (auto filled = stream.fill({saved.own.address, m_values.at(region), bytes}); !filled) return filled;

@@ -16,7 +16,7 @@ std::string unusable_elsewhere(const std::vector<cachefmt::Fact>& facts)
 {
     for (const auto& fact : facts)
         if (fact.role == cachefmt::Role::must_match && fact.value == cachefmt::k_unknown)
-            return fmt::format("'{}' could not be found out here, so that nothing could ever match it{}", fact.name,
+            return fmt::format("'{}' is not known in this process, so no call could ever match it{}", fact.name,
                                fact.name == cachefmt::fact::k_build_id                ? ": set Spec::version"
                                : fact.name.starts_with(cachefmt::fact::k_environment) ? ": it names files that only "
                                                                                         "the compiler reads"
@@ -154,7 +154,7 @@ std::string Publisher::publish(Phases& phases, Recording& recording, const Entry
     const bool is_of_beside = beside.recording == recording.entry.header.recording;
     if (beside.is == EntryBeside::Is::as_good && is_of_beside && m_declaration->policy != Policy::refresh) {
         m_sinks.touched.note(recording.entry.header.key);
-        log().info("{}: the entry on disk stands: it differs from what was recorded in scratch or padding alone, and "
+        log().info("{}: the entry on disk is kept: it differs from the new recording only in scratch or padding, and "
                    "does the same",
                    m_declaration->path);
         return {};

@@ -22,7 +22,7 @@ try {
     if (auto prepared = job.session->prepare(); !prepared) return prepared;
     return job.session->begin_answer(stream);
 } catch (const std::bad_alloc&) {
-    return fail(ErrorCode::out_of_memory, "no host memory to record and verify it");
+    return fail(ErrorCode::out_of_memory, "out of host memory while it was recorded and verified");
 }
 
 /// Turns an exception of the caller's function into a refusal.
@@ -129,8 +129,8 @@ Result<void> RecordJobs::check_programs(const RunContext& context) const
         if (std::ranges::find(m_declaration->spec.code, program.source, &ProgramAccess::source_digest) ==
             m_declaration->spec.code.end())
             return fail(ErrorCode::not_recordable,
-                        "it launches the program '{}', which is not in Spec::code: add it, so that another source is "
-                        "another recording",
+                        "it launches the program '{}', which is not in Spec::code: add it, so that a change of its "
+                        "source leads to a new recording",
                         program.name);
     }
     return {};
@@ -209,7 +209,7 @@ Result<Recording> RecordJobs::record(Job& job) const
 try {
     return job.session->record(m_publisher.new_header(job.journey), job.journey.phases);
 } catch (const std::bad_alloc&) {
-    return fail(ErrorCode::out_of_memory, "no host memory to record and verify it");
+    return fail(ErrorCode::out_of_memory, "out of host memory while it was recorded and verified");
 } catch (const std::exception& thrown) {
     return fail(ErrorCode::internal, "recording throws: {}", thrown.what());
 }
@@ -243,8 +243,8 @@ CompletedJob RecordJobs::complete_recording(Job& job, const PairRole* role, cons
     // A published entry must be right for the environment of its call.
     if (environment_of(m_declaration->spec) != job.environment)
         return refuse(job,
-                      {ErrorCode::not_recordable, "an environment variable that it lists changed while it was being "
-                                                  "recorded: a later call is recorded"},
+                      {ErrorCode::not_recordable, "an environment variable in Spec::environment changed while the "
+                                                  "function was being recorded: a later call is recorded"},
                       outcomes);
     auto& info = recording->entry.header.info;
     info.compiled = m_programs->share_out(job.launched, job.journey.started, info.answer_ms - recording->run_ms);
@@ -258,7 +258,7 @@ CompletedJob RecordJobs::complete_recording(Job& job, const PairRole* role, cons
         else
             unpublished = m_publisher.publish(job.journey.phases, *recording, stored);
     } catch (const std::bad_alloc&) {
-        unpublished = "it stays in this process: no host memory to publish it";
+        unpublished = "it is kept only in this process: out of host memory while it was published";
     }
     if (!difference.empty())
         return refuse(
@@ -289,8 +289,9 @@ void RecordJobs::require_adoptable(const Journey& journey) const
 {
     const std::string& name = m_declaration->name;
     if (m_declaration->policy == Policy::require_hit)
-        raise({ErrorCode::miss_forbidden,
-               fmt::format("'{}' is adopted under policy require_hit, which records nothing: use Cache::load", name)});
+        raise(
+            {ErrorCode::miss_forbidden,
+             fmt::format("'{}' is adopted under policy require_hit, which forbids recording: use Cache::load", name)});
     if (m_declaration->policy == Policy::refresh) return;
     if (const auto difference = m_publisher.recompiled(journey.digest))
         raise({ErrorCode::not_recordable,
@@ -359,13 +360,13 @@ Result<Recording> RecordJobs::adopt_with_others(const AdoptedCapture& first, Ado
             m_counters.captures_read(recording ? 1 : 0, reasons.size());
             return recording;
         }
-        log().info("the capture of '{}' that process {} wrote proves nothing: {}", m_declaration->name, capture.process,
-                   recording.error().message);
+        log().info("the capture of '{}' that process {} wrote cannot prove this capture: {}", m_declaration->name,
+                   capture.process, recording.error().message);
         reasons.push_back(std::move(recording.error().message));
     }
     m_counters.captures_read(0, reasons.size());
     if (found->captures.empty())
-        return fail(ErrorCode::not_found, "no other process's capture of this call is in {}{}{}", folder,
+        return fail(ErrorCode::not_found, "{} has no capture of this call from another process{}{}", folder,
                     reasons.empty() ? "" : ": ", fmt::join(reasons, "; "));
     return fail(ErrorCode::not_recordable, "{}", reasons.back());
 }

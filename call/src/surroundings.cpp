@@ -18,7 +18,7 @@ auto Surroundings::notice() -> Change
     Change change;
     if (const auto now = m_declaration->backend()->registrations(); now != m_registrations) {
         // Loaded variants may now have to use the registered module, and code that was refused may now be known.
-        change.drops_all = "a module was registered since: register modules before adopting";
+        change.drops_all = "a module was registered after they were adopted: register modules before adopting";
         m_registrations = now;
     }
     if (const auto now = m_declaration->backend()->exposures(); now != m_exposures) {
@@ -29,7 +29,7 @@ auto Surroundings::notice() -> Change
     auto now = environment_of(m_declaration->spec);
     if (now == m_environment) return change;
     if (!m_environment.empty()) {
-        change.drops_all = "an environment variable that it lists changed since";
+        change.drops_all = "an environment variable in Spec::environment changed after they were recorded";
         m_facts.clear();
     }
     m_environment = std::move(now);

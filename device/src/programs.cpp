@@ -207,7 +207,8 @@ void Programs::store_locked(Known& known)
     if (stored) return;
     known.is_kept = false; // the program is not tried again at each recording
     fault_locked(
-        within(fmt::format("program '{}' is not kept", known.origin->ingredients.program), stored.error()).error());
+        within(fmt::format("compiled program '{}' is not stored", known.origin->ingredients.program), stored.error())
+            .error());
 }
 
 void Programs::keep_ready() noexcept
@@ -216,14 +217,14 @@ try {
     for (Known& known : m_known)
         if (known.is_kept) store_locked(known);
 } catch (const std::exception& error) {
-    log().debug("compiled programs are not kept: {}", error.what());
+    log().debug("compiled programs are not stored: {}", error.what());
 }
 
 void Programs::keep(const Program::Impl& program) noexcept
 try {
     if (!m_may_keep || !program.module) return;
     if (const auto image = program.module->image(); !image) // makes PoCL compile the image now
-        return log().debug("program '{}' is not kept: {}", program.name, image.error().message);
+        return log().debug("compiled program '{}' is not stored: {}", program.name, image.error().message);
     const std::scoped_lock lock{m_mutex};
     for (Known& known : m_known) {
         if (known.module.lock() != program.module) continue;
@@ -231,7 +232,7 @@ try {
         store_locked(known);
     }
 } catch (const std::exception& error) {
-    log().debug("compiled programs are not kept: {}", error.what());
+    log().debug("compiled programs are not stored: {}", error.what());
 }
 
 std::vector<store::ArtifactName> Programs::touched() const

@@ -40,8 +40,8 @@ struct Recorder::Impl {
         if (const auto index = runnable.interface.region(name)) return *index;
         std::string known;
         for (const auto& region : runnable.interface.regions) known += (known.empty() ? "" : ", ") + region.name;
-        raise({ErrorCode::invalid_argument, fmt::format("'{}' asks for '{}', which it did not declare: declared are {}",
-                                                        runnable.name, name, known)});
+        raise({ErrorCode::invalid_argument,
+               fmt::format("'{}' asks for '{}', which is not declared: declared are {}", runnable.name, name, known)});
     }
     void join(Fork& fork)
     {
@@ -75,8 +75,8 @@ Address Recorder::address(std::string_view name) const
     const auto& constants = m_impl.runnable.interface.constants;
     const auto constant = std::ranges::find(constants, name, &NamedConstant::name);
     if (constant != constants.end() && constant->memory.address.is_null())
-        raise({ErrorCode::invalid_argument, fmt::format("'{}' asks for the constant '{}', which has no memory here: "
-                                                        "give it some to record or run the function",
+        raise({ErrorCode::invalid_argument, fmt::format("'{}' asks for the constant '{}', which has no memory in this "
+                                                        "process: give it memory to record or run the function",
                                                         m_impl.runnable.name, name)});
     if (constant != constants.end()) return constant->memory.address;
     return m_impl.inputs.regions[m_impl.region(name)].address;
@@ -102,7 +102,7 @@ Number Recorder::number_of(std::string_view name, DType dtype) const
         const auto found = std::ranges::find(decls, name, &NumberDecl::name);
         if (found == decls.end()) return std::nullopt;
         if (found->dtype != dtype)
-            raise({ErrorCode::invalid_argument, fmt::format("'{}' is declared {}, asked for as {}", name,
+            raise({ErrorCode::invalid_argument, fmt::format("'{}' is declared as {}, but requested as {}", name,
                                                             to_string(found->dtype), to_string(dtype))});
         return Number{dtype, bits[static_cast<std::size_t>(found - decls.begin())]};
     };
@@ -110,7 +110,8 @@ Number Recorder::number_of(std::string_view name, DType dtype) const
     if (const auto scalar = pick(interface.scalars, m_impl.inputs.scalars)) return *scalar;
     if (const auto value = pick(interface.values, m_impl.inputs.values)) return *value;
     raise({ErrorCode::invalid_argument,
-           fmt::format("'{}' asks for the scalar '{}', which it did not declare", m_impl.runnable.name, name)});
+           fmt::format("'{}' asks for the scalar '{}', which is not declared: declare it (Spec::scalars)",
+                       m_impl.runnable.name, name)});
 }
 
 void run(const Runnable& runnable, const RunInputs& inputs, ScratchPool& scratch,
@@ -138,7 +139,8 @@ void run(const Runnable& runnable, const RunInputs& inputs, ScratchPool& scratch
         try {
             join_forks();
         } catch (const std::exception& failed) {
-            log().warn("'{}' throws, and what it forked cannot be joined: {}", runnable.name, failed.what());
+            log().warn("'{}' throws, and the streams that it forked cannot be joined: {}", runnable.name,
+                       failed.what());
         }
         throw;
     }
@@ -159,7 +161,7 @@ Result<void> guarded_run(const Runnable& runnable, const RunInputs& inputs, Scra
         return fail(ErrorCode::not_recordable, "it throws while it is being recorded: {}", thrown.what());
     } catch (...) {
         return fail(ErrorCode::not_recordable,
-                    "it throws something that is no std::exception while it is being recorded");
+                    "it throws something that is not a std::exception while it is being recorded");
     }
 }
 

@@ -21,7 +21,7 @@ struct Cure {
 
 /// The first matching prefix wins.
 constexpr std::array k_cures{
-    Cure{fact::k_build_id, "rebuilt binary: record again, or set Spec::version"},
+    Cure{fact::k_build_id, "the binary was rebuilt: record again, or set Spec::version"},
     Cure{"code.version", "record again for this version"},
     Cure{"program.", "kernel source or build options changed: record again"},
     Cure{"config.", "start with the recorded configuration, or record a variant for this one"},
@@ -30,8 +30,8 @@ constexpr std::array k_cures{
     Cure{"library.", "install the recorded version, or record again"},
     Cure{"interface", "the function's declaration (inputs, outputs, states, scalars) changed: record again"},
     Cure{"entry.format", "written by another version of warmgraph: record again"},
-    Cure{"model", "another model's entry: record this one"},
-    Cure{"function", "another function's entry: record this one"},
+    Cure{"model", "the entry belongs to another model: record this one"},
+    Cure{"function", "the entry belongs to another function: record this one"},
     Cure{fact::k_rank, "start with the recorded number of ranks, or record with this one"},
 };
 
@@ -40,7 +40,7 @@ std::string driver_cure(const std::string* recorded, const std::string* now, con
     if (recorded == nullptr || now == nullptr) return "record again";
     if (relaxation.driver == VersionRule::exact && same_or_newer(*recorded, *now))
         return "relax with accept_newer_driver (same or newer)";
-    return "older than recorded or not comparable: update the driver, or record again";
+    return "the driver is older than recorded, or cannot be compared: update the driver, or record again";
 }
 
 std::string environment_cure(std::string_view variable, const std::string* recorded)
@@ -55,9 +55,8 @@ std::string environment_cure(std::string_view variable, const std::string* recor
 std::string cure_of(const std::string& name, const std::string* recorded, const std::string* now,
                     const Relaxation& relaxation)
 {
-    if (now != nullptr && *now == cachefmt::k_unknown) return "could not be found out here: warmgraph doctor says more";
-    if (recorded != nullptr && *recorded == cachefmt::k_unknown)
-        return "could not be found out when recorded: record again";
+    if (now != nullptr && *now == cachefmt::k_unknown) return "not known in this process: `warmgraph doctor` says more";
+    if (recorded != nullptr && *recorded == cachefmt::k_unknown) return "not known when it was recorded: record again";
     if (fact::has_order(name)) return driver_cure(recorded, now, relaxation);
     if (name.starts_with(fact::k_environment))
         return environment_cure(std::string_view(name).substr(fact::k_environment.size()), recorded);

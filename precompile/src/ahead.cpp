@@ -23,7 +23,7 @@ public:
         // Makes PoCL build the image now.
         if (const auto image = (*module)->image(); !image) return std::unexpected(image.error());
         auto compiled = m_device->compiler().compiled(**module);
-        if (!compiled) return fail(ErrorCode::unsupported, "{} does not give what it compiled", m_device->id());
+        if (!compiled) return fail(ErrorCode::unsupported, "{} does not return the compiled program", m_device->id());
         return std::move(*compiled);
     }
 
@@ -44,7 +44,8 @@ Result<Ahead> compile_ahead(backends::AheadCompiler& compiler, std::string_view 
     const Stopwatch watch;
     const Options options = parse_options(text.options);
     const Headers headers = headers_of(text.source, options);
-    if (!headers.why_unknown.empty()) return fail(ErrorCode::unsupported, "it cannot be kept: {}", headers.why_unknown);
+    if (!headers.why_unknown.empty())
+        return fail(ErrorCode::unsupported, "it cannot be stored: {}", headers.why_unknown);
     auto identity = compiler.identity(text.options);
     if (!identity) return std::unexpected(identity.error());
     CompiledProgram program{{text.name, std::string(backend), sha256(as_bytes(text.source)), options.words,

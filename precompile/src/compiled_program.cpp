@@ -60,7 +60,7 @@ struct Facts {
 Result<Facts> parse_facts(ByteView text)
 {
     const Json json = Json::parse(as_text(text), nullptr, false);
-    if (json.is_discarded()) return fail(ErrorCode::corrupt, "its facts are no JSON");
+    if (json.is_discarded()) return fail(ErrorCode::corrupt, "its facts are not JSON");
     Facts facts;
     Ingredients& made_of = facts.program.ingredients;
     JsonMembers members(json, k_longest_text);
@@ -170,10 +170,10 @@ std::vector<store::MissedFact> differences(const Ingredients& then, const Ingred
     // Different headers already explain a different search digest.
     if (found.size() == before && then.search != now.search)
         found.push_back({"header order", digest_text(then.search), digest_text(now.search),
-                         "headers or folders of one name changed places: give the order that it was compiled with, or "
-                         "compile it with this one"});
+                         "headers or folders with the same name were swapped: give the order that it was compiled "
+                         "with, or compile it with this order"});
     compare("target", then.target, now.target, "compile it for this device (warmgraph precompile --arch)");
-    compare("compiler", then.compiler, now.compiler, "compile it again with the compiler that is here");
+    compare("compiler", then.compiler, now.compiler, "compile it again with this machine's compiler");
     return found;
 }
 
@@ -182,14 +182,14 @@ Result<Bytes> encode(const CompiledProgram& program, const SigningKey* sign_with
     const std::string facts = json_of(program).dump(-1, ' ', false, Json::error_handler_t::replace);
     if (facts.size() > k_facts_cap ||
         cachefmt::k_sealed_head + facts.size() + program.compiled.image.size() > k_compiled_cap)
-        return fail(ErrorCode::unsupported, "the compiled program '{}' takes {} bytes, at most {} are stored",
+        return fail(ErrorCode::unsupported, "the compiled program '{}' has {} bytes, expected at most {}",
                     program.ingredients.program, facts.size() + program.compiled.image.size(), k_compiled_cap);
     // Refuses facts that would be read back with a difference, because their key would differ.
     const auto again = parse_facts(as_bytes(facts));
     if (!again || again->program.ingredients != program.ingredients ||
         again->program.compiled.ready != program.compiled.ready)
         return fail(ErrorCode::invalid_argument,
-                    "the program '{}' has options or names that cannot be stored: they are no UTF-8, or too long",
+                    "the program '{}' has options or names that cannot be stored: they are not UTF-8, or too long",
                     program.ingredients.program);
     return cachefmt::seal(k_sealed_program, facts, program.compiled.image, sign_with);
 }
@@ -230,7 +230,7 @@ Result<CompiledProgram> decode(ByteView bytes, const cachefmt::Trust& trust)
         return fail(ErrorCode::corrupt, "its image's digest does not match: the file is damaged");
     facts->program.compiled.image.assign(image.begin(), image.end());
     if (json_of(facts->program).dump() != as_text(sealed->facts))
-        return fail(ErrorCode::corrupt, "its facts are not spelt as they are written");
+        return fail(ErrorCode::corrupt, "its facts are not written in the expected form: the file was changed");
     return std::move(facts->program);
 }
 

@@ -127,7 +127,7 @@ private:
     {
         const Includes includes = scan_includes(text.contents);
         if (!includes.computed.empty())
-            m_headers.why_unknown = "only the compiler knows which file '" + includes.computed + "' means";
+            m_headers.why_unknown = "only the compiler can resolve the include of '" + includes.computed + "' means";
         m_search.update_field("text");
         for (const std::string& name : includes.names) {
             add("beside", name, text.folder / name);
@@ -147,7 +147,7 @@ private:
         auto known = m_digests.find(path);
         if (known == m_digests.end()) {
             if (m_digests.size() == k_most_headers || fs::file_size(path, failed) > k_largest_header || failed) {
-                m_headers.why_unknown = "the headers are too many or too large to be looked at ('" + name + "')";
+                m_headers.why_unknown = "there are too many headers, or one is too large ('" + name + "')";
                 return;
             }
             std::ifstream file(path, std::ios::binary);

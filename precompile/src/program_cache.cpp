@@ -46,7 +46,7 @@ Result<MadeProgram> compile(backends::Device& device, const ProgramText& text, R
 Error compile_forbidden(std::string_view reason)
 {
     return {ErrorCode::miss_forbidden,
-            fmt::format("it would have to be compiled, which policy no_compile forbids: {}; compile it ahead with "
+            fmt::format("policy no_compile forbids its compilation, which is needed: {}; compile it ahead with "
                         "`warmgraph precompile`, or run once with policy read_write",
                         reason)};
 }

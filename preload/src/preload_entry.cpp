@@ -94,7 +94,7 @@ Result<Guess> guess(const std::shared_ptr<backends::Device>& device, const cache
     Guess result;
     result.may_be_seen = bytes <= k_most_placeholder_bytes || !is_flat;
     if (!is_flat && function == nullptr && bytes > k_most_placeholder_bytes)
-        return fail(ErrorCode::out_of_memory, "its regions have {} bytes, placeholders at most {}", bytes,
+        return fail(ErrorCode::out_of_memory, "its regions have {} bytes, expected at most {} to preload it", bytes,
                     k_most_placeholder_bytes);
     Address next = Address::from_flat(k_nowhere + nowhere);
     if (result.may_be_seen && bytes != 0) {
@@ -219,7 +219,7 @@ try {
     turn->succeed(std::move(*restored));
     return {};
 } catch (const std::bad_alloc&) {
-    return fail(ErrorCode::out_of_memory, "no host memory to restore it");
+    return fail(ErrorCode::out_of_memory, "out of host memory while it was restored");
 }
 
 } // namespace warmgraph

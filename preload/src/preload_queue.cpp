@@ -63,13 +63,13 @@ try {
     } catch (const std::exception& thrown) {
         log().warn("preload: the progress callback throws: {}", thrown.what());
     } catch (...) {
-        log().warn("preload: the progress callback throws something that is no std::exception");
+        log().warn("preload: the progress callback throws something that is not a std::exception");
     }
     lock.lock();
     m_is_reporting = false;
     m_changed.notify_all();
 } catch (const std::exception& thrown) { // no memory for a copy of the name
-    log().warn("preload: '{}' is not reported: {}", function, thrown.what());
+    log().warn("preload: the progress of '{}' is not reported: {}", function, thrown.what());
 }
 
 // --- the queue
@@ -135,7 +135,7 @@ struct PreloadQueue::State {
             }
         } catch (const std::system_error& thrown) {
             threads.pop_back();
-            log().debug("entries are preloaded by {}: {}", plural(threads.size(), "thread"), thrown.what());
+            log().debug("entries are preloaded by only {}: {}", plural(threads.size(), "thread"), thrown.what());
         }
     }
     void end()

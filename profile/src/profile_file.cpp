@@ -81,7 +81,7 @@ class ProfileReader {
 public:
     ProfileReader(const ReadJson& json, std::string where) : m_json(json), m_where(std::move(where))
     {
-        if (!json.is_object()) m_wrong = m_where + " is no object";
+        if (!json.is_object()) m_wrong = m_where + " is not an object";
     }
     [[nodiscard]] const ReadJson* find(const char* name, bool (ReadJson::*is)() const noexcept)
     {
@@ -117,7 +117,7 @@ public:
     /// Returns an error text, or an empty text. Call this after all possible members were read.
     [[nodiscard]] std::string what_is_wrong() const
     {
-        if (m_wrong.empty() && m_json.size() > m_asked) return m_where + " has a member that is not known";
+        if (m_wrong.empty() && m_json.size() > m_asked) return m_where + " has an unknown member";
         return m_wrong;
     }
 
@@ -152,7 +152,7 @@ void read_sizes(ProfileReader& reader, const char* name, const Profile& profile,
     for (const auto& [argument, extents] : object->items()) {
         if (!profile.arguments.contains(argument)) return reader.wrong(name, "names an argument that is not declared");
         if (!read_extents(extents, sizes[argument], cachefmt::k_max_rank))
-            return reader.wrong(name, "has sizes that cannot be");
+            return reader.wrong(name, "has invalid sizes");
     }
 }
 
@@ -167,14 +167,14 @@ std::string read_call(const ReadJson& json, const std::string& where, const Prof
             for (const auto& [name, value] : values->items()) {
                 if (!value.is_string() || value.get_ref<const std::string&>().size() > k_longest_text ||
                     !cachefmt::check_name("value", name)) {
-                    reader.wrong("values", "has what is no value");
+                    reader.wrong("values", "has an invalid value");
                     break;
                 }
                 shape.values[name] = value.get<std::string>();
             }
     const std::uint64_t number = reader.number("calls", 1, k_most_calls);
     std::string wrong = reader.what_is_wrong();
-    if (wrong.empty() && !calls.emplace(std::move(shape), number).second) wrong = where + " is there twice";
+    if (wrong.empty() && !calls.emplace(std::move(shape), number).second) wrong = where + " is listed twice";
     return wrong;
 }
 
@@ -189,12 +189,12 @@ std::string read_part(const ReadJson& json, std::size_t index, Profile& profile)
     part.total = reader.number("total", 0, k_most_calls);
     const ReadJson* const calls = reader.list("calls", k_most_shapes);
     if (std::string wrong = reader.what_is_wrong(); !wrong.empty()) return wrong;
-    if (!cachefmt::check_name("writer", writer)) return where + ": 'writer' is no name";
+    if (!cachefmt::check_name("writer", writer)) return where + ": 'writer' is not a valid name";
     for (std::size_t i = 0; i < calls->size(); ++i) {
         std::string wrong = read_call((*calls)[i], fmt::format("{}, call {}", where, i + 1), profile, part.calls);
         if (!wrong.empty()) return wrong;
     }
-    if (!profile.parts.emplace(writer, std::move(part)).second) return where + ": 'writer' is there twice";
+    if (!profile.parts.emplace(writer, std::move(part)).second) return where + ": 'writer' is listed twice";
     return {};
 }
 
@@ -209,7 +209,7 @@ std::string read_learnt(const ReadJson& json, std::size_t index, Profile& profil
                                  pair[1].is_number_unsigned() && pair[1].get<std::uint64_t>() < cachefmt::k_max_rank &&
                                  profile.arguments.contains(pair[0].get_ref<const std::string&>());
             if (!is_pair) {
-                reader.wrong("dimensions", "has what is no dimension of a declared argument");
+                reader.wrong("dimensions", "has an item that is not a dimension of a declared argument");
                 break;
             }
             wish.dimensions.push_back({pair[0].get<std::string>(), pair[1].get<std::size_t>()});
@@ -219,12 +219,12 @@ std::string read_learnt(const ReadJson& json, std::size_t index, Profile& profil
     if (const ReadJson* const list = reader.list("buckets", k_most_buckets); list != nullptr) {
         const bool is_read = read_extents(*list, learnt.buckets, k_most_buckets);
         const auto twice = std::ranges::adjacent_find(learnt.buckets, std::greater_equal<>{});
-        if (!is_read || twice != learnt.buckets.end()) reader.wrong("buckets", "are not sizes that ascend");
+        if (!is_read || twice != learnt.buckets.end()) reader.wrong("buckets", "are not sizes in ascending order");
     }
     learnt.decided = reader.text("decided");
     std::string wrong = reader.what_is_wrong();
     if (wrong.empty() && !profile.learnt.emplace(std::move(wish), std::move(learnt)).second)
-        wrong = fmt::format("learnt {} is there twice", index + 1);
+        wrong = fmt::format("learnt {} is listed twice", index + 1);
     return wrong;
 }
 
@@ -235,7 +235,7 @@ void read_arguments(ProfileReader& reader, Profile& profile)
     for (const auto& [argument, type] : object->items()) {
         if (!cachefmt::check_name("argument", argument) || !type.is_string() ||
             !parse_dtype(type.get_ref<const std::string&>()))
-            return reader.wrong("arguments", "has what is no argument with its type");
+            return reader.wrong("arguments", "has an item that is not an argument with its type");
         profile.arguments[argument] = type.get<std::string>();
     }
 }
@@ -253,8 +253,8 @@ std::string read_profile(const ReadJson& json, Profile& profile)
     const auto key = digest_from_our_hex(reader.text("key"));
     if (std::string wrong = reader.what_is_wrong(); !wrong.empty()) return wrong;
     if (!cachefmt::is_model_info(profile.model_info) || !cachefmt::check_name("function", profile.function))
-        return "'model_info' or 'function' is no such name";
-    if (!key || *key != key_of(profile)) return "'key' is not that of its model, function and arguments";
+        return "'model_info' or 'function' is not a valid name";
+    if (!key || *key != key_of(profile)) return "'key' does not match its model, function and arguments";
     profile.key = *key;
     std::string wrong;
     for (std::size_t i = 0; i < learnt->size() && wrong.empty(); ++i) wrong = read_learnt((*learnt)[i], i, profile);
@@ -278,7 +278,7 @@ Result<Profile> decode(ByteView bytes)
     if (bytes.size() > k_profile_cap)
         return fail(ErrorCode::corrupt, "the profile has {} bytes, expected at most {}", bytes.size(), k_profile_cap);
     const ReadJson json = ReadJson::parse(as_text(bytes), nullptr, false);
-    if (!json.is_object()) return fail(ErrorCode::corrupt, "the profile is no JSON object");
+    if (!json.is_object()) return fail(ErrorCode::corrupt, "the profile is not a JSON object");
     const auto format = json.find("format");
     if (format != json.end() && format->is_number_unsigned() && format->get<std::uint64_t>() > k_profile_format)
         return fail(ErrorCode::stale, "the profile has format {}, expected {}: a newer warmgraph wrote it",

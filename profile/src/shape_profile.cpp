@@ -192,7 +192,7 @@ try {
     const std::scoped_lock lock{m_mutex};
     start_writer();
 } catch (const std::exception& error) { // the next note() tries again
-    log().debug("no writer of shapes yet: {}", error.what());
+    log().debug("the thread that writes shapes is not started yet: {}", error.what());
 }
 
 void ProfileKeeper::note(const std::shared_ptr<FunctionProfile>& function) noexcept
@@ -203,7 +203,7 @@ try {
     start_writer();
     m_wake.notify_one();
 } catch (const std::exception& error) {
-    log().debug("shapes of a function are not kept: {}", error.what());
+    log().debug("the shapes of a function's calls are not stored: {}", error.what());
 }
 
 bool ProfileKeeper::is_ending()
@@ -225,12 +225,12 @@ try {
     function.put_back();
     // The folder was deleted, or no longer belongs to the library. The user did that, so it is not a fault.
     if (!merged && merged.error().code == ErrorCode::permission_denied)
-        log().debug("shapes of a function are not kept: {}", merged.error().message);
+        log().debug("the shapes of a function's calls are not stored: {}", merged.error().message);
     else if (!merged)
         m_fault("write", merged.error());
     return !merged.has_value(); // after a failure the profile is written again with the next news
 } catch (const std::exception& error) {
-    log().debug("shapes of a function are not kept: {}", error.what());
+    log().debug("the shapes of a function's calls are not stored: {}", error.what());
     return true;
 }
 

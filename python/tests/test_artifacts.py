@@ -71,7 +71,7 @@ def test_a_new_shape_compiles_nothing_where_a_bundle_has_its_program(process, sa
 
 def test_damaged_artifacts_are_a_typed_error(saved, device, tmp_path):
     data, cache = saved.read_bytes(), warmgraph.Cache("toy", cache_dir=tmp_path / "elsewhere")
-    with pytest.raises(warmgraph.Corrupt, match="cut off"):
+    with pytest.raises(warmgraph.Corrupt, match="truncated"):
         cache.load_cache_artifacts(device, data[:-1])
     with pytest.raises(warmgraph.Corrupt, match="its header alone takes"):
         cache.load_cache_artifacts(device, b"")

@@ -455,7 +455,7 @@ def test_memory_that_nobody_named_is_refused_by_the_cure(program, device):
 
     x = floats()
     uses(x)  # refused, with the function's own result
-    assert "pass it, keep it in an attribute" in warmgraph.explain(uses)
+    assert "pass it, store it in an attribute" in warmgraph.explain(uses)
     numpy.testing.assert_array_equal(x, floats())
     uses.reset()
 
@@ -472,8 +472,8 @@ def test_what_cannot_be_compared_runs_as_it_is(program, caplog, monkeypatch):
     for first in (0, 1):
         numpy.testing.assert_array_equal(locked(lock, floats(first)), 2 * floats(first))
     assert [record.getMessage() for record in caplog.records if "guard" in record.getMessage()] == [
-        "cannot record 'locked': guard is a _thread.lock, which cannot be compared in another process: keep what the function needs of it in "
-        "plain values"]
+        "cannot record 'locked': guard is a _thread.lock, which cannot be compared in another process: store the values that the function "
+        "needs as plain values"]
     monkeypatch.setenv("WARMGRAPH_POLICY", "require_hit")
     with pytest.raises(MissForbidden, match="guard is a _thread.lock"):
         locked(lock, floats())
@@ -538,7 +538,7 @@ def test_reading_back_inside_the_function_is_refused(program, device):
 
 
 @pytest.mark.parametrize("outputs, text", [
-    (None, "declares no outputs"), (Tensor(3, "f32"), "declared is Tensor"), (Tensor(COUNT, "i32"), "declared is Tensor"),
+    (None, "declares no outputs"), (Tensor(3, "f32"), "expected Tensor"), (Tensor(COUNT, "i32"), "expected Tensor"),
     ([Tensor(COUNT, "f32")], "declared are"),
 ])
 def test_outputs_that_are_not_as_declared_are_errors(program, outputs, text):
@@ -562,9 +562,9 @@ def test_scratch_ends_with_its_run(program, device):
         program.launch("add", GRID, BLOCK, x, x)
 
     keeps(floats())
-    with pytest.raises(InvalidArgument, match="scratch memory of a run that has ended"):
+    with pytest.raises(InvalidArgument, match="scratch memory of a function's run that has ended"):
         program.launch("add", GRID, BLOCK, device.array(floats()), kept[0])
-    with pytest.raises(InvalidArgument, match="for functions of cache_compile, while they run"):
+    with pytest.raises(InvalidArgument, match="works only in a function of cache_compile while it runs"):
         warmgraph.empty(3, "f32")
     keeps.reset()
 
@@ -642,7 +642,7 @@ def test_wrappers_can_be_copied_and_pickled():
 
     for wrapper in (copy.deepcopy(Holder()).cached, pickle.loads(pickle.dumps(wrapped_plain)), pickle.loads(pickle.dumps(Holder().cached))):
         assert wrapper.options.name in ("run", "named") and "unbound" in repr(wrapper)
-        with pytest.raises(InvalidArgument, match="wrap the new one's method"):
+        with pytest.raises(InvalidArgument, match="wrap the method of the new object"):
             wrapper(1)
     assert copy.deepcopy(wrapped_plain)._function is plain
 
@@ -681,7 +681,7 @@ def test_a_bound_wrapper_is_described_as_its_method_is():
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         step.cached.nothing
     for unbound in (copy.deepcopy(step.cached), pickle.loads(pickle.dumps(step.cached))):
-        with pytest.raises(InvalidArgument, match="bound to no object"):
+        with pytest.raises(InvalidArgument, match="belongs to no object"):
             unbound(1)
 
 
@@ -710,7 +710,7 @@ def test_folders_counters_and_reasons(scale, folder, tmp_path):
     with pytest.raises(warmgraph.NotFound):
         warmgraph.readable_cache(tmp_path / "nothing.wg")
     for no_function in ("/", "/tmp"):
-        with pytest.raises(InvalidArgument, match="no function's folder: give one that ends with <model>/<rank>/<function>"):
+        with pytest.raises(InvalidArgument, match="the folder of a function: give one that ends with <model>/<rank>/<function>"):
             warmgraph.readable_cache(no_function)
     (cleared,) = warmgraph.clear(scale)
     assert cleared == warmgraph.Cleared(str(folder), 2) and entries(folder) == []

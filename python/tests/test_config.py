@@ -68,7 +68,7 @@ def test_cache_compile_knows_its_options():
         warmgraph.cache_compile(lambda x: x, config={"policy": "off"})
     with pytest.raises(InvalidArgument, match="a generator or a coroutine"):
         warmgraph.cache_compile((lambda: (yield)))
-    with pytest.raises(InvalidArgument, match="no Python function"):
+    with pytest.raises(InvalidArgument, match="not a Python function"):
         warmgraph.cache_compile(print)
 
 

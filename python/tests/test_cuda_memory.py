@@ -43,7 +43,7 @@ except wg.InvalidArgument as error:
 try:
     view.numpy()
 except wg.Unsupported as error:
-    print("another library's" in str(error))
+    print("memory of another library" in str(error))
 """
 
 

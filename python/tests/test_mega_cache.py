@@ -77,7 +77,7 @@ def test_a_bundle_carries_them_only_where_that_was_asked_for_and_signed(key, tmp
     assert first.save_cache_artifacts() is None
     saved, info = first.save_cache_artifacts(include_torch=True)
     assert [(kind.kind, kind.count) for kind in info.kinds] == [("torch", 1)] and len(saved) < len(DATA)
-    with pytest.raises(errors.InvalidArgument, match="signed: set sign_with_file"):
+    with pytest.raises(errors.InvalidArgument, match="signed artifacts: set sign_with_file"):
         cache().save_cache_artifacts(include_torch=True)
 
     def elsewhere(name: str, **options) -> warmgraph.Cache:

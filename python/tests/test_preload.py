@@ -43,7 +43,7 @@ def test_functions_are_preloaded_by_name_and_all_that_exist(device: wg.Device, p
 
 def test_wrong_wishes_are_refused(device: wg.Device) -> None:
     cache = wg.Cache("toy")
-    with pytest.raises(wg.InvalidArgument, match="on no device"):
+    with pytest.raises(wg.InvalidArgument, match="without a device"):
         cache.preload(["f"])
     with pytest.raises(wg.InvalidArgument, match="function name"):
         cache.preload(["../f"], device)

@@ -110,7 +110,7 @@ def test_what_is_not_there_is_said_in_one_line(recorded):
     assert "no-such-device" in serve(recorded, "opencl:no-such-device").stderr
     write_weights(recorded / "model.safetensors", "other")
     done = serve(recorded)
-    assert done.returncode == 1 and done.stderr.startswith("serve.py: nobody gives the state embed.weight f32[16]"), done.stderr
+    assert done.returncode == 1 and done.stderr.startswith("serve.py: the state embed.weight f32[16] is missing"), done.stderr
 
 
 def test_the_process_cannot_import_pytorch(tmp_path):

@@ -145,7 +145,7 @@ def test_device_arrays_lie_as_they_were_recorded(recorded, device):
 def test_a_state_that_nobody_gives_is_named(recorded, device, name):
     weights = given(device)
     del weights[name]
-    with pytest.raises(errors.InvalidArgument, match=f"nobody gives the state {name} f32.*by the name '{name}'"):
+    with pytest.raises(errors.InvalidArgument, match=f"the state {name} f32.*is missing.*under the name '{name}'"):
         server(device, weights).function("step")(x=X, factor=1.0)
 
 
@@ -287,7 +287,7 @@ def test_a_state_is_given_by_the_names_of_the_tensors_in_it(device, program):
         served = server(device, names)
         assert (served.function("f")(x=np.zeros(COUNT, np.float32))["y"] == expected).all(), names
     assert (served.state("b").numpy() == b).all() and (served.state("a.tied").numpy() == a).all()
-    with pytest.raises(errors.InvalidArgument, match=r"nobody gives the state b f32\[8, 4\].*'b'"):
+    with pytest.raises(errors.InvalidArgument, match=r"the state b f32\[8, 4\] is missing.*'b'"):
         server(device, {"a.weight": a}).function("f")(x=X)
     with pytest.raises(errors.InvalidArgument, match=r"state a.weight f32.*'a.tied' or 'a.weight'"):
         server(device, {"b": b}).function("f")(x=X)
@@ -311,7 +311,7 @@ def test_a_state_that_the_function_writes_starts_as_zeros(device, program):
 
 def test_metadata_without_the_newer_members_is_read(device, program):
     with_metadata(device, program, torchs())
-    with pytest.raises(errors.InvalidArgument, match="nobody gives the state kept"):
+    with pytest.raises(errors.InvalidArgument, match="the state kept .*is missing"):
         server(device).function("f")(x=X)
 
 
@@ -327,7 +327,7 @@ def test_metadata_of_somebody_elses_is_left_alone(device, program):
 ])
 def test_damaged_metadata_is_said(device, program, metadata):
     with_metadata(device, program, metadata)
-    with pytest.raises((errors.Corrupt), match="record the function anew"):
+    with pytest.raises((errors.Corrupt), match="record the function again"):
         server(device).function("f")
 
 

@@ -45,7 +45,7 @@ def test_a_function_that_gives_something_else_when_it_is_captured_is_refused_by_
     cached = wrap(work)
     assert torch.equal(cached(X)[1], X * (torch.arange(8.0) % 2))
     assert OTHERWISE + "result1" in refusal(cached) and "operator" in refusal(cached) and not host.entries
-    assert "element 2 was 0.0 in its answer and is 2.0 in the graph, 3 of 8 differ" in refusal(cached)
+    assert "element 2 was 0.0 in the call itself and is 2.0 in the graph, 3 of 8 differ" in refusal(cached)
     assert torch.equal(cached(X)[1], X * (torch.arange(8.0) % 2)), "it runs as it is"
 
 
@@ -92,7 +92,7 @@ def test_what_a_capture_alone_writes_is_refused_before_it_runs():
 
     cached = wrap(work)
     cached(X)
-    assert "it writes work.other, which its answer did not" in refusal(cached) and not host.entries
+    assert "it writes work.other, which the call itself did not write" in refusal(cached) and not host.entries
 
 
 def test_running_statistics_are_kept_before_they_are_written():
@@ -280,7 +280,7 @@ def test_no_memory_to_keep_what_is_written_is_a_refusal(monkeypatch):
 
     cached = wrap(work)
     assert torch.equal(cached(X), X * 2) and torch.equal(total, X)
-    assert "no memory to keep what it held" in refusal(cached)
+    assert "no memory to save its previous contents" in refusal(cached)
 
 
 # --- other entry points
@@ -485,7 +485,7 @@ def test_an_operator_of_higher_order_runs_as_without():
     asked = _operators.Asked()
     with torch.no_grad(), _operators.shown_to(asked):
         torch.cond(torch.tensor(True), lambda x: x + 1, lambda x: x - 1, (X,))
-    assert not asked.is_whole and asked.difference(asked) == "not all operators that it reaches are known"
+    assert not asked.is_whole and asked.difference(asked) == "not all operators that it calls are known"
 
 
 def test_what_no_operator_was_seen_to_write_is_kept_before_the_next_call(monkeypatch):

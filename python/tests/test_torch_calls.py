@@ -233,7 +233,7 @@ def test_a_plain_value_that_the_first_use_made_is_there_at_the_next_call_which_i
         one.cached(torch.zeros(2))
         one.cached(torch.zeros(2))
         assert len(host.entries) == 1 and len(host.entries[0].calls) >= replays + 1
-    assert "self.most was" in refusal(objects[0].cached) and "a call that changes nothing is recorded" in refusal(objects[0].cached)
+    assert "self.most was" in refusal(objects[0].cached) and "the next call that changes nothing is recorded" in refusal(objects[0].cached)
 
 
 class Request:

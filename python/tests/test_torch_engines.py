@@ -165,7 +165,7 @@ def test_a_refusal_is_captured_by_pytorch_into_the_pool_with_one_warning(caplog)
         graph, output = runner.cache.capture_one(1, forward, pool=pool)
         runner.cache.capture_one(2, forward, pool=pool)
     assert graph.outcome == "captured" and "lock" in graph.why and graph.pool() == pool and not host.entries
-    assert len([one for one in caplog.records if "captured by PyTorch alone" in one.message]) == 1
+    assert len([one for one in caplog.records if "captured only by PyTorch" in one.message]) == 1
     runner.ids.fill_(2)
     graph.replay()
     assert torch.equal(output, blocked(runner.ids)) and host.plain[0].its_pool == pool
@@ -281,7 +281,7 @@ def test_wrong_options_and_arguments_are_errors():
         GraphCache(tprank=1)
     with pytest.raises(errors.InvalidArgument, match="without arguments"):
         GraphCache().capture_one(1, lambda x: x)
-    with pytest.raises(errors.InvalidArgument, match="names an input and a state"):
+    with pytest.raises(errors.InvalidArgument, match="is both an input and a state"):
         GraphCache().capture_one(1, lambda: None, inputs={"x": torch.ones(1)}, states={"x": torch.ones(1)})
     with pytest.raises(errors.InvalidArgument, match="expected {name: tensor}"):
         GraphCache().capture_one(1, lambda: None, inputs=3)
@@ -409,7 +409,7 @@ def test_a_folder_that_cannot_be_written_costs_the_pairing_alone(tmp_path, monke
     monkeypatch.setattr(host._entry, "write_capture", full)
     with caplog.at_level(logging.WARNING, "warmgraph"):
         graph, _ = Runner(captures=tmp_path).capture(2)
-    assert graph.outcome == "recorded" and calls == [2, 2, 2] and "not kept for other processes" in caplog.text
+    assert graph.outcome == "recorded" and calls == [2, 2, 2] and "not written for other processes" in caplog.text
 
 
 @pytest.mark.parametrize("folder", ["", 3, object(), "a\0b"])

@@ -46,9 +46,9 @@ def test_what_is_no_function_is_an_error_that_says_so():
     async def coroutine(x: Any) -> Any:
         return x
 
-    for one, words in ((Call(), "no Python function"), (generator, "generator"), (coroutine, "coroutine"),
+    for one, words in ((Call(), "not a Python function"), (generator, "generator"), (coroutine, "coroutine"),
                        (functools.partial(generator, 1), "generator"), (staticmethod(lambda x: x), "above @cache_compile"),
-                       (classmethod(lambda c, x: x), "above @cache_compile"), (torch.relu, "no Python function"), (3, "no Python function")):
+                       (classmethod(lambda c, x: x), "above @cache_compile"), (torch.relu, "not a Python function"), (3, "not a Python function")):
         with pytest.raises(errors.InvalidArgument, match=words):
             wrap(one)
 

@@ -172,7 +172,7 @@ def test_a_failure_is_logged_and_counted_and_the_call_goes_on(asked, key, monkey
     cached = wrapped(key)
     assert torch.equal(cached(torch.ones(4)), torch.full((4,), 2.0))
     assert _mega_cache.counts.failures == 2 and "of no use" in caplog.text
-    assert "2 failures, the last: what PyTorch compiled is not kept: of no use" in warmgraph.explain(cached)
+    assert "2 failures, the last: artifacts that PyTorch compiled are not stored: of no use" in warmgraph.explain(cached)
 
 
 def captured(key: str, size: int = 4, forward: Any = None, **options: Any) -> Any:
@@ -237,6 +237,6 @@ def test_bytes_that_pytorch_does_not_read_are_a_failure_that_names_it(asked, key
     monkeypatch.undo()
     carrier = _mega_cache.Carrier(warmgraph.Cache("net", config=warmgraph.Config(sign_with_file=key)), {"torch": "x"})
     carrier._cache.put_artifact("torch", {"torch": "x"}, b"no artifacts")
-    with pytest.raises(errors.Corrupt, match="does not read its own artifacts"):
+    with pytest.raises(errors.Corrupt, match="cannot read its own artifacts"):
         carrier.hand_over()
     carrier.hand_over()  # once per process

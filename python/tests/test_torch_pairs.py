@@ -370,8 +370,8 @@ def _backward_itself(net: Any, x: Any) -> Any:
 
 @pytest.mark.parametrize("function, words", [
     (lambda net, x: x * WEIGHT * net.weight, "closure or a global"), (_written_in_place, "written in place"), (_hooked, "register_hook"),
-    (_backward_itself, "calls backward"), (lambda net, x: (x * net.weight, net.weight[1:]), "view of something that requires grad"),
-    (lambda net, x: x * 2, "nothing that it makes requires grad")])
+    (_backward_itself, "calls backward"), (lambda net, x: (x * net.weight, net.weight[1:]), "view of a tensor that requires grad"),
+    (lambda net, x: x * 2, "none of its results requires grad")])
 def test_what_cannot_be_a_pair_is_refused_by_name_and_answered(function, words):
     net = Net()
     cached = wrap(function)

@@ -441,7 +441,7 @@ def test_what_cannot_be_recorded_says_why_and_costs_the_program_nothing(caplog):
         with graph(g):
             net.linear.weight + 1
     assert [one.outcome for one in seen.graphs] == ["refused", "refused"]
-    assert "no tensor of what the code names" in seen.graphs[0].why and "nothing that it writes" in seen.graphs[1].why
+    assert "no variable of the capturing code" in seen.graphs[0].why and "none of the tensors that the graph writes" in seen.graphs[1].why
     assert [one.levelname for one in caplog.records] == ["WARNING", "WARNING"] and g.count == 1
 
 
@@ -488,7 +488,7 @@ def test_closing_leaves_pytorch_as_it_was():
     names = ("__init__", "capture_begin", "capture_end")
     before = [CUDAGraph.__dict__.get(name) for name in names]
     seen = recorder()
-    with pytest.raises(errors.InvalidArgument, match="already: close"):
+    with pytest.raises(errors.InvalidArgument, match="already active in this process: close"):
         recorder()
     seen.close(), seen.close()
     assert [CUDAGraph.__dict__.get(name) for name in names] == before

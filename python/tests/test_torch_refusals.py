@@ -93,7 +93,7 @@ def test_the_command_shows_it(folder):
     written(folder, 3)
     at = ("--cache-dir", str(folder))
     explained = command("explain", "net/decode", *at)
-    assert "decode runs as it is (3 calls of process" in explained and WHY in explained and "record it by running it once" not in explained
+    assert "decode runs as it is (3 calls of process" in explained and WHY in explained and "record it: run it once" not in explained
     row = next(line for line in command("ls", *at).splitlines() if "decode" in line)
     assert row.endswith("3 calls: differs_under_capture")
     stats = command("stats", *at)

@@ -125,7 +125,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, caplog: Any) -> str:
 
 def test_a_pytorch_that_says_something_else_is_read_through_dlpack(monkeypatch, caplog):
     monkeypatch.setitem(_native_tensors._TYPES, "bfloat16", (2, 16))
-    assert "DLPack says" in refused(monkeypatch, caplog)
+    assert "DLPack reports" in refused(monkeypatch, caplog)
 
 
 def test_a_pytorch_without_these_functions_is_read_through_dlpack(monkeypatch, caplog):
@@ -135,7 +135,7 @@ def test_a_pytorch_without_these_functions_is_read_through_dlpack(monkeypatch, c
 
 def test_a_pytorch_that_keeps_its_tensors_elsewhere_is_read_through_dlpack(monkeypatch, caplog):
     def moved() -> int:
-        raise ValueError("a tensor's own pointer is in 2 places")
+        raise ValueError("a tensor's own pointer is found 2 times")
 
     monkeypatch.setattr(_native_tensors, "_place_in_object", moved)
     assert "in 2 places" in refused(monkeypatch, caplog)

@@ -87,8 +87,8 @@ class Config:
     def expect_key(self) -> None:
         """Raises InvalidArgument for a Config with mega_cache but without keys: keys say whose pickles PyTorch may load."""
         if self.mega_cache and not (self.sign_with_file or self.accept_file or any(os.environ.get(name) for name in _KEYS)):
-            raise errors.InvalidArgument("mega_cache is True, and no key says whose artifacts PyTorch may be given, which can run any code: "
-                                         "set sign_with_file or accept_file (WARMGRAPH_SIGN_KEY_FILE, WARMGRAPH_ACCEPT_KEYS_FILE)")
+            raise errors.InvalidArgument("mega_cache is True, but no key says whose artifacts PyTorch may load, and they can run any code: set "
+                                         "sign_with_file or accept_file (WARMGRAPH_SIGN_KEY_FILE, WARMGRAPH_ACCEPT_KEYS_FILE)")
 
     def copy(self) -> Config:
         one = Config.__new__(Config)

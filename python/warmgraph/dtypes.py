@@ -23,7 +23,7 @@ def canonical(dtype: Any) -> str:
     name: Any = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or getattr(dtype, "__name__", str(dtype))
     short = _LONG.get(name, name)
     if short not in _SIZES:
-        raise errors.InvalidArgument(f"{dtype!r} is no element type here, expected one of: {', '.join(_SIZES)}")
+        raise errors.InvalidArgument(f"{dtype!r} is not a supported element type, expected one of: {', '.join(_SIZES)}")
     byteorder = getattr(dtype, "byteorder", "=")
     if byteorder == ">":
         raise errors.InvalidArgument(f"{dtype!r} has the other byte order: convert it (x.astype({name!r}))")

@@ -37,19 +37,19 @@ def load(path: Any) -> dict[str, Any]:
     try:
         return _tensors(content)
     except (ValueError, RecursionError) as error:
-        raise errors.Corrupt(f"{path} is no safetensors file: {error}") from None
+        raise errors.Corrupt(f"{path} is not a safetensors file: {error}") from None
 
 
 def _tensors(content: memoryview) -> dict[str, Any]:
     length = int.from_bytes(content[:_LENGTH], "little")
     if length > min(_MOST_HEADER, len(content) - _LENGTH):
-        raise ValueError(f"a header of {length} bytes in a file of {len(content)}, at most {_MOST_HEADER} are allowed")
+        raise ValueError(f"the header of a file of {len(content)} bytes has {length} bytes, expected at most {_MOST_HEADER}")
     header = json.loads(bytes(content[_LENGTH:_LENGTH + length]).decode("utf-8"), object_pairs_hook=_object)
     if not isinstance(header, dict):
         raise ValueError(f"the header is a {type(header).__name__}, expected an object")
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        raise ValueError("__metadata__ is no object of texts")
+        raise ValueError("__metadata__ is not an object of texts")
     data = content[_LENGTH + length:]
     found = {name: _tensor(name, entry, data) for name, entry in header.items()}
     _expect_covered([tuple(entry["data_offsets"]) for entry in header.values()], len(data))

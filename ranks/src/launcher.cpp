@@ -83,7 +83,7 @@ Result<Rank> resolve_rank(const RankOptions& options, const Lookup& environment)
     if (!*world && !*global) return rank;
     if (!*world || !*global)
         return fail(ErrorCode::invalid_argument,
-                    "{} is {}, but there is no {}: give both or neither, as arguments or as {} and {}",
+                    "{} is {}, but no {} is given: give both or neither, as arguments or as {} and {}",
                     (*world ? **world : **global).source, (*world ? **world : **global).value,
                     *world ? "rank" : "world size", launcher.world_size, launcher.global_rank);
     if ((*global)->value >= (*world)->value)

@@ -220,7 +220,7 @@ Result<void> Executable::Impl::bind_events(const Bindings& bindings)
             !used_by(i, std::type_identity<cachefmt::EventRecordNode>{}))
             return fail(
                 ErrorCode::invalid_argument,
-                "the graph waits for the event '{}', which it does not record itself: declare it (Spec::events)",
+                "the graph waits for the event '{}', which it does not record itself: declare the event (Spec::events)",
                 graph.events[i]);
         auto event = device->create_event();
         if (!event) return within("event '" + graph.events[i] + "'", event.error());
@@ -237,7 +237,8 @@ Result<void> Executable::Impl::bind_semaphores(const Bindings& bindings)
     for (std::size_t i = 0; i < graph.semaphores.size(); ++i)
         if (i >= bindings.semaphores.size() || bindings.semaphores[i] == 0)
             return fail(ErrorCode::invalid_argument,
-                        "the graph uses the external semaphore '{}', which is not given: declare it (Spec::semaphores)",
+                        "the graph uses the external semaphore '{}', which was not given: declare the semaphore "
+                        "(Spec::semaphores)",
                         graph.semaphores[i]);
     bound.semaphores.assign(bindings.semaphores.begin(),
                             bindings.semaphores.begin() + static_cast<std::ptrdiff_t>(graph.semaphores.size()));
@@ -362,7 +363,7 @@ try {
     retired.push_back(std::exchange(exec, std::move(*made)));
     return {};
 } catch (const std::bad_alloc&) {
-    return fail(ErrorCode::out_of_memory, "no host memory to instantiate for other addresses");
+    return fail(ErrorCode::out_of_memory, "out of host memory while it was instantiated for other addresses");
 }
 
 Executable::Executable(std::unique_ptr<Impl> impl) : m_impl(std::move(impl)) {}
@@ -459,7 +460,7 @@ Result<void> Executable::rehearse(backends::Stream& stream, const Bindings& bind
     if (!backends::has_outside_work(impl.raw)) return launch(stream, bindings);
     if (auto checked = impl.check(bindings); !checked) return checked;
     if (auto made = impl.make_rehearsal(bindings); !made)
-        return within("without its work with the outside", made.error());
+        return within("run it without its semaphores, events and host functions", made.error());
     return impl.rehearsal->launch(stream);
 }
 

@@ -11,11 +11,12 @@ Result<void> check_exposed(backends::Device& device, ByteView image, std::span<c
         const bool is_vouched =
             std::ranges::any_of(vouched, [&](const std::string& name) { return name == "*" || name == variable; });
         if (is_vouched) continue;
-        return fail(ErrorCode::not_recordable,
-                    "the module variable '{}' may be written or read between calls, unseen by a replay: the program "
-                    "asked for its address (cudaMemcpyToSymbol does). Pass it as a kernel parameter, register its "
-                    "module (Device::register_module), or vouch for it (Spec::frozen_variables)",
-                    variable);
+        return fail(
+            ErrorCode::not_recordable,
+            "the module variable '{}' may be written or read between calls, unnoticed by a replay, because the program "
+            "asked for its address (cudaMemcpyToSymbol does so). Pass it as a kernel parameter, register its module "
+            "(Device::register_module), or promise that it does not change (Spec::frozen_variables)",
+            variable);
     }
     return {};
 }

@@ -45,14 +45,14 @@ Result<std::shared_ptr<backends::Module>> find_registered_module(const Modules& 
     }
     if (same == 0 && !difference.empty())
         return fail(ErrorCode::not_recordable,
-                    "the module variable '{}' holds something else in this process than when it was recorded: write it "
+                    "the module variable '{}' has other contents in this process than when it was recorded: write it "
                     "before the first call, or pass its value as a parameter",
                     difference);
     // The present contents of variables do not show which of the modules the function uses.
     if (alike > 1 && found != nullptr && found->has_variables())
         return fail(ErrorCode::not_recordable,
-                    "{} registered modules have the same code, and the host may write other values into their "
-                    "variables: register the one that the function uses",
+                    "{} registered modules have the same code, but their variables may have different values: register "
+                    "only the module that the function uses",
                     alike);
     return found;
 }

@@ -11,8 +11,8 @@ Result<void> check_regions(std::span<const DeclaredRegion> declared, const cache
         const cachefmt::Region& region = graph.regions[i];
         const bool is_own = region.kind == cachefmt::RegionKind::arena || region.kind == cachefmt::RegionKind::constant;
         if (i < declared.size() ? region.kind != declared[i].kind || region.name != declared[i].name : !is_own)
-            return fail(ErrorCode::corrupt, "region {} of the entry, '{}', is none that the function declares there", i,
-                        region.name);
+            return fail(ErrorCode::corrupt, "region {} of the entry, '{}', does not match the function's declaration",
+                        i, region.name);
     }
     return {};
 }
@@ -24,7 +24,7 @@ Result<void> check_constants_size(const cachefmt::Graph& graph, std::uint64_t mo
         if (region.kind == cachefmt::RegionKind::constant) bytes += region.size;
     if (bytes <= most) return {};
     return fail(ErrorCode::unsupported,
-                "the entry's constants have {} bytes, at most {} are loaded: raise Spec::max_constant_bytes", bytes,
+                "the entry's constants have {} bytes, expected at most {}: raise Spec::max_constant_bytes", bytes,
                 most);
 }
 

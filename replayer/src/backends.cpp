@@ -39,9 +39,10 @@ Result<std::shared_ptr<backends::Device>> open_device(std::string_view id)
     const std::string_view wanted = backends::backend_of(id);
     if ((wanted == "cuda" || wanted == "opencl") &&
         std::ranges::find(known, wanted, &backends::Backend::name) == known.end())
-        return fail(ErrorCode::unsupported,
-                    "cannot open '{}': this library has the backends {}: build it with -DWARMGRAPH_REPLAY_BACKENDS=all",
-                    id, backend_names());
+        return fail(
+            ErrorCode::unsupported,
+            "cannot open '{}': this library has only the backends {}: build it with -DWARMGRAPH_REPLAY_BACKENDS=all",
+            id, backend_names());
     return backends::open_device(id);
 }
 

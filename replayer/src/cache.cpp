@@ -61,12 +61,14 @@ std::string code_of(const cachefmt::EntryHeader& header)
 Result<void> check_kind(const cachefmt::EntryHeader& header)
 {
     if (header.kind != cachefmt::EntryKind::graph)
-        return fail(ErrorCode::stale, "it is refused for good ({}): give what changed as a guard, and record it anew",
+        return fail(ErrorCode::stale,
+                    "it cannot be replayed, because its recordings differ ({}): give the value that changed as a "
+                    "guard, and record it again",
                     header.info.reason);
     if (cachefmt::is_of_pair(header) || header.recording)
-        return fail(ErrorCode::unsupported,
-                    "it is one half of a pair (forward and backward), which are used together or not at all: replay it "
-                    "with the whole library");
+        return fail(
+            ErrorCode::unsupported,
+            "it is the forward or the backward of a pair, which are only used together: replay it with libwarmgraph");
     return {};
 }
 
@@ -86,7 +88,7 @@ Result<guards::DeclaredInterface> declared_interface(const cachefmt::Guards& gua
                           std::ranges::all_of(interface.scalars, is_scalar_type, &NumberDecl::dtype) &&
                           guards::interface_text(interface.kinds, interface.scalars, ranges) == text;
     if (is_whole) return interface;
-    return fail(ErrorCode::corrupt, "its interface is '{}', which {} do not make", text,
+    return fail(ErrorCode::corrupt, "its interface is '{}', which does not match its {}", text,
                 plural(guards.tensors.size(), "tensor"));
 }
 
@@ -98,16 +100,15 @@ Result<void> check_scalars(const cachefmt::Graph& graph, const guards::DeclaredI
             return scalar.name == declared.name && scalar.type == declared.dtype;
         });
     if (are_same) return {};
-    return fail(ErrorCode::corrupt, "the graph has {}, which are not the {} of its interface",
+    return fail(ErrorCode::corrupt, "the graph has {}, but its interface has {}",
                 plural(graph.scalars.size(), "scalar"), interface.scalars.size());
 }
 
 Result<void> check_outside(const cachefmt::Graph& graph)
 {
-    constexpr std::string_view k_cure = "replay it with the whole library";
+    constexpr std::string_view k_cure = "replay it with libwarmgraph";
     if (!graph.events.empty())
-        return fail(ErrorCode::unsupported, "the graph has the event '{}' of its caller's: {}", graph.events.front(),
-                    k_cure);
+        return fail(ErrorCode::unsupported, "the graph uses the caller's event '{}': {}", graph.events.front(), k_cure);
     if (!graph.semaphores.empty())
         return fail(ErrorCode::unsupported, "the graph uses the external semaphore '{}': {}", graph.semaphores.front(),
                     k_cure);
@@ -211,7 +212,7 @@ Result<Digest> Cache::only_fitting(const std::string& function, const Device& de
         if (!entry.misfit.empty()) continue;
         if (fitting != nullptr)
             return fail(ErrorCode::stale,
-                        "several entries of '{}' fit ({} and {} at least): name one by its digest (wgr_entries_list)",
+                        "several entries of '{}' fit (at least {} and {}): choose one by its digest (wgr_entries_list)",
                         function, short_hex(fitting->digest), short_hex(entry.digest));
         fitting = &entry;
     }
@@ -281,7 +282,7 @@ Result<LoadedEntry> Cache::load(const std::string& function, const Device& devic
     auto entry = m_store->entry(entry_key);
     if (!entry) return within(function, entry.error());
     if (!*entry)
-        return fail(ErrorCode::not_found, "there is no entry {} of '{}' in {}: see wgr_entries_list",
+        return fail(ErrorCode::not_found, "there is no entry {} of '{}' in {}: wgr_entries_list lists the entries",
                     short_hex(*digest), function, m_store->root().string());
     auto interface = judge((**entry).header, device);
     if (!interface) return within(function, interface.error());

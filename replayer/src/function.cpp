@@ -72,8 +72,9 @@ Result<guards::TensorArg> Function::read(std::size_t index, const Tensor& tensor
     const auto sizes = tensor.is_as_recorded ? std::span<const std::int64_t>(recorded.sizes) : tensor.sizes;
     const auto strides = tensor.is_as_recorded ? std::span<const std::int64_t>(recorded.strides) : tensor.strides;
     if (sizes.size() > cachefmt::k_max_rank || (!strides.empty() && strides.size() != sizes.size()))
-        return fail(ErrorCode::invalid_argument, "'{}' has {} sizes and {} strides, expected at most {}, and as many",
-                    name, sizes.size(), strides.size(), cachefmt::k_max_rank);
+        return fail(ErrorCode::invalid_argument,
+                    "'{}' has {} sizes and {} strides, expected the same number of each, at most {}", name,
+                    sizes.size(), strides.size(), cachefmt::k_max_rank);
     for (const auto& list : {sizes, strides})
         if (std::ranges::any_of(list, [](std::int64_t n) { return n < 0; }))
             return fail(ErrorCode::invalid_argument, "'{}' has a negative size or stride", name);
@@ -101,7 +102,8 @@ Result<std::uint64_t> Function::read(std::string_view name, DType type, const Nu
 {
     const auto bits = is_scalar_type(number.dtype) ? convert(number.dtype, number.bits, type) : std::nullopt;
     if (bits) return *bits;
-    return fail(ErrorCode::invalid_argument, "'{}' was given a number of type {}, expected one that {} can hold", name,
+    return fail(ErrorCode::invalid_argument,
+                "'{}' was given as a number of type {}, expected a number that {} can hold", name,
                 to_string(number.dtype), to_string(type));
 }
 
@@ -150,7 +152,8 @@ Error Function::mismatch() const
     for (std::size_t i = 0; i < now.values.size(); ++i) now.values[i].bits = m_values[i];
     guards::guard_distances(now.tensors, m_args);
     const auto misfits = guards::evaluate({{}, tensors(), values()}, now);
-    const std::string what = misfits.empty() ? "its tensors lie otherwise" : guards::summarize(misfits);
+    const std::string what =
+        misfits.empty() ? "its tensors have another alignment or overlap in another way" : guards::summarize(misfits);
     return {ErrorCode::stale, fmt::format("{} is not replayed: {}; load an entry that was recorded for such calls",
                                           m_header.key.function.function, what)};
 }
@@ -161,8 +164,10 @@ Result<void> Function::judge_surroundings()
     for (const auto& [name, recorded] : m_environment) {
         const std::string now = environment(name.c_str()).value_or(std::string(cachefmt::fact::k_unset));
         if (now != recorded)
-            return fail(ErrorCode::stale, "the environment's {} is '{}' now, '{}' was recorded: load another entry",
-                        name, now, recorded);
+            return fail(
+                ErrorCode::stale,
+                "the environment variable {} is '{}' now, but was '{}' when it was recorded: load another entry", name,
+                now, recorded);
     }
     const std::uint64_t exposures = m_device->device->exposures();
     if (exposures == m_exposures) return {};
@@ -183,7 +188,7 @@ Result<void> Function::judge()
         const bool is_host = !address.is_null() && m_device->device->space_of(address) == cachefmt::MemorySpace::host;
         const bool was_host = tensors()[i].device == guards::k_host_memory;
         if (is_host == was_host) continue;
-        return fail(ErrorCode::stale, "'{}' lies in {} memory, recorded was {}", tensors()[i].name,
+        return fail(ErrorCode::stale, "'{}' lies in {} memory, but it was recorded in {}", tensors()[i].name,
                     is_host ? "page-locked host" : "device", was_host ? "page-locked host memory" : "device memory");
     }
     m_has_spaces = true;
@@ -224,11 +229,13 @@ Result<std::shared_ptr<backends::Stream>> Function::stream_of(void* native)
 {
     if (!m_device->takes_streams()) {
         if (native == nullptr) return m_device->own_stream;
-        return fail(ErrorCode::unsupported, "{} takes no streams of others: pass NULL, its own queue",
+        return fail(ErrorCode::unsupported,
+                    "{} cannot use streams that another library made: pass NULL for its own queue",
                     m_device->device->id());
     }
     if (reinterpret_cast<std::uintptr_t>(native) == k_stream_per_thread)
-        return fail(ErrorCode::unsupported, "CU_STREAM_PER_THREAD has no place in an order: pass a stream of your own");
+        return fail(ErrorCode::unsupported, "CU_STREAM_PER_THREAD is not supported, because launches are ordered by "
+                                            "their stream: pass a stream of your own");
     if (m_last && m_last_native == native) return m_last;
     auto view = m_device->device->view_stream(native);
     if (!view) return std::unexpected(view.error());

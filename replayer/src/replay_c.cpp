@@ -98,7 +98,7 @@ wgr_status guarded(F&& f) noexcept
         const Result<void> done = f();
         return done ? wgr_ok : remember(done.error().code, done.error().message.c_str());
     } catch (const std::bad_alloc&) {
-        return remember(ErrorCode::out_of_memory, "host memory ran out");
+        return remember(ErrorCode::out_of_memory, "out of host memory");
     } catch (const std::exception& thrown) {
         return remember(ErrorCode::internal, thrown.what());
     }
@@ -133,7 +133,7 @@ Result<MemoryRef> memory_of(const replayer::Device& device, const wgr_memory& me
     if ((memory.base == 0) != device.takes_streams())
         return fail(ErrorCode::invalid_argument, "memory has base {} and offset {:#x}, {}", memory.base, memory.offset,
                     device.takes_streams() ? "expected base 0 and a device pointer"
-                                           : "which is none that wgr_memory_create gave");
+                                           : "which is not one that wgr_memory_create returned");
     if (memory.base == 0) return MemoryRef{Address::from_flat(memory.offset), memory.size};
     return MemoryRef{{memory.base, memory.offset}, memory.size};
 }
@@ -147,8 +147,9 @@ wgr_memory shown(const replayer::Device& device, const MemoryRef& memory)
 Result<replayer::CacheSettings> settings_of(const wgr_cache_options& given)
 {
     if (given.size != sizeof(wgr_cache_options))
-        return fail(ErrorCode::invalid_argument, "options have the size {}, expected {}: begin with WGR_CACHE_OPTIONS",
-                    given.size, sizeof(wgr_cache_options));
+        return fail(ErrorCode::invalid_argument,
+                    "the options have size {}, expected {}: initialise them with WGR_CACHE_OPTIONS", given.size,
+                    sizeof(wgr_cache_options));
     if (auto named = need({{given.model, "options.model"}}); !named) return std::unexpected(named.error());
     replayer::CacheSettings settings{given.model};
     const auto config = array(given.config, given.config_count, "options.config");
@@ -257,7 +258,8 @@ wgr_status wgr_device_synchronize(wgr_device* device, void* stream)
         replayer::Device& its = *device->device;
         if (!its.takes_streams()) {
             if (stream != nullptr)
-                return fail(ErrorCode::unsupported, "{} takes no streams of others: pass NULL, its own queue",
+                return fail(ErrorCode::unsupported,
+                            "{} cannot use streams that another library made: pass NULL for its own queue",
                             its.device->id());
             const std::scoped_lock lock{its.own_stream_mutex};
             return its.own_stream->synchronize();
@@ -309,7 +311,7 @@ wgr_status wgr_download(wgr_device* device, wgr_memory memory, void* to, uint64_
         const auto its = memory_of(*device->device, memory);
         if (!its) return std::unexpected(its.error());
         if (bytes > its->size)
-            return fail(ErrorCode::invalid_argument, "{} bytes are asked of memory of {}", bytes, its->size);
+            return fail(ErrorCode::invalid_argument, "{} bytes are requested of memory of {} bytes", bytes, its->size);
         return device->device->device->download({static_cast<std::byte*>(to), bytes}, its->address);
     });
 }

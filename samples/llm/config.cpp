@@ -36,10 +36,10 @@ void require(bool holds, const char* what)
 
 void check(const Config& config)
 {
-    require(config.dim % config.n_heads == 0, "dim is no multiple of n_heads");
-    require(config.n_heads % config.n_kv_heads == 0, "n_heads is no multiple of n_kv_heads");
+    require(config.dim % config.n_heads == 0, "dim is not a multiple of n_heads");
+    require(config.n_heads % config.n_kv_heads == 0, "n_heads is not a multiple of n_kv_heads");
     require(config.head_dim() % 2 == 0, "head_dim is odd");
-    require(config.admits({}), "a matrix' rows or columns are no multiple of a group's");
+    require(config.admits({}), "a matrix' rows or columns are not a multiple of a group's");
     require(config.max_seq_len >= k_buckets.back(), "max_seq_len is shorter than the longest prompt");
 }
 

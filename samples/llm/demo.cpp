@@ -67,7 +67,7 @@ public:
             fs::create_directories(m_path);
             // A folder with an old cache would make the cold run a warm one.
             if (!fs::is_empty(m_path))
-                throw std::runtime_error(fmt::format("'{}' is not empty; --keep wants a new folder", keep));
+                throw std::runtime_error(fmt::format("'{}' is not empty: --keep needs a new folder", keep));
         }
     }
     Folder(const Folder&) = delete;

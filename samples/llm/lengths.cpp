@@ -219,9 +219,8 @@ nlohmann::ordered_json to_json(const Served& served)
 
 int main(int argc, char** argv)
 {
-    CLI::App app{
-        "Serves prompts of 40 lengths with at most six recorded graphs: lengths are padded to buckets that were "
-        "learnt from what earlier starts were asked."};
+    CLI::App app{"Serves prompts of 40 lengths with at most six recorded graphs: each length is padded to a bucket, "
+                 "and the buckets are learned from the lengths of earlier runs."};
     Options options;
     app.add_option("--backend", options.backend, "the device: opencl, cuda, or cuda:0")->capture_default_str();
     llm::declare(app, options);

@@ -74,11 +74,11 @@ Json parse_header(std::string_view text)
     try {
         header = Json::parse(text, watch);
     } catch (const Json::exception& error) {
-        raise(SafetensorsFault::bad_header, "the header is no JSON: {}", error.what());
+        raise(SafetensorsFault::bad_header, "the header is not JSON: {}", error.what());
     }
     if (!header.is_object())
         raise(SafetensorsFault::bad_header, "the header is {}, expected an object", header.type_name());
-    if (!repeated.empty()) raise(SafetensorsFault::bad_header, "the header names '{}' twice", repeated);
+    if (!repeated.empty()) raise(SafetensorsFault::bad_header, "the header has the name '{}' twice", repeated);
     return header;
 }
 
@@ -106,7 +106,7 @@ std::vector<std::int64_t> read_integers(const Json& entry, const std::string& te
     std::vector<std::int64_t> numbers;
     for (const Json& number : *found) {
         if (!number.is_number_unsigned() || number.get<std::uint64_t>() > INT64_MAX) {
-            raise(SafetensorsFault::bad_header, "tensor '{}': '{}' holds something else than sizes", tensor, field);
+            raise(SafetensorsFault::bad_header, "tensor '{}': '{}' holds values that are not sizes", tensor, field);
         }
         numbers.push_back(number.get<std::int64_t>());
     }
@@ -171,7 +171,7 @@ Safetensors Safetensors::parse(std::vector<std::byte> content)
         length |= std::to_integer<std::uint64_t>(content[i]) << (8 * i);
     }
     if (length > k_max_header) {
-        raise(SafetensorsFault::header_too_large, "a header of {} bytes, at most {} are allowed", length, k_max_header);
+        raise(SafetensorsFault::header_too_large, "the header has {} bytes, expected at most {}", length, k_max_header);
     }
     if (length > content.size() - k_length_size) {
         raise(SafetensorsFault::truncated, "a header of {} bytes in a file of {}", length, content.size());

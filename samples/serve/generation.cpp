@@ -77,7 +77,7 @@ Golden Golden::read(const std::filesystem::path& file)
         const auto json = nlohmann::json::parse(stream);
         return {json.at("model"), json.at("prompt"), json.at("tokens"), json.at("first_token_ms")};
     } catch (const nlohmann::json::exception& error) {
-        throw std::runtime_error(fmt::format("'{}' is not what record.py writes: {}", file.string(), error.what()));
+        throw std::runtime_error(fmt::format("'{}' was not written by record.py: {}", file.string(), error.what()));
     }
 }
 

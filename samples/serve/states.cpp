@@ -35,7 +35,7 @@ std::vector<std::byte> from_base64(std::string_view text)
     while (text.ends_with('=')) text.remove_suffix(1);
     for (const char digit : text) {
         const std::size_t value = k_digits.find(digit);
-        if (value == std::string_view::npos) refuse("the entry's metadata has contents that are no base64");
+        if (value == std::string_view::npos) refuse("the entry's metadata has contents that are not base64");
         bits = (bits << k_bits_of_digit) | static_cast<std::uint32_t>(value);
         count += k_bits_of_digit;
         if (count < k_bits_of_byte) continue;
@@ -57,7 +57,7 @@ Part part_of(const Json& row)
     if (strides.size() != part.sizes.size()) refuse("'{}' has {} strides", part.name, strides.size());
     for (std::size_t d = part.sizes.size(); d-- > 0;) {
         if (part.sizes[d] > 1 && strides[d] != step)
-            refuse("'{}' was recorded with strides [{}]: this program gives contiguous tensors alone", part.name,
+            refuse("'{}' was recorded with strides [{}], but this program gives only contiguous tensors", part.name,
                    fmt::join(strides, ", "));
         step *= part.sizes[d];
     }
@@ -111,7 +111,7 @@ EntryMetadata EntryMetadata::parse(const std::string& text)
     try {
         const Json json = Json::parse(text);
         if (json.at("warmgraph.torch") != k_version)
-            refuse("the entry's metadata has version {}, expected {}: record the function anew",
+            refuse("the entry's metadata has version {}, expected {}: record the function again",
                    json.at("warmgraph.torch").dump(), k_version);
         result.written = json.at("written").get<std::set<std::string>>();
         const Json parts = json.value("aliases", Json::object()), contents = json.value("contents", Json::object());
@@ -120,7 +120,7 @@ EntryMetadata EntryMetadata::parse(const std::string& text)
         for (const auto& [state, data] : contents.items())
             result.contents.emplace(state, from_base64(data.get<std::string>()));
     } catch (const Json::exception& error) {
-        refuse("the entry's metadata cannot be read ({}): record the function anew", error.what());
+        refuse("the entry's metadata cannot be read ({}): record the function again", error.what());
     }
     return result;
 }
@@ -133,8 +133,8 @@ wg::MemoryRef States::of(const wg::StateDecl& state, const EntryMetadata& metada
     if (known == m_buffers.end())
         known = m_buffers.emplace(state.name, m_device.upload<std::byte>(contents_of(state, metadata))).first;
     if (known->second.size() != state.memory.size)
-        refuse("two functions have a state '{}', of {} and of {} bytes", state.name, known->second.size(),
-               state.memory.size);
+        refuse("two functions have the state '{}', one of {} bytes and one of {} bytes", state.name,
+               known->second.size(), state.memory.size);
     return known->second;
 }
 
@@ -151,7 +151,7 @@ std::vector<std::byte> States::contents_of(const wg::StateDecl& state, const Ent
     for (const Part& part : parts) {
         if (part.offset > state.memory.size || part.bytes() > state.memory.size - part.offset ||
             bytes.size() != state.memory.size)
-            refuse("the entry's metadata has more or less in '{}' than its {} bytes", state.name, state.memory.size);
+            refuse("the entry's metadata does not cover the {1} bytes of '{0}' exactly", state.name, state.memory.size);
         const auto tensor = m_file.tensors().find(part.name);
         if (tensor == m_file.tensors().end()) continue;
         check_like(part, tensor->second);
@@ -160,8 +160,7 @@ std::vector<std::byte> States::contents_of(const wg::StateDecl& state, const Ent
     }
     if (carried != metadata.contents.end() || metadata.written.contains(state.name)) return bytes;
     for (const Part& part : parts)
-        if (!covers(given, part))
-            refuse("the file has no tensor '{}', and the entry does not carry its contents", part.name);
+        if (!covers(given, part)) refuse("the file has no tensor '{}', and the entry does not contain it", part.name);
     return bytes;
 }
 

@@ -274,9 +274,9 @@ try {
     if (!why_read_only().empty() || !check_key(function)) return;
     if (const auto done = write_miss(m_impl->tier.disk(), m_impl->tier.disk().layout.function(function), miss, call);
         !done)
-        log().debug("a miss of {} is not kept: {}", function.function, done.error().message);
+        log().debug("a miss of {} is not written down: {}", function.function, done.error().message);
 } catch (const std::exception& error) {
-    log().debug("a miss of a function is not kept: {}", error.what());
+    log().debug("a miss of a function is not written down: {}", error.what());
 }
 
 Result<Misses> LocalStore::misses(const FunctionKey& function) const
@@ -291,9 +291,9 @@ void LocalStore::note_program_miss(const Miss& miss) noexcept
 try {
     if (!why_read_only().empty()) return;
     if (const auto done = write_miss(m_impl->tier.disk(), Layout::artifacts(ArtifactKind::compiled), miss, ""); !done)
-        log().debug("a miss of the program '{}' is not kept: {}", miss.program, done.error().message);
+        log().debug("a miss of the program '{}' is not written down: {}", miss.program, done.error().message);
 } catch (const std::exception& error) {
-    log().debug("a miss of a program is not kept: {}", error.what());
+    log().debug("a miss of a program is not written down: {}", error.what());
 }
 
 Result<Misses> LocalStore::program_misses() const

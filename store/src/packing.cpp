@@ -51,7 +51,7 @@ bool apply(Packings& packings, std::string_view setting)
 Result<Bytes> frame_contents(ByteView object, std::uint64_t most)
 {
     const auto size = cachefmt::frame_content_size(object);
-    if (!size) return fail(ErrorCode::corrupt, "it is no zstd frame that states its size");
+    if (!size) return fail(ErrorCode::corrupt, "it is not a zstd frame that states its size");
     const std::uint64_t limit = std::min<std::uint64_t>(most, object.size() * k_most_packed);
     if (*size > limit)
         return fail(ErrorCode::corrupt, "its zstd frame of {} bytes holds {}, at most {} are read", object.size(),
@@ -73,7 +73,7 @@ Result<Packings> parse_packings(std::string_view what, std::string_view text)
         if (!apply(packings, rest.substr(0, comma)) || comma + 1 == rest.size())
             return fail(ErrorCode::invalid_argument,
                         "{} is '{}', expected payloads=, images= or constants= with zstd's level (0: not compressed, "
-                        "to {}) and perhaps a threshold, such as payloads=9,images=3@64K",
+                        "to {}) and optionally a threshold, such as payloads=9,images=3@64K",
                         what, printable(text, k_shown_of_compression), k_highest_level);
         rest.remove_prefix(std::min(comma + 1, rest.size()));
     }
@@ -110,7 +110,7 @@ Result<Bytes> unpack(Bytes object, const Digest& digest, std::uint64_t most)
         if (auto contents = frame_contents(object, most); contents && sha256(*contents) == digest) return contents;
     if (const Digest is = sha256(object); is != digest)
         return fail(ErrorCode::corrupt, "image has SHA-256 {}, its name says {}{}", to_hex(is), to_hex(digest),
-                    may_be_frame ? ", and so it is with what its zstd frame holds" : "");
+                    may_be_frame ? ", and the contents of its zstd frame differ as well" : "");
     if (object.size() > most)
         return fail(ErrorCode::corrupt, "image has {} bytes, at most {} are read", object.size(), most);
     return object;

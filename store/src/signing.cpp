@@ -66,13 +66,14 @@ Result<void> parse_into(Keys& keys, std::string_view text, char separator)
 Result<void> check_mode(const std::string& path, const struct stat& status)
 {
     constexpr mode_t k_others_write = 022;
-    if (!S_ISREG(status.st_mode)) return fail(ErrorCode::invalid_argument, "key file {} is no regular file", path);
+    if (!S_ISREG(status.st_mode)) return fail(ErrorCode::invalid_argument, "key file {} is not a regular file", path);
     if (status.st_uid != ::geteuid() && status.st_uid != 0)
         return fail(ErrorCode::permission_denied, "key file {} belongs to another user ({}): chown it to yours ({})",
                     path, status.st_uid, ::geteuid());
     if ((status.st_mode & k_others_write) != 0)
-        return fail(ErrorCode::permission_denied, "key file {} may be written by others (mode {:o}): chmod go-w {}",
-                    path, status.st_mode & 0777U, path);
+        return fail(ErrorCode::permission_denied,
+                    "key file {} can be written by other users (mode {:o}): chmod go-w {}", path,
+                    status.st_mode & 0777U, path);
     return {};
 }
 
@@ -84,8 +85,7 @@ Result<Keys> keys_of(std::string_view text, const std::string& file, char separa
 {
     Keys keys;
     if (auto ok = parse_into(keys, text, separator); !ok) return std::unexpected(std::move(ok.error()));
-    if (!text.empty() && keys.empty())
-        return fail(ErrorCode::invalid_argument, "text is given for a key, and there is no key in it");
+    if (!text.empty() && keys.empty()) return fail(ErrorCode::invalid_argument, "the text for keys has no key in it");
     if (file.empty()) return keys;
     auto more = read_key_file(file);
     if (!more) return more;
@@ -174,7 +174,7 @@ Result<std::vector<SigningKey>> read_key_file(const std::string& path)
     constexpr mode_t k_others_read = 044;
     const bool has_secret = std::ranges::any_of(keys, &SigningKey::is_secret);
     if (has_secret && (status.st_mode & k_others_read) != 0)
-        log().warn("key file {} has a secret that others may read (mode {:o}): chmod go-r {}", path,
+        log().warn("key file {} has a secret that other users can read (mode {:o}): chmod go-r {}", path,
                    status.st_mode & 0777U, path);
     return keys;
 }
@@ -193,7 +193,8 @@ Result<cachefmt::Trust> resolve_signing(const SigningSource& given, const Enviro
     trust.require = *require;
     if (!to_sign->empty()) {
         if (!to_sign->front().is_secret())
-            return fail(ErrorCode::invalid_argument, "key '{}' is a public one: it cannot sign", to_sign->front().id());
+            return fail(ErrorCode::invalid_argument, "key '{}' is a public key, which cannot sign: give the secret key",
+                        to_sign->front().id());
         trust.sign_with = std::make_shared<const SigningKey>(std::move(to_sign->front()));
     }
     for (SigningKey& key : *accepted)

@@ -28,7 +28,8 @@ Variant variant_of(FoundHeader&& found)
 
 void note_use_in(Tier& tier, const EntryKey& key)
 {
-    if (const auto noted = tier.note_use(key); !noted) log().debug("last use not noted: {}", noted.error().message);
+    if (const auto noted = tier.note_use(key); !noted)
+        log().debug("the time of the last use is not stored: {}", noted.error().message);
 }
 
 Result<std::optional<Bytes>> image_in(Tier& tier, const Digest& digest, std::uint64_t size, std::uint64_t most)
@@ -179,7 +180,7 @@ void Store::note_use(const EntryKey& key) noexcept
 try {
     if (check_key(key.function)) note_use_in(tier(), key);
 } catch (const std::exception& error) {
-    log().debug("last use not noted: {}", error.what());
+    log().debug("the time of the last use is not stored: {}", error.what());
 }
 
 Result<void> Store::publish(const Entry& entry)
@@ -217,7 +218,7 @@ try {
     }
     if (m_events.set_aside) m_events.set_aside(header.key);
 } catch (const std::exception& error) {
-    log().debug("not set aside: {}", error.what());
+    log().debug("cannot move it to quarantine: {}", error.what());
 }
 
 Result<std::optional<Bytes>> Store::image(const Digest& digest, std::uint64_t size)

@@ -31,7 +31,7 @@ Result<Facts> parse_facts(ByteView text)
     const Json json = Json::parse(as_text(text), nullptr, false);
     if (!json.is_object() || json.size() != k_members || !json.contains("facts") || !json.contains("sha256") ||
         !json.contains("written"))
-        return fail(ErrorCode::corrupt, "its facts are no object of facts, sha256 and written");
+        return fail(ErrorCode::corrupt, "its facts are not an object with facts, sha256 and written");
     const Json &given = json["facts"], &digest = json["sha256"], &written = json["written"];
     if (!given.is_object() || given.empty() || given.size() > k_most_torch_facts)
         return fail(ErrorCode::corrupt, "it has {} facts, expected 1 to {}", given.size(), k_most_torch_facts);
@@ -39,7 +39,7 @@ Result<Facts> parse_facts(ByteView text)
     for (const auto& [name, value] : given.items()) {
         if (name.empty() || name.size() > k_longest_name || !value.is_string() ||
             value.get_ref<const std::string&>().size() > k_longest_value)
-            return fail(ErrorCode::corrupt, "one of its facts is no short text under a short name");
+            return fail(ErrorCode::corrupt, "one of its facts is not a short text under a short name");
         facts.facts.emplace(name, value.get<std::string>());
     }
     const auto read = digest.is_string() ? digest_from_our_hex(digest.get_ref<const std::string&>()) : std::nullopt;
@@ -47,7 +47,7 @@ Result<Facts> parse_facts(ByteView text)
     facts.bytes = *read;
     facts.written = written.get<std::string>();
     if (text_of(facts.facts, facts.written, facts.bytes) != as_text(text))
-        return fail(ErrorCode::corrupt, "its facts are not spelt as they are written");
+        return fail(ErrorCode::corrupt, "its facts are not written in the expected form: the file was changed");
     return facts;
 }
 
@@ -58,9 +58,10 @@ Result<cachefmt::Sealed> opened(ByteView object)
     if (!sealed) return sealed;
     if (const std::uint64_t size = sealed->contents_size;
         size == 0 || size > k_torch_bytes || sealed->contents.size() != size)
-        return fail(ErrorCode::corrupt, "it has {} bytes of PyTorch's, {} are there", size, sealed->contents.size());
+        return fail(ErrorCode::corrupt, "it has {} bytes of PyTorch's artifacts, but the file holds {}", size,
+                    sealed->contents.size());
     if (!sealed->is_signed())
-        return fail(ErrorCode::corrupt, "it has no signature that is known, and none is written without");
+        return fail(ErrorCode::corrupt, "it has no known signature, but such files are always signed");
     return sealed;
 }
 
@@ -69,7 +70,7 @@ Result<void> check_signer(const cachefmt::Sealed& sealed, const cachefmt::Trust&
 {
     const auto trusted = cachefmt::check_signature(k_sealed_torch, sealed, trust);
     if (trusted) return {};
-    return fail(trusted.error().code, "the artifacts of PyTorch can run any code: {}: {}, or compile anew",
+    return fail(trusted.error().code, "PyTorch's artifacts can run any code: {}: {}, or compile again",
                 trusted.error().message, k_cure);
 }
 
@@ -77,7 +78,7 @@ Result<Facts> checked_facts(const cachefmt::Sealed& sealed)
 {
     auto facts = parse_facts(sealed.facts);
     if (facts && sha256(sealed.contents) != facts->bytes)
-        return fail(ErrorCode::corrupt, "the digest of PyTorch's bytes does not match: the file is damaged");
+        return fail(ErrorCode::corrupt, "the digest of PyTorch's artifacts does not match: the file is damaged");
     return facts;
 }
 
@@ -126,11 +127,11 @@ ArtifactName torch_name(const TorchFacts& facts) { return TorchArtifacts::name_o
 Result<Bytes> encode_torch(const TorchFacts& facts, std::string_view written, ByteView bytes,
                            const SigningKey& sign_with)
 {
-    if (bytes.empty()) return fail(ErrorCode::invalid_argument, "there are no bytes of PyTorch's to keep");
+    if (bytes.empty()) return fail(ErrorCode::invalid_argument, "there are no PyTorch artifacts to store");
     if (bytes.size() > k_torch_bytes)
         return fail(ErrorCode::unsupported,
-                    "PyTorch's artifacts have {} bytes, at most {} are kept: compile less in one "
-                    "process, or give the parts models of their own",
+                    "PyTorch's artifacts have {} bytes, expected at most {}: compile less in one process, or give "
+                    "parts of the program different models",
                     bytes.size(), k_torch_bytes);
     const std::string text = text_of(facts, written, sha256(bytes));
     // Facts that would be read back differently must not be written: their name would differ.
@@ -166,7 +167,7 @@ Result<std::optional<Bytes>> find_torch(LocalStore& store, const TorchFacts& fac
 {
     if (!trust.sign_with && trust.accepted.empty())
         return fail(ErrorCode::untrusted,
-                    "PyTorch's artifacts can run any code, and no key is accepted that says whose: {}", k_cure);
+                    "PyTorch's artifacts can run any code, but no key is accepted that says who made them: {}", k_cure);
     const TorchArtifacts artifacts(store.tiers(), {&trust});
     auto found = artifacts.find(key_of(facts));
     // The damaged object was set aside, so the second find() is a miss or finds another object.
@@ -181,9 +182,8 @@ Result<void> put_torch(LocalStore& store, const TorchFacts& facts, std::string_v
                        const cachefmt::Trust& trust)
 {
     if (!trust.sign_with)
-        return fail(ErrorCode::untrusted,
-                    "PyTorch's artifacts are kept signed or not at all, and there is no key to sign with: set "
-                    "sign_with_file (WARMGRAPH_SIGN_KEY_FILE)");
+        return fail(ErrorCode::untrusted, "PyTorch's artifacts are only stored with a signature, but there is no key "
+                                          "to sign with: set sign_with_file (WARMGRAPH_SIGN_KEY_FILE)");
     const TorchArtifacts artifacts(store.tiers(), {&trust});
     if (auto done = artifacts.put({facts, std::string(written), Bytes(bytes.begin(), bytes.end())}); !done) return done;
     store.make_room();

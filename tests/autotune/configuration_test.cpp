@@ -23,9 +23,10 @@ TEST(TuningSpace, ThatMakesNoSenseIsNamed)
                             "'TILE=8 WIDE=1' is there twice"));
     EXPECT_TRUE(failed_with(with([](Space& s) { s.candidates.push_back({{"TILE", 4}}); }), invalid_argument,
                             "'TILE=4' has other parameters"));
-    EXPECT_TRUE(failed_with(check(Space{{{{"-D EVIL", 1}}}}), invalid_argument, "no name of a macro"));
-    EXPECT_TRUE(failed_with(check(Space{{{{"1A", 1}}}}), invalid_argument, "no name of a macro"));
-    EXPECT_TRUE(failed_with(with([](Space& s) { s.ranges[0].values = {2, 2}; }), invalid_argument, "do not ascend"));
+    EXPECT_TRUE(failed_with(check(Space{{{{"-D EVIL", 1}}}}), invalid_argument, "not a valid macro name"));
+    EXPECT_TRUE(failed_with(check(Space{{{{"1A", 1}}}}), invalid_argument, "not a valid macro name"));
+    EXPECT_TRUE(failed_with(with([](Space& s) { s.ranges[0].values = {2, 2}; }), invalid_argument,
+                            "are not in ascending order"));
     EXPECT_TRUE(failed_with(with([](Space& s) { s.ranges[0].values = {}; }), invalid_argument, "0 values"));
     EXPECT_TRUE(failed_with(with([](Space& s) { s.ranges[0].name = "OTHER"; }), invalid_argument, "'OTHER'"));
     EXPECT_TRUE(failed_with(with([](Space& s) { s.ranges.push_back(s.ranges[0]); }), invalid_argument, "two ranges"));

@@ -46,7 +46,7 @@ TEST_F(Judged, OtherCandidatesAreAMiss)
 TEST_F(Judged, ExactlyOneCandidateMustMatch)
 {
     m_stored.config = {{"LANES", 2}, {"ROWS", 2}};
-    expect_miss("0 candidates are its winner 'LANES=2 ROWS=2', expected exactly one");
+    expect_miss("0 candidates are equal to the stored winner 'LANES=2 ROWS=2', expected exactly one");
     // A kernel that declares one configuration twice is refused elsewhere; here, a stored winner of such a set is.
     m_stored.config = m_now.space.candidates[1];
     m_now.space.candidates.push_back(m_stored.config);
@@ -57,16 +57,16 @@ TEST_F(Judged, ExactlyOneCandidateMustMatch)
 TEST_F(Judged, AnotherKernelIsAMiss)
 {
     m_now.kernel = "matvec";
-    expect_miss("another kernel");
+    expect_miss("stored for kernel");
     m_now.kernel = m_stored.kernel;
     m_now.key = sha256(as_bytes("other"));
-    expect_miss("another kernel");
+    expect_miss("stored for kernel");
 }
 
 TEST_F(Judged, AnotherDriverIsAMissUnlessItDoesNotMatter)
 {
     m_now.driver["driver.version"] = "3.2";
-    expect_miss("driver.version 3.1, and here is 3.2");
+    expect_miss("driver.version 3.1, but this process has 3.2");
     m_now.driver_rule = DriverRule::any;
     expect(Use::winner);
 }
@@ -76,7 +76,7 @@ TEST_F(Judged, ADriverThatNobodyKnowsNeverMatches)
     m_stored.driver["driver.version"] = m_now.driver["driver.version"] = cachefmt::k_unknown;
     expect_miss("driver.version");
     m_now.driver.clear();
-    expect_miss("here is none");
+    expect_miss("this process has no such value");
 }
 
 class JudgedDescent : public Judged {

@@ -181,7 +181,7 @@ TEST_F(TuningTest, DescentFindsWhatNoCandidateIs)
     const TuningReport enumerated = tune();
     EXPECT_EQ(enumerated.config, (TunedConfig{{"WORK", 16}}));
     const TuningReport descended = tune({.search = TuningSearch::coordinate_descent});
-    EXPECT_EQ(descended.reason, "descent starts at the stored winner");
+    EXPECT_EQ(descended.reason, "coordinate descent starts from the stored winner");
     EXPECT_EQ(descended.found_by, "coordinate_descent");
     EXPECT_LT(descended.config.at("WORK"), 16);
     EXPECT_GT(descended.search_ms, enumerated.search_ms) << "with what was spent before";
@@ -202,7 +202,7 @@ TEST_F(TuningTest, WhereNothingMayBeTunedDescentsStartIsUsed)
         const TuningReport report = tune({.search = TuningSearch::coordinate_descent}, policy);
         EXPECT_EQ(report.outcome, TuningOutcome::stored);
         EXPECT_EQ(report.config, enumerated.config);
-        EXPECT_THAT(report.reason, HasSubstr("descent would start at it"));
+        EXPECT_THAT(report.reason, HasSubstr("coordinate descent would start from it"));
     }
 }
 
@@ -261,7 +261,7 @@ TEST_F(TuningTest, AWinnerThatIsValidatedLaterIsRejectedThen)
     EXPECT_EQ(tuned.report().outcome, TuningOutcome::stored);
     for (int i = 0; i < 2; ++i) {
         EXPECT_TRUE(failed_with(thrown_by([&] { tuned.validate(); }), ErrorCode::verification_failed,
-                                "'WORK=1' of kernel 'heavy' does not do what the default 'WORK=64' does"));
+                                "'WORK=1' of kernel 'heavy' does not give the results of the default 'WORK=64'"));
     }
     EXPECT_EQ(tuner.statistics().rejected, 1U);
     const Tuned after = tuner.tune(kernel());

@@ -411,7 +411,8 @@ TEST_P(ConformanceGraph, HoldsMemoryOperationsWhereAddressesAreFlatAndElseRefuse
     auto other = batch(y, 6);
     other.operations.pop_back();
     EXPECT_TRUE(failed_with((*made)->update(0, other), ErrorCode::invalid_argument, "number, kinds or flags"));
-    EXPECT_TRUE(failed_with((*made)->update(0, batch(y + 2, 6)), ErrorCode::invalid_argument, "multiple of its size"));
+    EXPECT_TRUE(
+        failed_with((*made)->update(0, batch(y + 2, 6)), ErrorCode::invalid_argument, "multiple of the word's size"));
     EXPECT_TRUE(failed_with(device->instantiate({{{RawMemoryOperations{}, {}}}}), ErrorCode::invalid_argument));
 }
 
@@ -432,7 +433,7 @@ TEST_P(ConformanceGraph, RefusesGraphsThatCannotRun)
 {
     const Address x = allocate(all(0));
     RawGraph backwards{{{RawFill{x, Bytes(4), 4}, {1}}, {RawFill{x, Bytes(4), 4}, {}}}};
-    EXPECT_TRUE(failed_with(device->instantiate(backwards), ErrorCode::invalid_argument, "not earlier"));
+    EXPECT_TRUE(failed_with(device->instantiate(backwards), ErrorCode::invalid_argument, "not an earlier node"));
     RawKernel unknown = add_scalar(x, 1);
     unknown.kernel = "subtract";
     EXPECT_TRUE(failed_with(device->instantiate({{{unknown, {}}}}), ErrorCode::invalid_argument, "node 0"));

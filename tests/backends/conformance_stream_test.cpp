@@ -63,7 +63,8 @@ TEST_P(ConformanceStream, RefusesWrongParametersByName)
     const RawKernel good = add_scalar(x, 1);
     RawKernel fewer = good;
     fewer.params.pop_back();
-    EXPECT_TRUE(failed_with(stream->launch(fewer), ErrorCode::invalid_argument, "2 parameters given, it takes 3"));
+    EXPECT_TRUE(
+        failed_with(stream->launch(fewer), ErrorCode::invalid_argument, "2 parameters given, the kernel takes 3"));
     RawKernel swapped = good;
     std::swap(swapped.params[0], swapped.params[1]);
     EXPECT_TRUE(failed_with(stream->launch(swapped), ErrorCode::invalid_argument, "'add_scalar': parameter 0"));
@@ -78,7 +79,7 @@ TEST_P(ConformanceStream, RefusesWrongParametersByName)
     EXPECT_TRUE(failed_with(stream->launch(no_module), ErrorCode::invalid_argument, "module"));
     RawKernel stranger = good;
     stranger.params[0] = memory({12345, 0});
-    EXPECT_TRUE(failed_with(stream->launch(stranger), ErrorCode::invalid_argument, "no memory of this device"));
+    EXPECT_TRUE(failed_with(stream->launch(stranger), ErrorCode::invalid_argument, "not memory of this device"));
     RawKernel beyond = good;
     beyond.params[0] = memory(x + k_count * 4);
     EXPECT_TRUE(failed_with(stream->launch(beyond), ErrorCode::invalid_argument, "4096"));
@@ -194,7 +195,7 @@ TEST_P(ConformanceStream, AnEventOfACaptureIsNeverDone)
     ASSERT_TRUE(succeeded(stream->begin_capture()));
     ASSERT_TRUE(succeeded(stream->launch(add_scalar(allocate(), 1))));
     const auto event = take(stream->record_event());
-    EXPECT_TRUE(failed_with(event->is_done(), ErrorCode::not_recordable, "event of a capture"));
+    EXPECT_TRUE(failed_with(event->is_done(), ErrorCode::not_recordable, "recorded in a capture"));
     EXPECT_TRUE(failed_with(wait_for(*event, std::chrono::seconds{1}), ErrorCode::not_recordable));
     EXPECT_EQ(take(wait_for(*before, std::chrono::seconds{60})), true) << "to ask breaks no capture";
     EXPECT_EQ(take(stream->end_capture()).nodes.size(), 1U);

@@ -136,7 +136,7 @@ TEST(Cubin, MarksManagedVariables)
 TEST(Cubin, IsNothingElse)
 {
     EXPECT_TRUE(failed_with(Cubin::parse({}), ErrorCode::unsupported, "0 bytes"));
-    EXPECT_TRUE(failed_with(Cubin::parse(as_bytes(std::string(200, '/'))), ErrorCode::unsupported, "no 64-bit ELF"));
+    EXPECT_TRUE(failed_with(Cubin::parse(as_bytes(std::string(200, '/'))), ErrorCode::unsupported, "not a 64-bit ELF"));
     Bytes other = cubin_file("several.cubin");
     other[18] = std::byte{62}; // x86-64
     EXPECT_TRUE(failed_with(Cubin::parse(other), ErrorCode::unsupported, "machine 62"));

@@ -100,7 +100,7 @@ TEST(CudaFakeSilence, IsNoticedInEdgesLaunchAttributesAndFunctionAttributes)
     };
     EXPECT_TRUE(succeeded(instantiated()));
     for (const auto& [entry, text] :
-         {std::pair{"cuGraphAddDependencies", "edges read back: one is missing"},
+         {std::pair{"cuGraphAddDependencies", "other edges: one is missing"},
           std::pair{"cuGraphKernelNodeSetAttribute", "attribute 'priority' was set to"},
           std::pair{"cuFuncSetAttribute", "function attribute 9 was set to 60 and reads back as -1"}}) {
         fake.reset();

@@ -111,10 +111,10 @@ TEST_F(CudaFakeGraphs, KeepArgumentsThatWereGivenAsOneBuffer)
     kernel.params[0].value.resize(8);
     EXPECT_TRUE(
         failed_with(exec->update(0, kernel), ErrorCode::invalid_argument, "changes its parameter buffer's size"));
-    EXPECT_TRUE(
-        failed_with(device->instantiate(raw), ErrorCode::invalid_argument, "parameter buffer of 8 bytes, it takes 12"));
-    EXPECT_TRUE(
-        failed_with(stream->launch(kernel), ErrorCode::invalid_argument, "parameter buffer of 8 bytes, it takes 12"));
+    EXPECT_TRUE(failed_with(device->instantiate(raw), ErrorCode::invalid_argument,
+                            "the parameter buffer has 8 bytes, the kernel takes 12"));
+    EXPECT_TRUE(failed_with(stream->launch(kernel), ErrorCode::invalid_argument,
+                            "the parameter buffer has 8 bytes, the kernel takes 12"));
 
     EXPECT_EQ(fake.entry<decltype(::cuGraphDestroy)>("cuGraphDestroy")(graph), CUDA_SUCCESS);
     device->release(x);

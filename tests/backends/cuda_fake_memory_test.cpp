@@ -61,7 +61,7 @@ TEST_F(CudaFakeMemory, OfTheHostIsToldWhereTheDeviceReadsItAndTheDriverDoesNotKn
         const MemoryRef host = *device->allocate_host(512);
         EXPECT_EQ(device->recording().host_memory_at(host.address.flat()), std::nullopt) << "the driver knows it";
         device->release(host);
-        EXPECT_EQ(device->recording().host_memory_at(host.address.flat()), "memory without a name")
+        EXPECT_EQ(device->recording().host_memory_at(host.address.flat()), "unnamed memory")
             << "as the fake never unmaps";
     }
     fake.set_attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 0);

@@ -112,7 +112,7 @@ TEST(CudaOptions, SplitAtBlanksOutsideQuotationMarks)
     EXPECT_EQ(words(""), Words{});
     EXPECT_EQ(words("  -DX=1\t--std=c++17 \n"), (Words{"-DX=1", "--std=c++17"}));
     EXPECT_EQ(words("-I'/a b' \"-DTEXT=it's\" ''"), (Words{"-I/a b", "-DTEXT=it's", ""}));
-    EXPECT_TRUE(failed_with(split_options("-I'/a b"), ErrorCode::invalid_argument, "not closed"));
+    EXPECT_TRUE(failed_with(split_options("-I'/a b"), ErrorCode::invalid_argument, "no closing one"));
 }
 
 TEST(CudaLibraries, AreNamedWithTheCureWhereTheyAreMissing)
@@ -200,7 +200,7 @@ TEST(CudaMemoryOperations, NeedAlignedWordsAndADriverThatHasThem)
     EXPECT_TRUE(failed_with(check_operations({{{barrier, {}, 0, 0}, {write_64, at(0x1004), 0, 0}}}),
                             ErrorCode::invalid_argument, "memory operation 1: a word of 8 bytes at 0x1004"));
     EXPECT_TRUE(failed_with(check_operations({{{write_32, {}, 0, 0}}}), ErrorCode::invalid_argument, "at 0x0"));
-    EXPECT_TRUE(failed_with(check_operations({}), ErrorCode::invalid_argument, "no memory operations"));
+    EXPECT_TRUE(failed_with(check_operations({}), ErrorCode::invalid_argument, "memory operations is empty"));
     Core core;
     core.driver = std::make_shared<Driver>(); // has no entry points
     EXPECT_TRUE(failed_with(read_operations(core, nullptr), ErrorCode::not_recordable,

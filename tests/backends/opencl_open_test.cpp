@@ -136,7 +136,7 @@ TEST(OpenclOpen, SaysHowItReplaysAndWhy)
         ::unsetenv("WARMGRAPH_OPENCL_REPLAY");
         return device ? (*device)->replay_mode() : device.error().message;
     };
-    EXPECT_THAT(mode_with("enqueue"), HasSubstr("re-enqueue (asked for"));
+    EXPECT_THAT(mode_with("enqueue"), HasSubstr("re-enqueue (set"));
     EXPECT_THAT(mode_with("auto"), testing::MatchesRegex("(re-enqueue|command buffer) .*"));
 }
 

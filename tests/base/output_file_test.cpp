@@ -84,7 +84,7 @@ TEST_F(Outputs, GoWhereALinkPoints)
     EXPECT_TRUE(fs::is_symlink(at("link")));
     EXPECT_EQ(read(at("deep/file")), "new");
     fs::create_symlink("nowhere", at("dangling"));
-    EXPECT_TRUE(failed_with(write(at("dangling"), "new"), ErrorCode::invalid_argument, "which is not there"));
+    EXPECT_TRUE(failed_with(write(at("dangling"), "new"), ErrorCode::invalid_argument, "which does not exist"));
     fs::create_symlink("circle", at("circle"));
     EXPECT_FALSE(write(at("circle"), "new").has_value());
 }
@@ -104,13 +104,15 @@ TEST_F(Outputs, OfAProgramsOwnNameReplaceNothingButAFileOfThisUsers)
     ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
     fs::create_directories(at("folder"));
     for (const char* planted : {"link", "dangling", "pipe", "folder"})
-        EXPECT_TRUE(failed_with(write_unnamed(planted), ErrorCode::invalid_argument, "nobody named it")) << planted;
+        EXPECT_TRUE(
+            failed_with(write_unnamed(planted), ErrorCode::invalid_argument, "not overwritten unless you name it"))
+            << planted;
     EXPECT_EQ(read(at("precious")), "old");
     EXPECT_FALSE(fs::exists(at("nowhere")));
     if (::geteuid() == 0) {
         std::ofstream(at("theirs")) << "old";
         ASSERT_EQ(::chown(at("theirs").c_str(), 65534, 65534), 0);
-        EXPECT_TRUE(failed_with(write_unnamed("theirs"), ErrorCode::invalid_argument, "another user's"));
+        EXPECT_TRUE(failed_with(write_unnamed("theirs"), ErrorCode::invalid_argument, "file of another user"));
     }
     EXPECT_TRUE(succeeded(write_unnamed("precious")));
     EXPECT_TRUE(succeeded(write_unnamed("fresh")));

@@ -28,10 +28,10 @@ TEST_F(ArtifactFit, OfAProgramIsItsTargetAndItsCompiler)
     const precompile::Ingredients& program = m_program.ingredients;
     EXPECT_EQ(bundle::judge_compiled(program, {program.compiler, "sm_90"}).verdict, Verdict::fits);
     const auto target = bundle::judge_compiled(program, {program.compiler, "sm_80", {"sm_80a"}});
-    EXPECT_EQ(to_text(target), "does not, because target");
+    EXPECT_EQ(to_text(target), "does not fit, because of target");
     EXPECT_THAT(target.detail, HasSubstr("target sm_90 recorded, sm_80 now: compile it for this device"));
     const auto compiler = bundle::judge_compiled(program, {"NVRTC 12.0", "sm_90"});
-    EXPECT_EQ(to_text(compiler), "does not, because compiler");
+    EXPECT_EQ(to_text(compiler), "does not fit, because of compiler");
     EXPECT_THAT(compiler.detail, HasSubstr("compile it again"));
 }
 
@@ -47,10 +47,10 @@ TEST_F(ArtifactFit, OfATunedConfigurationIsItsDeviceAndThenItsDriver)
 {
     EXPECT_EQ(bundle::judge_tuned(m_tuned, here("sm_90", "580.10")).verdict, Verdict::fits);
     const auto device = bundle::judge_tuned(m_tuned, here("sm_80", "580.20"));
-    EXPECT_EQ(to_text(device), "does not, because device.architecture");
+    EXPECT_EQ(to_text(device), "does not fit, because of device.architecture");
     EXPECT_EQ(device.detail, "device.architecture sm_90 recorded, sm_80 now: tune it on this device");
     const auto driver = bundle::judge_tuned(m_tuned, here("sm_90", "580.20"));
-    EXPECT_EQ(to_text(driver), "fits after another driver.version is accepted");
+    EXPECT_EQ(to_text(driver), "fits if another driver.version is accepted");
     EXPECT_THAT(driver.detail, HasSubstr("TuningDriver::any"));
     EXPECT_EQ(bundle::judge_tuned(m_tuned, {}).field, "backend") << "a fact that nobody knows is no match";
 }
@@ -65,7 +65,7 @@ TEST_F(ArtifactFit, IsAskedOfTheMembersOfABundle)
     const auto fit = [&](const ArtifactName& name) {
         return bundle::judge_artifact(*bundle, *bundle->find(member_name(name)), none);
     };
-    EXPECT_EQ(fit(m_program_name).value().detail, "cuda recorded, no such device here");
+    EXPECT_EQ(fit(m_program_name).value().detail, "recorded with cuda, but there is no such device here");
     EXPECT_EQ(fit(m_best_name).value().field, "backend");
     EXPECT_EQ(fit(m_module_name).value().field, "backend");
     EXPECT_EQ(fit(m_profile_name).value().verdict, Verdict::fits);

@@ -40,7 +40,7 @@ TEST_F(Artifacts, ReplaceNothingInAFolder)
     mine.written = "2026-11-25T00:00:00Z";
     ASSERT_TRUE(succeeded(autotune::Library(store->tier()).put(mine)));
     const auto loaded = take(bundle::unpack(*bundle, store->tier(), k_all));
-    EXPECT_EQ(why(loaded.there, m_best_name), "the folder has it");
+    EXPECT_EQ(why(loaded.there, m_best_name), "it is already in the folder");
     EXPECT_EQ(autotune::Library(store->tier()).find(mine.key).value(), mine);
     EXPECT_EQ(loaded.moved.at(store::ArtifactKind::tuned).count, 1U);
     const auto again = take(bundle::unpack(*bundle, store->tier(), k_all));
@@ -74,7 +74,7 @@ TEST_F(Artifacts, LeaveAFoldersProfileThatCannotBeRead)
     const auto store = other();
     ASSERT_TRUE(succeeded(store->tier().put(m_profile_name, as_bytes("{edited"))));
     const auto loaded = take(bundle::unpack(*open_bundle(bytes).value(), store->tier(), k_all));
-    EXPECT_THAT(why(loaded.there, m_profile_name), HasSubstr("the folder's cannot be read"));
+    EXPECT_THAT(why(loaded.there, m_profile_name), HasSubstr("the profile in the folder cannot be read"));
     EXPECT_EQ((**store->tier().get(m_profile_name, {1000})).bytes.value(), bytes_of("{edited"));
 }
 

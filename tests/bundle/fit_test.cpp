@@ -40,7 +40,7 @@ TEST(BundleFit, HoldsEqualityAndOrderApart)
     const auto both = judge(k_recorded, here("sm_80", "590.2"));
     EXPECT_EQ(both.verdict, Verdict::does_not);
     EXPECT_EQ(both.field, "device.architecture") << "the one that nobody can accept";
-    EXPECT_EQ(bundle::to_text(both), "does not, because device.architecture");
+    EXPECT_EQ(bundle::to_text(both), "does not fit, because of device.architecture");
 }
 
 TEST(BundleFit, TakesAnUnknownFactForADifference)

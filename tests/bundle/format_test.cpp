@@ -108,7 +108,7 @@ TEST_F(BundleFormat, RefusesEveryTruncationAndWhatIsTooLong)
         ASSERT_TRUE(failed_with(open_bundle(ByteView{bytes}.first(size)), ErrorCode::corrupt)) << size;
     Bytes longer = bytes;
     longer.push_back(std::byte{0});
-    EXPECT_TRUE(failed_with(open_bundle(longer), ErrorCode::corrupt, "cut off or has too much"));
+    EXPECT_TRUE(failed_with(open_bundle(longer), ErrorCode::corrupt, "truncated, or has extra bytes"));
 }
 
 TEST_F(BundleFormat, TellsANewerOneFromADamagedOne)
@@ -212,12 +212,14 @@ TEST_F(BundleFormat, IsSignedAsAWhole)
         EXPECT_EQ(opened->signed_by(), "release");
         EXPECT_EQ(open_bundle(bytes).value()->signed_by(), "") << "nobody knows the key";
         EXPECT_EQ(open_bundle(bytes).value()->key_id(), "release");
-        EXPECT_TRUE(failed_with(open_bundle(bytes, {{}, {other}, false}), ErrorCode::untrusted, "or forged"));
+        EXPECT_TRUE(
+            failed_with(open_bundle(bytes, {{}, {other}, false}), ErrorCode::untrusted, "or the signature is forged"));
         // This bundle's signature over another bundle's index.
         Bytes forged = make(*m_store, {.compress_above = 1 << 30});
         std::memcpy(forged.data() + 128, bytes.data() + 128, 128);
         reseal_bundle(forged);
-        EXPECT_TRUE(failed_with(open_bundle(forged, {{}, {key}, false}), ErrorCode::untrusted, "or forged"));
+        EXPECT_TRUE(
+            failed_with(open_bundle(forged, {{}, {key}, false}), ErrorCode::untrusted, "or the signature is forged"));
     }
 }
 
@@ -263,9 +265,9 @@ TEST_F(BundleFormat, FileThatOthersMayWriteIsNotTrusted)
     EXPECT_TRUE(failed_with(bundle::open_file(path, Ownership::trusted), ErrorCode::permission_denied, "chmod go-w"));
     EXPECT_TRUE(succeeded(bundle::open_file(path, Ownership::anybody))) << "to be looked at";
     EXPECT_TRUE(failed_with(bundle::open_file(m_dir.path() / "none.wgb"), ErrorCode::not_found));
-    EXPECT_TRUE(failed_with(bundle::open_file(m_dir.path()), ErrorCode::io_failed, "no regular file"));
+    EXPECT_TRUE(failed_with(bundle::open_file(m_dir.path()), ErrorCode::io_failed, "not a regular file"));
     ASSERT_EQ(::mkfifo((m_dir.path() / "pipe").c_str(), 0600), 0);
-    EXPECT_TRUE(failed_with(bundle::open_file(m_dir.path() / "pipe"), ErrorCode::io_failed, "no regular file"))
+    EXPECT_TRUE(failed_with(bundle::open_file(m_dir.path() / "pipe"), ErrorCode::io_failed, "not a regular file"))
         << "a service does not wait for who writes into it";
 }
 

@@ -149,7 +149,7 @@ TEST_F(TorchMember, IsNotCopiedIntoASignedBundleWhereLoadingRefusesIt)
         const auto copied = take(bundle::copy_members(*opened, writer, k_all));
         EXPECT_FALSE(copied.moved.contains(store::ArtifactKind::torch));
         ASSERT_EQ(copied.skipped.size(), 1U);
-        EXPECT_THAT(copied.skipped[0].why, HasSubstr("taken only from a bundle that an accepted key signed"));
+        EXPECT_THAT(copied.skipped[0].why, HasSubstr("loaded only from a bundle that is signed with an accepted key"));
     }
 }
 

@@ -46,7 +46,7 @@ TEST_F(BundleTransfer, ReplacesNothing)
     ASSERT_TRUE(succeeded(store->publish(refused)));
     const auto loaded = take(bundle::unpack(*bundle, store->tier(), k_all));
     EXPECT_EQ(loaded.moved.at(store::ArtifactKind::entries).count, 1U);
-    EXPECT_EQ(why(loaded.there, entry_name(mine)), "the folder has it");
+    EXPECT_EQ(why(loaded.there, entry_name(mine)), "it is already in the folder");
     EXPECT_EQ((**store->entry(mine.header.key)).header.info.verification, "mine");
     EXPECT_EQ((**store->entry(refused.header.key)).header.kind, cachefmt::EntryKind::tombstone);
     const auto again = take(bundle::unpack(*bundle, store->tier(), k_all));
@@ -62,7 +62,7 @@ TEST_F(BundleTransfer, ExtractsNothingOfWhatIsNotWanted)
         return header.key.function.function == "prompt" ? std::string("another device") : std::string();
     }));
     EXPECT_EQ(why(loaded.skipped, entry_name(m_entries[2])), "another device");
-    EXPECT_EQ(why(loaded.skipped, image_name(m_own)), "no entry that is taken needs it");
+    EXPECT_EQ(why(loaded.skipped, image_name(m_own)), "no loaded entry needs it");
     EXPECT_FALSE(fs::exists(m_dir.path() / "other" / "images" / to_hex(sha256(m_own)).substr(0, 2)));
     EXPECT_FALSE(fs::exists(m_dir.path() / "other" / k_prompt.model_info / k_prompt.rank / "prompt"));
     EXPECT_EQ(loaded.moved.at(store::ArtifactKind::entries).count, 2U);
@@ -76,7 +76,7 @@ TEST_F(BundleTransfer, TakesNoTombstonesAndNothingDamaged)
     flip(path_of(m_own), 3);
     Transfer transfer;
     const Bytes bytes = make(*m_store, {}, &transfer);
-    EXPECT_THAT(why(transfer.skipped, entry_name(refused)), HasSubstr("tombstones stay"));
+    EXPECT_THAT(why(transfer.skipped, entry_name(refused)), HasSubstr("records of refusals are not copied"));
     EXPECT_THAT(why(transfer.skipped, entry_name(m_entries[2])), HasSubstr("missing or damaged"));
     EXPECT_EQ(open_bundle(bytes).value()->members().size(), 3U);
     // Tombstones are not loaded either: a hostile bundle may contain one.

@@ -169,7 +169,7 @@ void calls_that_their_caller_refuses_are_counted(void)
     CHECK(statistics.refused == 5);
     FAILS(wg_cache_note_refusal(cache, g_device, "../f", &refusal), wg_invalid_argument, "function name");
     refusal.text = "";
-    FAILS(wg_cache_note_refusal(cache, g_device, "f", &refusal), wg_invalid_argument, "has no text");
+    FAILS(wg_cache_note_refusal(cache, g_device, "f", &refusal), wg_invalid_argument, "is empty");
     refusal.text = NULL;
     FAILS(wg_cache_note_refusal(cache, g_device, "f", &refusal), wg_invalid_argument, "text is null");
     refusal.size = 0;
@@ -209,12 +209,12 @@ void graphs_of_others_are_refused_here(void)
     CHECK(function == NULL);
     FAILS(wg_capture_write(cache, g_device, &spec, &adoption), wg_unsupported, "'f' cannot be adopted");
     adoption.captures = "captures", adoption.second = &capture;
-    FAILS(wg_cache_adopt(cache, g_device, &spec, &adoption, &function), wg_invalid_argument, "give one of them");
+    FAILS(wg_cache_adopt(cache, g_device, &spec, &adoption, &function), wg_invalid_argument, "give only one of them");
     adoption.captures = NULL, adoption.second = NULL;
     FAILS(wg_capture_write(NULL, g_device, &spec, &adoption), wg_invalid_argument, "cache is null");
     const wg_adopted_part part = {1, 2, 2};
     adoption.part = &part;
-    FAILS(wg_cache_adopt(cache, g_device, &spec, &adoption, &function), wg_invalid_argument, "there is no half 2");
+    FAILS(wg_cache_adopt(cache, g_device, &spec, &adoption, &function), wg_invalid_argument, "half is 2");
     adoption.part = NULL;
     adoption.values = &value, adoption.value_count = 1;
     FAILS(wg_cache_adopt(cache, g_device, &spec, &adoption, &function), wg_invalid_argument, "'layers' is a number");
@@ -292,7 +292,7 @@ void pointers_streams_and_host_functions_have_their_place(void)
     FAILS(wg_device_warm_up(NULL), wg_invalid_argument, "device is null");
     FAILS(wg_register_module(NULL, &host, &host, 8), wg_invalid_argument, "device is null");
     FAILS(wg_register_module(g_device, &host, NULL, 8), wg_invalid_argument, "image is null");
-    FAILS(wg_register_module(g_device, &host, &host, 8), wg_unsupported, "has no modules of the driver");
+    FAILS(wg_register_module(g_device, &host, &host, 8), wg_unsupported, "cannot wrap modules that the driver loaded");
     OK(wg_register_host_function("c_api.nothing", nothing, NULL));
     FAILS(wg_register_host_function("c_api.nothing", nothing, &host), wg_invalid_argument, "c_api.nothing");
     FAILS(wg_register_host_function(NULL, nothing, NULL), wg_invalid_argument, "host function name is null");

@@ -31,7 +31,7 @@ void artifacts_are_carried_to_another_folder(void)
     wg_cache* cache = open_cache("artifacts", wg_policy_read_write);
     const wg_cache* const caches[] = {cache, cache};
     wg_artifacts *saved = NULL, *loaded = NULL, *none = NULL;
-    FAILS(wg_save_cache_artifacts(caches, 2, NULL, &saved), wg_not_found, "recorded and hit nothing");
+    FAILS(wg_save_cache_artifacts(caches, 2, NULL, &saved), wg_not_found, "recorded nothing and hit nothing");
     CHECK(call_add_one(cache) == wg_outcome_recorded);
     OK(wg_save_cache_artifacts(caches, 2, NULL, &saved));
     uint64_t size = 0;
@@ -42,7 +42,7 @@ void artifacts_are_carried_to_another_folder(void)
     CHECK(contains(wg_artifacts_info(saved), "\"kind\":\"compiled\""));
 
     wg_cache* other = open_cache("artifacts_elsewhere", wg_policy_read_write);
-    FAILS(wg_load_cache_artifacts(other, g_device, bytes, size - 1, &loaded), wg_corrupt, "cut off");
+    FAILS(wg_load_cache_artifacts(other, g_device, bytes, size - 1, &loaded), wg_corrupt, "truncated");
     CHECK(loaded == NULL);
     OK(wg_load_cache_artifacts(other, g_device, bytes, size, &loaded));
     CHECK(contains(wg_artifacts_info(loaded), "\"skipped\":[]"));
@@ -62,7 +62,7 @@ void artifacts_are_carried_to_another_folder(void)
     CHECK(contains(json, "\"name\":\"compiled/"));
     CHECK(contains(json, "\"environment_key\":\"") && contains(json, "\"environment_here\":\""));
     FAILS(wg_cache_check_bundle(cache, g_device, g_folder, json, sizeof json, &length), wg_io_failed,
-          "no regular file");
+          "not a regular file");
     other = open_with_bundle("no_such_folder", path);
     CHECK(call_add_one(other) == wg_outcome_replayed);
     OK(wg_cache_close(other));
@@ -96,7 +96,7 @@ void what_pytorch_compiled_is_kept_and_given_under_a_key(void)
     FAILS(wg_cache_put_artifact(keyless, "torch", facts, 2, data, sizeof data), wg_untrusted, "no key to sign with");
     OK(wg_cache_put_artifact(signing, "torch", facts, 2, data, sizeof data));
     FAILS(wg_cache_get_artifact(keyless, "torch", facts, 2, &got), wg_untrusted, "no key is accepted");
-    FAILS(wg_cache_get_artifact(signing, "torch", other, 1, &got), wg_not_found, "under these facts");
+    FAILS(wg_cache_get_artifact(signing, "torch", other, 1, &got), wg_not_found, "for these facts");
     OK(wg_cache_get_artifact(signing, "torch", facts, 2, &got));
     const void* bytes = wg_artifacts_bytes(got, &size);
     CHECK(size == sizeof data && memcmp(bytes, data, sizeof data) == 0);
@@ -106,12 +106,12 @@ void what_pytorch_compiled_is_kept_and_given_under_a_key(void)
     OK(wg_save_cache_artifacts(caches, 1, &options, &got));
     CHECK(contains(wg_artifacts_info(got), "\"kind\":\"torch\""));
     OK(wg_artifacts_destroy(got));
-    FAILS(wg_save_cache_artifacts(caches, 1, NULL, &got), wg_not_found, "recorded and hit nothing");
+    FAILS(wg_save_cache_artifacts(caches, 1, NULL, &got), wg_not_found, "recorded nothing and hit nothing");
     options.size = 4;
     FAILS(wg_save_cache_artifacts(caches, 1, &options, &got), wg_invalid_argument, "wg_artifact_options");
     const wg_cache* const unsigned_caches[] = {keyless};
     options.size = sizeof options;
-    FAILS(wg_save_cache_artifacts(unsigned_caches, 1, &options, &got), wg_invalid_argument, "are signed");
+    FAILS(wg_save_cache_artifacts(unsigned_caches, 1, &options, &got), wg_invalid_argument, "signed artifacts");
 
     FAILS(wg_cache_put_artifact(signing, "torch", facts, 2, NULL, 5), wg_invalid_argument, "bytes is null");
     FAILS(wg_cache_put_artifact(signing, "torch", NULL, 0, data, sizeof data), wg_invalid_argument, "facts");

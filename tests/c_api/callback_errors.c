@@ -44,8 +44,8 @@ static int refuses_everything(wg_recorder* recorder, void* user)
     FAILS(wg_recorder_scalar(recorder, NULL, wg_i32, &n), wg_invalid_argument, "scalar name is null");
     FAILS(wg_recorder_scalar(recorder, "n", wg_i32, NULL), wg_invalid_argument, "out is null");
     FAILS(wg_recorder_scalar(recorder, "n", wg_i32, &n), wg_invalid_argument,
-          "asks for the scalar 'n', which it did not declare");
-    FAILS(wg_recorder_scalar(recorder, "n", wg_bf16, &n), wg_invalid_argument, "asked for as bf16");
+          "asks for the scalar 'n', which is not declared");
+    FAILS(wg_recorder_scalar(recorder, "n", wg_bf16, &n), wg_invalid_argument, "requested as bf16");
     FAILS(wg_recorder_scalar(recorder, "n", 55, &n), wg_invalid_argument, "'n' has the type 55");
     FAILS(wg_recorder_sizes(NULL, "x", &sizes, &rank), wg_invalid_argument, "recorder is null");
     FAILS(wg_recorder_sizes(recorder, NULL, &sizes, &rank), wg_invalid_argument, "name is null");
@@ -65,8 +65,7 @@ static int refuses_everything(wg_recorder* recorder, void* user)
 void wrong_recorder_calls_keep_their_text(void)
 {
     /* The callback returns 0, but work that it could not enqueue would be missing. */
-    FAILS(run_once(refuses_everything, NULL), wg_invalid_argument,
-          "'once' asks for 'weights', which it did not declare");
+    FAILS(run_once(refuses_everything, NULL), wg_invalid_argument, "'once' asks for 'weights', which is not declared");
 }
 
 static int launches_from(wg_recorder* recorder, void* user)

@@ -70,7 +70,7 @@ void entries_tell_what_loading_them_needs(void)
     CHECK(call(&it) == wg_outcome_replayed && holds(it.y, 1, 1));
 
     by_name.device = NULL;
-    FAILS(wg_cache_preload(cache, &by_name, &preload), wg_invalid_argument, "preloaded on no device");
+    FAILS(wg_cache_preload(cache, &by_name, &preload), wg_invalid_argument, "preloaded without a device");
     by_name.function_count = 1, by_name.functions = (const char* const[]){NULL};
     FAILS(wg_cache_preload(cache, &by_name, &preload), wg_invalid_argument, "a name in functions is null");
     CHECK(preload == NULL);

@@ -210,7 +210,7 @@ void wrong_options_are_refused(void)
     options.model = "../elsewhere", OPEN_FAILS(wg_invalid_argument, "../elsewhere");
     options.config = twice, options.config_count = 2, OPEN_FAILS(wg_invalid_argument, "'layers' is given twice");
     options.config_count = 2, OPEN_FAILS(wg_invalid_argument, "the model's configuration is null");
-    options.sign_with = "0123456789abcdef", OPEN_FAILS(wg_invalid_argument, "a signing key is a line");
+    options.sign_with = "0123456789abcdef", OPEN_FAILS(wg_invalid_argument, "is not a signing key");
     CHECK(!contains(wg_last_error(), "0123456789"));
     options.require_signed = 1, OPEN_FAILS(wg_invalid_argument, "no key is accepted");
     options.accept_key_count = 1, OPEN_FAILS(wg_invalid_argument, "accept_keys is null");
@@ -302,7 +302,7 @@ void wrong_calls_are_refused(void)
     args[0].kind = wg_arg_tensor, args[0].dtype = -1, CALL_FAILS("'x' has the type -1");
     args[0].kind = wg_arg_tensor, args[0].rank = 1, CALL_FAILS("the sizes of 'x' are null");
     args[0].kind = 9, CALL_FAILS("'x' has the kind 9");
-    args[2].kind = wg_arg_memory, CALL_FAILS("'n' was given memory, expected a number of type i32");
+    args[2].kind = wg_arg_memory, CALL_FAILS("'n' is memory in this call, expected a number of type i32");
     args[2].dtype = wg_f32, CALL_FAILS("which i32 cannot hold: pass the declared type");
     args[2].dtype = wg_u8, CALL_FAILS("'n' is a number of type u8");
     args[2].bits = 10, CALL_FAILS("outside its declared range");

@@ -115,5 +115,5 @@ void objects_are_looked_at_where_there_is_python(void)
     memset(&call, 0, sizeof call);
     void* callable = &a;
     CHECK(wg_steady_call_create(sizeof call, &call, &callable) == wg_unsupported);
-    CHECK(strstr(wg_last_error(), "exports no Python") != NULL);
+    CHECK(strstr(wg_last_error(), "does not export Python") != NULL);
 }

@@ -162,7 +162,7 @@ TEST_F(Envelope, WithUnknownFieldsIsRefusedEvenWhenResealed)
     };
     for (const Fault fault : {Fault{at::kind, 0, "entry kind 0"}, Fault{at::kind, 3, "entry kind 3"},
                               Fault{at::kind, 2, "a tombstone has no payload"},
-                              Fault{at::compression, 2, "compression 2"}, Fault{at::compression, 1, "no zstd frame"},
+                              Fault{at::compression, 2, "compression 2"}, Fault{at::compression, 1, "not a zstd frame"},
                               Fault{at::flags, 1, "flags"}, Fault{at::flags, 0x80000000, "flags"},
                               Fault{at::reserved, 1, "reserved"}, Fault{at::reserved + 12, 0x01000000, "reserved"},
                               Fault{at::signature_kind, 1, "key id or unused bytes are wrong"},

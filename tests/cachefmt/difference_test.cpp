@@ -71,7 +71,7 @@ TEST(Difference, NamesEverythingElse)
     EXPECT_THAT(after([](Graph& g) { g.regions[5].digest = digest_of(9); }),
                 ElementsAre("region 5 'table': contents of its own against stored as 09090909"));
     EXPECT_THAT(after([](Graph& g) { g.regions[5].inside = 4, g.regions[5].inside_offset = 8; }),
-                ElementsAre("region 5 'table': lies in memory of its own against in region 4 'scratch' at byte 8"));
+                ElementsAre("region 5 'table': lies in its own memory against in region 4 'scratch' at byte 8"));
     EXPECT_THAT(after([](Graph& g) { g.scalars[1].type = DType::u32; }),
                 ElementsAre("scalar 1 'scale': type f32 against u32"));
     EXPECT_THAT(after([](Graph& g) { g.images[0].origin = digest_of(9); }),

@@ -34,7 +34,7 @@ protected:
 
 TEST_F(HostileBytes, OfNoFlatbufferAreRefused)
 {
-    const std::string message = "is no valid flatbuffer";
+    const std::string message = "is not a valid flatbuffer";
     EXPECT_TRUE(failed_with(decode_payload(Bytes(64)), ErrorCode::corrupt, message));
     EXPECT_TRUE(failed_with(decode_payload(Bytes(64, std::byte{0xFF})), ErrorCode::corrupt, message));
     const Bytes bytes = assemble(entry.header.key, Bytes(64, std::byte{0x7F}), payload, payload.size());
@@ -94,7 +94,7 @@ TEST_F(HostileBytes, WithEdgeDataThatFitsNoEdgeAreRefused)
     for (const Fault& fault : {Fault{{{1, 1, 0, 1}}, "edge data 0: edge 1 is out of range, the graph has 1"},
                                Fault{{{~0U, 1, 0, 1}}, "edge data 0: edge 4294967295 is out of range"},
                                Fault{{{0, 1, 0, 1}, {0, 2, 0, 1}}, "edge data 1: edge 0 is repeated or out of order"},
-                               Fault{{{0, 0, 0, 0}}, "edge data 0: it says nothing about edge 0"}}) {
+                               Fault{{{0, 0, 0, 0}}, "edge data 0: it has only default values for edge 0"}}) {
         FlatBufferBuilder builder;
         const auto node = flat::CreateNode(builder);
         const auto nodes = builder.CreateVector(std::vector{node, node});
@@ -126,7 +126,7 @@ TEST_F(HostileBytes, WithAHostNodeWithoutAFunctionAreRefused)
     const flatbuffers::Offset<flat::Host> host{builder.EndTable(start)};
     const auto node = flat::CreateNode(builder, flat::Work::Host, host.Union());
     builder.Finish(flat::CreatePayload(builder, 0, 0, 0, builder.CreateVector(std::vector{node})), "WGPL");
-    EXPECT_TRUE(failed_with(decode_payload(builder), ErrorCode::corrupt, "is no valid flatbuffer"));
+    EXPECT_TRUE(failed_with(decode_payload(builder), ErrorCode::corrupt, "is not a valid flatbuffer"));
 }
 
 TEST_F(HostileBytes, WithAMillionNodesAreRefused)
@@ -149,7 +149,8 @@ TEST_F(HostileBytes, WithOneKernelSharedByManyNodesAreRefused)
     const auto kernel = flat::CreateKernel(builder, 0, builder.CreateString("k"), &one, &one, params);
     const auto node = flat::CreateNode(builder, flat::Work::Kernel, kernel.Union());
     builder.Finish(flat::CreatePayload(builder, 0, 0, 0, builder.CreateVector(std::vector(10'000, node))), "WGPL");
-    EXPECT_TRUE(failed_with(decode_payload(builder), ErrorCode::corrupt, "is no valid flatbuffer")); // too many tables
+    EXPECT_TRUE(
+        failed_with(decode_payload(builder), ErrorCode::corrupt, "is not a valid flatbuffer")); // too many tables
 }
 
 TEST_F(HostileBytes, WithoutRequiredFieldsAreRefused)
@@ -159,7 +160,7 @@ TEST_F(HostileBytes, WithoutRequiredFieldsAreRefused)
     const flatbuffers::Offset<flat::Kernel> kernel{builder.EndTable(start)};
     const auto node = flat::CreateNode(builder, flat::Work::Kernel, kernel.Union());
     builder.Finish(flat::CreatePayload(builder, 0, 0, 0, builder.CreateVector(std::vector{node})), "WGPL");
-    EXPECT_TRUE(failed_with(decode_payload(builder), ErrorCode::corrupt, "is no valid flatbuffer"));
+    EXPECT_TRUE(failed_with(decode_payload(builder), ErrorCode::corrupt, "is not a valid flatbuffer"));
 }
 
 TEST_F(HostileBytes, WithSizesOffTheirAlignmentAreReadWithoutAMisalignedLoad)

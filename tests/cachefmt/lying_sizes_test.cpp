@@ -397,7 +397,7 @@ TEST_F(RealCaps, AFileOf18KilobytesTakes25MegabytesAtMost)
         const Bytes frame = compressed(raw);
         ASSERT_LT(frame.size(), 18'000U);
         const Bytes bytes = assemble(entry.header.key, header, frame, raw.size(), 1);
-        const char* const why = nodes == 40 ? "image 0 is out of range" : "no valid flatbuffer";
+        const char* const why = nodes == 40 ? "image 0 is out of range" : "not a valid flatbuffer";
         EXPECT_TRUE(failed_with(decode_counted(bytes, 25 << 20), ErrorCode::corrupt, why)) << nodes;
     }
 }

@@ -155,8 +155,8 @@ TEST(Readable, ShowsWhatCudaAdds)
 {
     const std::string text = to_readable(sample_cuda_entry());
     for (const char* line : {
-             "constants   2 __constant__ variables of libraries' images, stored as they were\n",
-             "unproven    3 parameter words taken for addresses by their range alone (adopted with one capture)\n",
+             "constants   2 __constant__ variables of libraries' images, stored unchanged\n",
+             "unproven    3 parameter words assumed to be addresses only by their value (adopted with one capture)\n",
              "bindings: 7 regions, 3 scalars, 2 events, 2 semaphores\n",
              "  6  staging  state (host)  4.0 KiB  64\n",
              "  1  done\n",

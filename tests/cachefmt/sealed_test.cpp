@@ -78,7 +78,7 @@ TEST_F(Sealing, MoreFactsThanTheKindHasAreNotOpened)
 {
     SealedKind other = k_kind;
     other.most_facts = k_facts.size() - 1;
-    EXPECT_TRUE(failed_with(open_sealed(other, file), ErrorCode::corrupt, "facts are cut"));
+    EXPECT_TRUE(failed_with(open_sealed(other, file), ErrorCode::corrupt, "facts are truncated"));
 }
 
 TEST_F(Sealing, AFileCanBeOpenedWithoutItsContentsAndNotWithoutItsFacts)
@@ -87,7 +87,8 @@ TEST_F(Sealing, AFileCanBeOpenedWithoutItsContentsAndNotWithoutItsFacts)
     const auto found = take(open_sealed(k_kind, bytes.first(k_sealed_head + k_facts.size())));
     EXPECT_TRUE(found.contents.empty());
     EXPECT_EQ(found.contents_size, 3U);
-    EXPECT_TRUE(failed_with(open_sealed(k_kind, bytes.first(k_sealed_head + 1)), ErrorCode::corrupt, "facts are cut"));
+    EXPECT_TRUE(
+        failed_with(open_sealed(k_kind, bytes.first(k_sealed_head + 1)), ErrorCode::corrupt, "facts are truncated"));
     EXPECT_TRUE(failed_with(open_sealed(k_kind, bytes.first(8)), ErrorCode::corrupt, "8 bytes are no test's file"));
     EXPECT_TRUE(failed_with(open_sealed(k_kind, {}), ErrorCode::corrupt, "0 bytes are no test's file"));
 }

@@ -194,7 +194,7 @@ TEST(SigningKeys, OfWhichOnlyThePublicHalfIsThereCannotSign)
 {
     const auto key = SigningKey::parse(made("k", SignatureKind::ed25519)->public_line()).value();
     EXPECT_FALSE(key.is_secret());
-    EXPECT_TRUE(failed_with(key.sign(as_bytes("x")), ErrorCode::invalid_argument, "public one"));
+    EXPECT_TRUE(failed_with(key.sign(as_bytes("x")), ErrorCode::invalid_argument, "public key"));
     EXPECT_TRUE(failed_with(encode(sample_entry(), {.sign_with = &key}), ErrorCode::invalid_argument, "cannot sign"));
 }
 

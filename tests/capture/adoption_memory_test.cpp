@@ -92,8 +92,8 @@ TEST_F(ScratchAdoption, WhatAnotherGraphOfThePoolLeftThereIsRefusedByItsRange)
 {
     leave_first_node_to_another_graph();
     expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
-                   AllOf(HasSubstr("bytes 0 to 256 of scratch 'pool'"), HasSubstr("reads before it writes"),
-                         HasSubstr("Undeclared::constants is off")));
+                   AllOf(HasSubstr("bytes 0 to 256 of scratch 'pool'"), HasSubstr("reads this memory before it writes"),
+                         HasSubstr("Undeclared::constants, which would")));
 }
 
 /// The other graph has not run yet: the memory that it will fill holds zeros, like all other memory.
@@ -104,7 +104,7 @@ TEST_F(ScratchAdoption, ZerosThatAnotherGraphIsToFillAreRefusedAsWell)
         const MemoryRef& its = captured->capture.scratch[0].second;
         std::memset(its.address.pointer(), 0, its.size);
     }
-    EXPECT_THAT(message_of(adopted(first->capture, &second->capture)), HasSubstr("reads before it writes"));
+    EXPECT_THAT(message_of(adopted(first->capture, &second->capture)), HasSubstr("reads this memory before it writes"));
     EXPECT_EQ(read(pool), std::vector<std::int32_t>(k_count + 4, 0));
 }
 
@@ -128,7 +128,7 @@ TEST_F(ScratchAdoption, WhatIsReadBeforeItIsWrittenIsKeptWhereTheCallerSaysSo)
     }
     most_constant_bytes = 8;
     EXPECT_THAT(message_of(adopted(first->capture, &second->capture)),
-                HasSubstr("more than the 8 bytes that may be kept"));
+                HasSubstr("larger than the 8 bytes that may be stored"));
 }
 
 TEST_F(ScratchAdoption, WhatItWritesLaterIsNoConstant)
@@ -141,7 +141,7 @@ TEST_F(ScratchAdoption, WhatItWritesLaterIsNoConstant)
                     k_count),
              {0}});
     expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
-                   HasSubstr("and it writes there later"));
+                   HasSubstr("and the graph writes it later"));
 }
 
 TEST_F(ScratchAdoption, AnAddressThatAKernelFollowsThereIsRefusedBeforeAnyReplay)
@@ -153,7 +153,7 @@ TEST_F(ScratchAdoption, AnAddressThatAKernelFollowsThereIsRefusedBeforeAnyReplay
     const auto refused = adopted(first->capture, &second->capture);
     ASSERT_FALSE(refused);
     EXPECT_THAT(refused.error().message,
-                AllOf(HasSubstr("follow addresses that scratch held"), HasSubstr("at byte 16 of 'pool'")));
+                AllOf(HasSubstr("depend on addresses that scratch held"), HasSubstr("at byte 16 of 'pool'")));
     EXPECT_EQ(read(pool), left);
 }
 
@@ -270,12 +270,12 @@ TEST_F(UndeclaredAdoption, WhatHoldsAddressesOrIsTooMuchIsRefusedWithTheReason)
     most_constant_bytes = table.size - 1;
     expect_refused(
         adopted(first->capture, &second->capture), ErrorCode::not_recordable,
-        AllOf(HasSubstr("lies in no declared region"), HasSubstr("is not kept as a constant: it would be more")));
+        AllOf(HasSubstr("lies in no declared region"), HasSubstr("is not stored as a constant: it would exceed")));
     most_constant_bytes = table.size;
     const std::uint64_t address = frame.memory[0].address.flat();
     std::memcpy(table.address.pointer<std::byte>() + 16, &address, sizeof address);
     expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
-                   HasSubstr("is not kept as a constant: it holds at byte 16 the address"));
+                   HasSubstr("is not stored as a constant: it holds at byte 16 the address"));
 }
 
 } // namespace

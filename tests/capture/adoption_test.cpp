@@ -106,7 +106,7 @@ TEST_F(AdoptionTest, ACollectiveIsRefused)
     for (auto* const one : {first.get(), second.get()})
         std::get<backends::RawKernel>(one->graph.nodes[1].work).kernel = "ncclDevKernel_AllReduce_Sum_f32_RING_LL";
     expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
-                   HasSubstr("a collective of NCCL"));
+                   HasSubstr("an NCCL collective"));
 }
 
 TEST_F(AdoptionTest, AnAddressInMemoryIsRefusedUnlessItIsSaidToBeNone)
@@ -199,7 +199,7 @@ TEST_F(AdoptedSemaphores, NamesThemFollowsTheFrameAndRunsNone)
 TEST_F(AdoptedSemaphores, AValueThatNoScalarExplainsIsRefused)
 {
     expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
-                   AllOf(HasSubstr("semaphore signal (node 2)"), HasSubstr("the value 6 and in another capture 9")));
+                   AllOf(HasSubstr("semaphore signal (node 2)"), HasSubstr("the value 6, but 9 in another capture")));
     declare_frame();
     second->capture.scalars = {9};
     expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
@@ -221,7 +221,7 @@ TEST_F(AdoptedSemaphores, AScalarMustDifferBetweenTheCapturesAndBeFollowed)
     first->capture.scalars = {5, 1};
     second->capture.scalars = {8, 4};
     expect_refused(adopted(first->capture, &second->capture), ErrorCode::invalid_argument,
-                   AllOf(HasSubstr("'other'"), HasSubstr("so is another one")));
+                   AllOf(HasSubstr("'other'"), HasSubstr("another scalar is larger")));
     second->capture.scalars = {8, 5};
     expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
                    AllOf(HasSubstr("follows the scalar 'other'"), HasSubstr("Spec::values")));

@@ -214,7 +214,7 @@ TEST_F(SuspectAdoption, WhereZerosLieNothingCanBeTold)
     std::fill_n(theirs.address.pointer<std::int32_t>(), k_count, 0);
     add_tail(number_and_upper_half(), number_and_upper_half());
     expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
-                   HasSubstr("zeros lie there, so that no trial can tell"));
+                   HasSubstr("zeros lie there, so that a test run cannot show a difference"));
 }
 
 TEST_F(SuspectAdoption, WhoIsStrictHasThemRefusedUntried)

@@ -272,10 +272,11 @@ TEST_F(Nodes, SemaphoresAreStoredByNameWithTheirValuesAndUndeclaredOnesAreRefuse
                 "with 2 and then 1 semaphores");
     const Captures before = captures;
     use(*captures.again).value = 10; // the callable has a counter of its own
-    expect_refused(AllOf(HasSubstr("something else the second time"), HasSubstr("semaphore 0 of value 9 and then 10")));
+    expect_refused(
+        AllOf(HasSubstr("its second run enqueued something else"), HasSubstr("semaphore 0 of value 9 and then 10")));
     captures = before;
     use(*captures.moved).value = 10;
-    expect_refused(AllOf(HasSubstr("semaphore signal (node 2)"), HasSubstr("the value 9 and in another capture 10")));
+    expect_refused(AllOf(HasSubstr("semaphore signal (node 2)"), HasSubstr("the value 9, but 10 in another capture")));
     captures = before;
     captures.handles.semaphores.push_back({"again", 12});
     expect_refused(AllOf(HasSubstr("declared as 'ready' and as 'again'"), HasSubstr("declare it once")));
@@ -321,15 +322,15 @@ TEST_F(SemaphoreValues, MadeOfAScalarInAnyOtherWayAreRefused)
             AllOf(HasSubstr("semaphore signal (node 1)"), HasSubstr("semaphore 0"), HasSubstr("'n'"), HasSubstr(why)));
     };
     capture_signals(DType::u64, [](std::uint64_t n) { return 2 * n; });
-    refused("give it the scalar plus a constant");
+    refused("pass the scalar, or the scalar plus a constant");
     capture_signals(DType::u64, [](std::uint64_t n) { return n % 64; });
-    refused("give it the scalar plus a constant");
+    refused("pass the scalar, or the scalar plus a constant");
     capture_signals(DType::u32, [](std::uint64_t n) { return n << 32U; });
-    refused("give it that, of an integer");
+    refused("pass an integer scalar");
     capture_signals(DType::u32, [](std::uint64_t n) { return 0xFFFF'FFF0 + n; }); // the upper half changes too
-    refused("give it the scalar plus a constant");
+    refused("pass the scalar, or the scalar plus a constant");
     capture_signals(DType::f32, [](std::uint64_t n) { return n; });
-    refused("of an integer");
+    refused("pass an integer scalar");
 }
 
 TEST_F(Nodes, HostFunctionsAreStoredByNameAndUnregisteredOnesAreRefused)
@@ -443,7 +444,7 @@ TEST_F(Allocations, OfTheGraphBecomeArenaWhereverEachCaptureHadThem)
 TEST_F(Allocations, AtTheSamePlaceInEveryCaptureProveNothing)
 {
     capture_with_allocation(0x7f00'0300'0000, 0x7f00'0300'0000, 0x7f00'0300'0000);
-    expect_refused(AllOf(HasSubstr("graph allocation 0"), HasSubstr("same place in both captures")));
+    expect_refused(AllOf(HasSubstr("graph allocation 0"), HasSubstr("same address in both captures")));
     captures.proof = Proof::allow_unproven;
     EXPECT_EQ(classified()->unproven, 3U);
 }

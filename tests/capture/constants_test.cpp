@@ -154,7 +154,7 @@ TEST_F(ConstantTest, IsNoMemoryOfTheCall)
     Function f = add_table(cache, x);
     EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::refused);
     EXPECT_EQ(read(y), sums(2, 2));
-    EXPECT_THAT(f.report().reason, HasSubstr("shared with memory of the call"));
+    EXPECT_THAT(f.report().reason, HasSubstr("overlaps memory of the call"));
 }
 
 TEST_F(ConstantTest, OpenedAheadItIsComparedAtTheFirstUse)

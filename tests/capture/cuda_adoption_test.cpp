@@ -454,7 +454,7 @@ TEST_F(CudaPairing, DamagedNewerAndForeignFilesAreCountedAndIgnored)
     for (const auto& file : files()) std::filesystem::permissions(file, std::filesystem::perms{0600});
     const auto thrown = refusal_of_pair(3);
     ASSERT_TRUE(failed_with(thrown, ErrorCode::not_found));
-    EXPECT_THAT(thrown->what(), AllOf(HasSubstr("not those that were written"), HasSubstr("format 9, expected 1"),
+    EXPECT_THAT(thrown->what(), AllOf(HasSubstr("the digest does not match"), HasSubstr("format 9, expected 1"),
                                       HasSubstr("other guards")));
     std::filesystem::rename(folder / "kept", good);
     Cache cache{options()};
@@ -472,7 +472,7 @@ TEST_F(CudaPairing, AFileOrFolderThatOthersMayWriteIsNotRead)
     std::filesystem::permissions(files().at(0), std::filesystem::perms{0600});
     std::filesystem::permissions(folder, std::filesystem::perms{0777});
     thrown = refusal_of_pair(0);
-    EXPECT_TRUE(failed_with(thrown, ErrorCode::permission_denied, "may be written by others"));
+    EXPECT_TRUE(failed_with(thrown, ErrorCode::permission_denied, "can be written by other users"));
 }
 
 TEST_F(CudaPairing, FourFilesOfOneCallAreKept)
@@ -486,7 +486,7 @@ TEST_F(CudaPairing, MemoryThatLiesWhereItLayProvesNothing)
     std::swap(adoption.first, others.first);
     write_as_another_process();
     std::swap(adoption.first, others.first);
-    EXPECT_TRUE(failed_with(refusal_of_pair(1), ErrorCode::not_recordable, "at the same place"));
+    EXPECT_TRUE(failed_with(refusal_of_pair(1), ErrorCode::not_recordable, "had the same address"));
 }
 
 TEST_F(CudaPairing, AFolderAndASecondCaptureAreTooMany)

@@ -298,7 +298,7 @@ TEST_F(CudaFacade, RegistersOnlyTheImageThatAModuleWasLoadedFrom)
     };
     EXPECT_THAT(refused(nullptr, whole), HasSubstr("the handle is null"));
     EXPECT_THAT(refused(module, std::span{whole}.first(40)), HasSubstr("40 bytes are given"));
-    EXPECT_THAT(refused(smaller, whole), HasSubstr("the image is not the module's: no kernel"));
+    EXPECT_THAT(refused(smaller, whole), HasSubstr("the image does not belong to the module: no kernel"));
     Driver::check(driver.call<decltype(&cuModuleUnload)>("cuModuleUnload")(smaller));
 }
 

@@ -299,7 +299,7 @@ TEST_F(CudaFakeFacade, AnImageForAnotherArchitectureRunsTheFunctionAsItIs)
     EXPECT_EQ(answer.moved_values, k_right_moved);
     EXPECT_NE(answer.outcome, Outcome::replayed);
     EXPECT_GE(answer.statistics.cache_faults + answer.statistics.of(ArtifactKind::entries).made, 1U);
-    EXPECT_THAT(answer.reason, HasSubstr("another architecture"));
+    EXPECT_THAT(answer.reason, HasSubstr("the image is for architecture"));
 }
 
 /// An image that another process could load stays in place.

@@ -125,7 +125,7 @@ TEST_F(CudaPausing, CodeThatWasLoadedInAPauseIsRefusedAndTheNextProcessDoesNotPa
         const Foreign code{driver};
         Function g = foreign(cache, "g", code);
         EXPECT_EQ(g({{"x", x}, {"y", y}}), Outcome::recorded) << g.report().reason;
-        for (int i = 0; i < 2; ++i) EXPECT_THAT(pause(cache), HasSubstr("an earlier process lost a recording of 'g'"));
+        for (int i = 0; i < 2; ++i) EXPECT_THAT(pause(cache), HasSubstr("an earlier process could not record 'g'"));
     }
     Cache cache{manual()};
     const Foreign code{driver};

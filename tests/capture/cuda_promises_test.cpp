@@ -290,7 +290,7 @@ TEST_F(CudaPromises, WorkOnTheLegacyDefaultStreamIsRefusedAndHarmsNobody)
                     });
                     for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y, &counter});
                 },
-                AllOf(HasSubstr("past the recorder's stream"), HasSubstr("in the legacy default stream")));
+                AllOf(HasSubstr("outside the recorder's stream"), HasSubstr("in the legacy default stream")));
 }
 
 TEST_F(CudaPromises, ASynchronousCopyInsideTheCallableIsRefusedAndHarmsNobody)
@@ -304,7 +304,7 @@ TEST_F(CudaPromises, ASynchronousCopyInsideTheCallableIsRefusedAndHarmsNobody)
             });
             for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y});
         },
-        HasSubstr("past the recorder's stream"));
+        HasSubstr("outside the recorder's stream"));
 }
 
 TEST_F(CudaPromises, AGraphThatTheCallableLaunchesIsRefusedAndHarmsNobody)
@@ -323,7 +323,7 @@ TEST_F(CudaPromises, AGraphThatTheCallableLaunchesIsRefusedAndHarmsNobody)
             for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y, &counter});
             destroy(exec);
         },
-        AllOf(HasSubstr("past the recorder's stream"), HasSubstr("cuGraphLaunch of a graph")));
+        AllOf(HasSubstr("outside the recorder's stream"), HasSubstr("cuGraphLaunch of a graph")));
 }
 
 /// A table that points to declared memory, and one that points to undeclared memory.
@@ -391,7 +391,7 @@ TEST_F(PromisedVariables, OneThatTheHostWroteIsRefusedByName)
                     call(seen, f, {{"x", x}, {"y", y}}, {&y});
                 }
             },
-            HasSubstr(std::string{"the module variable '"} + variable + "' holds something else than its image"));
+            HasSubstr(std::string{"the module variable '"} + variable + "' has other contents than in its image"));
 }
 
 TEST_F(PromisedVariables, OneThatIsFrozenIsStored)

@@ -49,7 +49,7 @@ TEST_F(Facts, AVariableThatChangesWhileItIsRecordedKeepsTheRecordingFromBeingPub
     Function f = by_mode(cache);
     next_mode = "c"; // means the same as "a" for the function, so the captures agree
     EXPECT_EQ(call(f, 1), Outcome::refused);
-    EXPECT_THAT(f.report().reason, HasSubstr("an environment variable that it lists changed"));
+    EXPECT_THAT(f.report().reason, HasSubstr("an environment variable in Spec::environment changed"));
     EXPECT_TRUE(entries().empty()) << "it would be a's entry";
     next_mode.clear();
     EXPECT_EQ(call(f, 1), Outcome::recorded) << "of mode c";

@@ -174,8 +174,8 @@ TEST_F(NoHostAddresses, IsARealChangeBesideOne)
         return (Packer{} << 0x7ffe'eda8'6f38 - lower << 0x10L + ++captured).bytes();
     });
     EXPECT_EQ(erased(), 1U);
-    expect_refused(
-        AllOf(HasSubstr("something else the second time"), HasSubstr("parameter 0 byte 8: 0x11 and then 0x12")));
+    expect_refused(AllOf(HasSubstr("its second run enqueued something else"),
+                         HasSubstr("parameter 0 byte 8: 0x11 and then 0x12")));
 }
 
 TEST_F(NoHostAddresses, AreSoughtWhereCapturesDifferInStructure)

@@ -199,7 +199,7 @@ TEST_F(Order, WhatClassificationRefusesHasRunOnceAndNothingElseRan)
              work(r);
              launch(r, "add_scalar", {r["y"], ++runs, k_count});
          },
-         "something else the second time"},
+         "its second run enqueued something else"},
         {[&](Recorder& r) {
              work(r);
              launch(r, "add_scalar", {hidden, std::int32_t{1}, k_count});
@@ -238,7 +238,7 @@ TEST_F(Order, WhatTrialsRefuseHasRunOnceToo)
              is_initialised = true;
              work(r);
          },
-         "initialises or advances something that no capture holds"},
+         "initialises or advances something that a capture does not contain"},
         {[&](Recorder& r) {
              work(r);
              launch(r, "noise", {r["y"], k_count});

@@ -76,7 +76,7 @@ TEST_F(OtherMachine, MemoryOfAnotherDeviceIsRefusedByName)
     Cache cache{options()};
     Function f = wrap(cache, device, program);
     EXPECT_TRUE(failed_with(thrown_by([&] { f({{"x", x}, {"y", foreign}}); }), ErrorCode::invalid_argument,
-                            "no memory of this device"));
+                            "not memory of this device"));
 }
 
 } // namespace

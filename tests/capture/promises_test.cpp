@@ -54,7 +54,7 @@ TEST_F(Promises, AStateThatTheFirstCallInitialisesStaysInitialised)
             });
             for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y, &table});
         },
-        HasSubstr("initialises or advances something that no capture holds"));
+        HasSubstr("initialises or advances something that a capture does not contain"));
 }
 
 /// The captures call the callable again, which counts. Only this call's result is the native one.

@@ -56,13 +56,13 @@ TEST_F(UndeclaredRecording, WithAnAddressInItIsRefusedWithTheReason)
     const std::uint64_t address = x.address.flat();
     std::memcpy(table.address.pointer<std::byte>() + 16, &address, sizeof address);
     expect_refused(add_table, AllOf(HasSubstr("lies in no declared region"),
-                                    HasSubstr("is not kept as a constant: it holds at byte 16 the address")));
+                                    HasSubstr("is not stored as a constant: it holds at byte 16 the address")));
 }
 
 TEST_F(UndeclaredRecording, OfTheCallItselfIsNoConstant)
 {
     const Callable stale = [this](Recorder& r) { launch(r, kernel("add", {r["y"], x.address}, k_count)); };
-    expect_refused(stale, HasSubstr("shared with memory of the call"));
+    expect_refused(stale, HasSubstr("overlaps memory of the call"));
 }
 
 } // namespace

@@ -98,7 +98,7 @@ TEST_F(Refusals, WhatOnlyTheFirstRunDoesIsRefused)
         EXPECT_EQ(read(y)[0], 6.0F) << "call " << call;
         EXPECT_EQ(read(table), read(x)) << "it was initialised for good";
     }
-    EXPECT_THAT(f.report().reason, HasSubstr("a run of its capture does not do what the call itself did"));
+    EXPECT_THAT(f.report().reason, HasSubstr("a run of its capture gives other results than the call itself"));
     EXPECT_TRUE(entries().empty());
 }
 
@@ -115,7 +115,7 @@ TEST_F(Refusals, SomethingElseTheSecondTimeIsRefused)
             work(r);
             if (++calls % 2 == 0) work(r);
         },
-        "something else the second time");
+        "its second run enqueued something else");
 }
 
 TEST_F(Refusals, AnUnjoinedForkIsRefused)
@@ -159,7 +159,8 @@ TEST_F(Refusals, AConstantThatChangesFromCallToCallIsRefusedByNodeAndParameter)
         work(r);
     });
     EXPECT_EQ(f({{"x", m_x}, {"y", m_y}}), Outcome::refused);
-    EXPECT_THAT(f.report().reason, HasSubstr("something else the second time (kernel put (node 0), parameter 2"));
+    EXPECT_THAT(f.report().reason,
+                HasSubstr("its second run enqueued something else (kernel put (node 0), parameter 2"));
     EXPECT_EQ(read(sum)[0], 1.0F) << "the call's own run, and no other";
 }
 
@@ -171,7 +172,7 @@ TEST_F(Refusals, ReadingWhatAnEarlierRunLeftInScratchIsRefused)
             r.stream().launch(program, "add_one", k_launch, scratch, r["y"]);
             r.stream().copy(scratch, r["y"], k_count * 4);
         },
-        "what an earlier run left there");
+        "data that an earlier run left there");
 }
 
 /// Counters in a workspace, which each run resets to zero.

@@ -94,7 +94,7 @@ TEST_F(Scalars, ValuesThatOnlyLookLikeTheScalarAreRefused)
     refused([](std::int32_t n) { return n < 5000 ? 0 : 1; }, "scalar 'n'");
     refused([](std::int32_t n) { return (n + 1) % 16 == 0 ? 0 : n; }, "scalar 'n'"); // differs at the end of each page
     // Outside the range, g returns this call's value, 5. Only a comparison of the probes with each other shows it.
-    refused([](std::int32_t n) { return n < 5000 ? n : 5; }, "for some of its values only");
+    refused([](std::int32_t n) { return n < 5000 ? n : 5; }, "only for some of its values");
 }
 
 /// BLAS does not read C when beta is 0: at this one number, another kernel runs.

@@ -141,7 +141,7 @@ TEST_F(OnDevice, AValueOfTheFunctionsOwnCountingIsRefusedAndTheFunctionRunsAsItI
     EXPECT_EQ(fake.value_of(here.shown), 1U);
     EXPECT_EQ(f({{"x", x}, {"y", y}, {"frame", std::uint64_t{1}}}), Outcome::refused);
     EXPECT_THAT(f.report().reason,
-                AllOf(HasSubstr("something else the second time"), HasSubstr("semaphore 0 of value")));
+                AllOf(HasSubstr("its second run enqueued something else"), HasSubstr("semaphore 0 of value")));
     EXPECT_EQ(read(y), all(3));
     EXPECT_EQ(fake.value_of(here.shown), 2U) << "signalled by the two calls' own runs alone";
 }

@@ -145,7 +145,7 @@ TEST_F(TrialMemoryTest, WhatMayBeWrittenMustFit)
     const auto refused = TrialMemory::create(device, interface, frame, k_small_room);
     ASSERT_TRUE(failed_with(refused, ErrorCode::not_recordable));
     EXPECT_THAT(refused.error().message,
-                AllOf(HasSubstr("'cache'"), HasSubstr(std::to_string(k_small_room) + " may be taken")));
+                AllOf(HasSubstr("'cache'"), HasSubstr("at most " + std::to_string(k_small_room))));
     EXPECT_EQ(device->live(), before) << "what was allocated before is released";
     EXPECT_TRUE(TrialMemory::create(device, interface, frame, k_room));
 }

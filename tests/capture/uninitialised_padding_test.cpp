@@ -292,8 +292,8 @@ TEST_F(UnwrittenWords, OfAGraphThatAllocatesMemoryAreRefused)
     EXPECT_TRUE(plain) << plain.error().message;
     auto recording = recorded([this](Recorder& r) { launch_with_struct(r, "add", half_initialised()); });
     EXPECT_TRUE(failed_with(recording, ErrorCode::not_recordable,
-                            "it allocates 64 bytes by itself, and takes 4 words of parameters "
-                            "that nobody wrote: it could be tried only with the one or the other"));
+                            "it allocates 64 bytes in the graph, and takes 4 uninitialised words of parameters: "
+                            "it can be verified only without one of the two"));
 }
 
 TEST_F(UnwrittenWords, ThatTheResultsDependOnAreRefused)

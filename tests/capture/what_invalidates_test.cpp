@@ -300,7 +300,7 @@ protected:
         const Machine machine = machine_of(start);
         Cache cache{options(start, Policy::read_only, std::set{ArtifactKind::tuned})};
         const Tuned tuned = cache.tuner(machine.device, quick()).tune(kernel_of(start, machine.device));
-        EXPECT_NE(tuned.report().outcome, TuningOutcome::tuned) << "the folder is only read";
+        EXPECT_NE(tuned.report().outcome, TuningOutcome::tuned) << "the cache folder is read-only";
         return tuned.report().outcome == TuningOutcome::stored ? k_hit : says(tuned.report().reason);
     }
     /// A profile is used only for buckets.
@@ -414,10 +414,10 @@ const Row k_device[]{
 const Row k_driver[]{
     {"Driver",
      [](Start& start) { start.has_other_driver = true; },
-     {.graphs = differs({"driver.version"}), .tuned = says("driver.version 580.1, and here is 580.2")}},
+     {.graphs = differs({"driver.version"}), .tuned = says("driver.version 580.1, but this process has 580.2")}},
     {"InterfaceOfTheDriver",
      [](Start& start) { start.driver_api = 13010; },
-     {.graphs = differs({"runtime.version"}), .tuned = says("runtime.version 13.0, and here is 13.1")}},
+     {.graphs = differs({"runtime.version"}), .tuned = says("runtime.version 13.0, but this process has 13.1")}},
 };
 const Row k_options_code_and_headers[]{
     {"Options",

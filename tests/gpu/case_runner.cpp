@@ -133,8 +133,8 @@ private:
         if (m_mode == Mode::native) return false;
         const std::string reason = function.report().reason;
         const auto says = [&](const char* words) { return reason.find(words) != std::string::npos; };
-        return (outcome == Outcome::refused && says("past the recorder's stream")) ||
-               (outcome == Outcome::eager && says("works together with the outside"));
+        return (outcome == Outcome::refused && says("outside the recorder's stream")) ||
+               (outcome == Outcome::eager && says("waits for events or semaphores of the caller"));
     }
     void put_contents()
     {

@@ -140,7 +140,7 @@ TEST_F(Fallback, NoMemoryToInstantiateRunsTheFunction)
         const Outcome outcome = f({});
         EXPECT_EQ(result(), std::vector<float>(k_count, 2.0F * k_nodes));
         EXPECT_EQ(outcome, Outcome::refused);
-        EXPECT_THAT(f.report().reason, AnyOf(HasSubstr("OUT_OF_MEMORY"), HasSubstr("half of what is free")));
+        EXPECT_THAT(f.report().reason, AnyOf(HasSubstr("OUT_OF_MEMORY"), HasSubstr("half of the free memory")));
         EXPECT_EQ(cache.statistics().cache_faults, 1U);
     }
     f({});

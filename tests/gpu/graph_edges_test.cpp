@@ -123,7 +123,7 @@ TEST_F(GraphEdges, MustEndInEarlierNodesAndHaveDataForEach)
     EXPECT_TRUE(failed_with(build_graph(gpu.core, raw), ErrorCode::invalid_argument, "node 1"));
     raw.nodes[1].edges.clear();
     raw.nodes[1].dependencies = {1};
-    EXPECT_TRUE(failed_with(build_graph(gpu.core, raw), ErrorCode::invalid_argument, "not earlier"));
+    EXPECT_TRUE(failed_with(build_graph(gpu.core, raw), ErrorCode::invalid_argument, "not an earlier node"));
 }
 
 } // namespace

@@ -274,7 +274,7 @@ TEST_F(GraphNodes, RefuseCopiesOfArraysAndOfPageableMemory)
     params.srcHost = pageable.data();
     native.check(driver.cuGraphAddMemcpyNode(&node, from_host.get(), nullptr, 0, &params, gpu.core.context),
                  "cuGraphAddMemcpyNode");
-    expect_refused(from_host, "not page-locked");
+    expect_refused(from_host, "pageable host memory");
 }
 
 TEST_F(GraphNodes, RefuseConditionalNodes)

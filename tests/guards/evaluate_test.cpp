@@ -189,7 +189,7 @@ TEST(Evaluate, GivesTheCureThatHelps)
     };
     EXPECT_EQ(cure_of(6, "581.0"), "relax with accept_newer_driver (same or newer)");
     EXPECT_THAT(cure_of(6, "580.126.20"), HasSubstr("older than recorded"));
-    EXPECT_EQ(cure_of(1, "feed"), "rebuilt binary: record again, or set Spec::version");
+    EXPECT_EQ(cure_of(1, "feed"), "the binary was rebuilt: record again, or set Spec::version");
     EXPECT_THAT(cure_of(2, "f16"), HasSubstr("recorded configuration"));
     EXPECT_EQ(cure_of(7, "8"), "set OMP_NUM_THREADS=4, or record again");
     now.facts[7].value = "(unset)";

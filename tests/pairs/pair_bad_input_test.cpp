@@ -34,8 +34,8 @@ TEST_F(PairBadInput, HalvesThatDeclareOtherShapes)
     PairSpec declared = spec();
     declared.backward.outputs[0].sizes = {k_count + 1};
     expect_refused(declared, ErrorCode::invalid_argument,
-                   AllOf(HasSubstr("the halves of 'step' have other shapes"), HasSubstr("'dx' as f32 [65]"),
-                         HasSubstr("'x' as f32 [64]")));
+                   AllOf(HasSubstr("the shapes of forward and backward of 'step' do not match"),
+                         HasSubstr("'dx' as f32 [65]"), HasSubstr("'x' as f32 [64]")));
     declared = spec();
     declared.backward.inputs.push_back(input("x", i32, {k_count}));
     expect_refused(declared, ErrorCode::invalid_argument, HasSubstr("'x' as i32 [64]"));
@@ -76,7 +76,7 @@ TEST_F(PairBadInput, GuardsThatTheHalvesSayOtherwise)
     expect_refused(declared, ErrorCode::invalid_argument, HasSubstr("configuration 'dtype'"));
     declared = spec();
     declared.forward.policy = Policy::off, declared.backward.policy = Policy::refresh;
-    expect_refused(declared, ErrorCode::invalid_argument, HasSubstr("two policies"));
+    expect_refused(declared, ErrorCode::invalid_argument, HasSubstr("another policy in forward than in backward"));
     declared = spec();
     declared.backward.recorded_code["code.version"] = "1";
     expect_refused(declared, ErrorCode::invalid_argument, HasSubstr("recorded_code"));
@@ -138,7 +138,8 @@ TEST_F(PairBadInput, ACallWithOtherShapesThanItsForward)
             const ForwardCall call = forward(pair);
             pair.backward(call, {{"dy", Tensor{dy, f32, {k_count / 2}, {}}}, {"dx", dx}, {"dw", dw}});
         },
-        AllOf(HasSubstr("are called with other shapes"), HasSubstr("'dy' as f32 [32]"), HasSubstr("'y' as f32 [64]")));
+        AllOf(HasSubstr("the shapes in the calls of forward and backward"), HasSubstr("'dy' as f32 [32]"),
+              HasSubstr("'y' as f32 [64]")));
 }
 
 TEST_F(PairBadInput, ACallInsideACallable)

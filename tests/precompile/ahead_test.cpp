@@ -180,7 +180,7 @@ TEST_F(AheadTest, FilesThatAreNotThereAreNamed)
         return with_manifest({{"programs", {item}}}, "").error;
     };
     EXPECT_THAT(error("source", "none.cl"), AllOf(HasSubstr("program 'a'"), HasSubstr("none.cl does not exist")));
-    EXPECT_THAT(error("source", "."), HasSubstr("is no regular file"));
+    EXPECT_THAT(error("source", "."), HasSubstr("is not a regular file"));
     EXPECT_THAT(error("include", {"none"}), HasSubstr("there is no folder"));
 }
 
@@ -217,7 +217,7 @@ TEST(ManifestFile, SaysWhatIsWrongAndWhatWasExpected)
                 HasSubstr("'arch' is for backend cuda"));
     EXPECT_THAT(error(R"({"programs": [{"name": "a", "backend": "cuda", "text": "x"},
                                        {"name": "a", "backend": "cuda", "text": "y"}]})"),
-                HasSubstr("two programs are called 'a'"));
+                HasSubstr("two programs have the name 'a'"));
     EXPECT_THAT(error(std::string(tool::k_manifest_cap + 1, ' ')), HasSubstr("expected at most"));
 }
 

@@ -68,7 +68,7 @@ TEST(CompiledFile, IsNotWrittenWithTextsThatItWouldNotGiveBack)
 {
     CompiledProgram program = sample_program();
     program.ingredients.options = {"-DNAME=\xff"};
-    EXPECT_TRUE(failed_with(encode(program), ErrorCode::invalid_argument, "no UTF-8"));
+    EXPECT_TRUE(failed_with(encode(program), ErrorCode::invalid_argument, "not UTF-8"));
     program.ingredients.options = {std::string(1 << 17, 'x')};
     EXPECT_TRUE(failed_with(encode(program), ErrorCode::invalid_argument, "too long"));
 }
@@ -84,7 +84,8 @@ TEST(CompiledFile, IsTrustedByItsSignature)
     const auto with_key = take(encode(sample_program(), &*key));
     EXPECT_TRUE(succeeded(decode(with_key, trust)));
     EXPECT_TRUE(succeeded(decode(with_key)));
-    EXPECT_TRUE(failed_with(decode(*encode(sample_program(), &*other), trust), ErrorCode::untrusted, "not verify"));
+    EXPECT_TRUE(
+        failed_with(decode(*encode(sample_program(), &*other), trust), ErrorCode::untrusted, "was not made with key"));
     trust.accepted.clear();
     EXPECT_TRUE(failed_with(decode(with_key, trust), ErrorCode::untrusted, "not accepted"));
 }

@@ -103,7 +103,7 @@ TEST_F(Profiled, TheFirstStartLearnsAndRecordsTheSecondReplays)
             EXPECT_EQ(called.outcome, Outcome::eager) << "there are no buckets yet";
             EXPECT_TRUE(called.is_right);
         }
-        EXPECT_THAT(f.report().reason, HasSubstr("no buckets are learnt yet"));
+        EXPECT_THAT(f.report().reason, HasSubstr("no buckets are learned yet"));
         EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).made, 0U);
         const ProfileRecording done = cache.record_profile(f, maker());
         EXPECT_EQ(done.shapes, 3U);

@@ -168,7 +168,7 @@ TEST_F(Replayer, RefusesACallThatIsNotTheRecordedOne)
                    "needs 256 bytes, its memory has 128");
     expect_refused(launch(f, {as_recorded({}), y.tensor()}, two), wgr_invalid_argument, "'x' has no memory");
     expect_refused(launch(f, {as_recorded({0, 4096, 256}), y.tensor()}, two), wgr_invalid_argument,
-                   "none that wgr_memory_create gave");
+                   "not one that wgr_memory_create returned");
     EXPECT_EQ(told(launch(f, {x.tensor(), y.tensor()}, two)), "wgr_ok");
     ASSERT_EQ(told(wgr_device_synchronize(here.get(), nullptr)), "wgr_ok");
     EXPECT_EQ(y.read<float>(), times(2, counting(5)));
@@ -466,7 +466,7 @@ TEST_F(Replayer, RefusesWhatOnlyTheWholeLibraryReplays)
         edit(change);
         expect_not_loaded(wgr_unsupported, text);
     };
-    refused("one half of a pair",
+    refused("the forward or the backward of a pair",
             [](auto& entry) { entry.header.recording = {cachefmt::new_recording_id(), cachefmt::Part::forward}; });
     refused("the event 'ready'", [](auto& entry) { entry.graph.events = {"ready"}; });
     refused("the external semaphore 'frame'", [](auto& entry) { entry.graph.semaphores = {"frame"}; });
@@ -602,11 +602,11 @@ TEST_F(Replayer, SaysWhatIsWrongWithWhatItOpens)
     options.global_rank = 1;
     expect_refused(wgr_cache_open(&options, &cache), wgr_invalid_argument, "rank");
     options.size = 8;
-    expect_refused(wgr_cache_open(&options, &cache), wgr_invalid_argument, "begin with WGR_CACHE_OPTIONS");
+    expect_refused(wgr_cache_open(&options, &cache), wgr_invalid_argument, "initialise them with WGR_CACHE_OPTIONS");
     expect_refused(wgr_device_open("opencl:999", &other), wgr_not_found, "999");
     expect_refused(wgr_device_open("vulkan", &other), wgr_not_found, "vulkan");
     int queue = 0;
-    expect_refused(wgr_device_synchronize(here.get(), &queue), wgr_unsupported, "pass NULL, its own queue");
+    expect_refused(wgr_device_synchronize(here.get(), &queue), wgr_unsupported, "pass NULL for its own queue");
     EXPECT_THAT(wgr_backends(), HasSubstr("opencl"));
     EXPECT_STREQ(wgr_version(), WARMGRAPH_VERSION);
 }

@@ -69,7 +69,8 @@ TEST_F(Process, RequireHitRefusesAnEmptyCache)
 {
     const Ended ended = llm({"--policy", "require_hit"});
     EXPECT_EQ(ended.code, 3);
-    EXPECT_THAT(ended.errors, HasSubstr("warmgraph_llm: 'prompt' must hit (policy require_hit) and misses"));
+    EXPECT_THAT(ended.errors,
+                HasSubstr("warmgraph_llm: 'prompt' must hit (policy require_hit), but there is no usable entry"));
     EXPECT_EQ(ended.output, "");
 }
 

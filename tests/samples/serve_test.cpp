@@ -258,7 +258,7 @@ TEST(ServeMetadata, WhatIsNoneIsRefused)
              {R"({"warmgraph.torch": 1, "written": [], "aliases": {"w": [["a", 0, "f32", [2, 2], [1, 2]]]}})",
               "strides [1, 2]"},
              {R"({"warmgraph.torch": 1, "written": [], "aliases": {"w": [["a"]]}})", "cannot be read"},
-             {R"({"warmgraph.torch": 1, "written": [], "contents": {"w": "?"}})", "no base64"}})
+             {R"({"warmgraph.torch": 1, "written": [], "contents": {"w": "?"}})", "not base64"}})
         expect_refused(message, [&] { static_cast<void>(serve::EntryMetadata::parse(text)); });
 }
 

@@ -58,10 +58,10 @@ TEST(ModelConfig, RefusesWhatTheKernelsCannotDo)
     EXPECT_THAT(refusal_with("dim", "4294967424"), HasSubstr("expected 1 to 512"));
     EXPECT_THAT(refusal_with("dim", "128x"), HasSubstr("dim = '128x'"));
     EXPECT_THAT(refusal_with("dim", "-128"), HasSubstr("dim = '-128'"));
-    EXPECT_THAT(refusal_with("n_heads", "3"), HasSubstr("dim is no multiple of n_heads"));
-    EXPECT_THAT(refusal_with("n_kv_heads", "3"), HasSubstr("n_heads is no multiple of n_kv_heads"));
-    EXPECT_THAT(refusal_with("hidden_dim", "350"), HasSubstr("rows or columns are no multiple"));
-    EXPECT_THAT(refusal_with("hidden_dim", "360"), HasSubstr("rows or columns are no multiple"));
+    EXPECT_THAT(refusal_with("n_heads", "3"), HasSubstr("dim is not a multiple of n_heads"));
+    EXPECT_THAT(refusal_with("n_kv_heads", "3"), HasSubstr("n_heads is not a multiple of n_kv_heads"));
+    EXPECT_THAT(refusal_with("hidden_dim", "350"), HasSubstr("rows or columns are not a multiple"));
+    EXPECT_THAT(refusal_with("hidden_dim", "360"), HasSubstr("rows or columns are not a multiple"));
     EXPECT_THAT(refusal_with("max_seq_len", "64"), HasSubstr("shorter than the longest prompt"));
     EXPECT_THAT(refusal_with("norm_eps", "nan"), HasSubstr("norm_eps = 'nan'"));
     auto without = metadata();

@@ -105,7 +105,7 @@ TEST_F(Mark, IsNotNeededForReading)
     ASSERT_EQ(damages.size(), 1U);
     EXPECT_EQ(damages[0].path, k_tag);
     EXPECT_EQ(damages[0].error.code, ErrorCode::not_found);
-    EXPECT_THAT(damages[0].error.message, HasSubstr("the next recording makes it again"));
+    EXPECT_THAT(damages[0].error.message, HasSubstr("the next recording writes it again"));
     EXPECT_EQ(snapshot(m_root), before);
 }
 

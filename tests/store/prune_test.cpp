@@ -231,7 +231,7 @@ TEST_F(Prune, WhereAnEntryCannotBeReadImagesStayAndTheRestIsKeptWithinTheBudget)
     const auto store = open();
     const Pruned roomy = store->prune({.bytes = 40'000}).value();
     EXPECT_EQ(roomy.removed.files(), 0U) << "images alone are over the budget: no entry makes up for them";
-    EXPECT_THAT(roomy.why_not, HasSubstr("images stay"));
+    EXPECT_THAT(roomy.why_not, HasSubstr("images are kept"));
     EXPECT_TRUE(exists(unused) && exists(own_image(1)));
     const Pruned pruned = store->prune({.bytes = 0}).value();
     EXPECT_EQ(pruned.removed.of(store::ArtifactKind::entries).files, 2U);
@@ -413,12 +413,12 @@ TEST_F(LargeFolder, WhatASlowDiskLetsBeSeenIsPrunedAndTheRestIsSaid)
         SlowFiles files(m_set_clock, std::chrono::milliseconds(500)); // 120 queries in a minute
         const auto store = open({.budget = {.bytes = m_size * 20}}, files, m_set_clock);
         ASSERT_TRUE(succeeded(store->publish(make_entry(k_prompt))));
-        for (int i = 0; i < 1000 && lines.with("was not looked through within a minute").empty(); ++i)
+        for (int i = 0; i < 1000 && lines.with("could not be scanned within a minute").empty(); ++i)
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     EXPECT_LT(entries(), k_entries - 50);
     EXPECT_GT(entries(), 100) << "and what was not seen stays";
-    EXPECT_EQ(lines.with("was not looked through within a minute").size(), 1U);
+    EXPECT_EQ(lines.with("could not be scanned within a minute").size(), 1U);
 }
 
 TEST_F(Prune, ABudgetThatCannotBeKeptIsSaidOnce)
@@ -429,7 +429,7 @@ TEST_F(Prune, ABudgetThatCannotBeKeptIsSaidOnce)
     for (int variant = 0; variant < 3; ++variant) ASSERT_TRUE(succeeded(store->publish(make_entry(k_prompt, variant))));
     const auto said = lines.with("its budget is 10 B");
     ASSERT_EQ(said.size(), 1U);
-    EXPECT_THAT(said[0], HasSubstr("living processes use what would have to go"));
+    EXPECT_THAT(said[0], HasSubstr("running processes use the files that would be removed"));
 }
 
 TEST_F(Prune, DefaultsAreEightGibibytesOrATenthOfTheDisk)

@@ -172,9 +172,9 @@ TEST_F(Sources, ThatAreWrongAreRefusedByNameAndWithoutTheirSecret)
     variables["WARMGRAPH_REQUIRE_SIGNED"] = "yes";
     refused(ErrorCode::invalid_argument, "WARMGRAPH_REQUIRE_SIGNED is 'yes', expected 0 or 1");
     source.sign_with = k_secret;
-    refused(ErrorCode::invalid_argument, "is a line 'id:kind:hex'");
+    refused(ErrorCode::invalid_argument, "expected 'id:kind:hex'");
     source.sign_with = SigningKey::generate("k", SignatureKind::ed25519).value().public_line();
-    refused(ErrorCode::invalid_argument, "public one");
+    refused(ErrorCode::invalid_argument, "public key");
     source.sign_with_file = file("two", secret + "\n" + other + "\n");
     refused(ErrorCode::invalid_argument, "2 keys are given to sign with");
     source.accept = {secret, "one:hmac-sha256:" + k_other_secret};
@@ -182,7 +182,7 @@ TEST_F(Sources, ThatAreWrongAreRefusedByNameAndWithoutTheirSecret)
     source.accept_file = "/nonexistent/keys";
     refused(ErrorCode::not_found, "/nonexistent/keys");
     source.accept_file = dir.path().string();
-    refused(ErrorCode::invalid_argument, "no regular file");
+    refused(ErrorCode::invalid_argument, "not a regular file");
     source.accept_file = file("open", secret + "\n", 0622);
     refused(ErrorCode::permission_denied, "chmod go-w");
     source.accept_file = file("of_a_group", secret + "\n", 0620);
@@ -192,7 +192,7 @@ TEST_F(Sources, ThatAreWrongAreRefusedByNameAndWithoutTheirSecret)
     source.sign_with_file = file("empty", "# to be filled in\n\n");
     refused(ErrorCode::invalid_argument, "empty has no key in it");
     variables["WARMGRAPH_SIGN_KEY"] = " ";
-    refused(ErrorCode::invalid_argument, "there is no key in it");
+    refused(ErrorCode::invalid_argument, "has no key in it");
     source.sign_with = secret;
     source.accept = {"one:hmac-sha256:" + k_other_secret};
     refused(ErrorCode::invalid_argument, "two keys have the id 'one'");
@@ -229,7 +229,7 @@ TEST_F(Sources, APipeHoldsNobodyUp)
 {
     source.accept_file = (dir.path() / "pipe").string();
     ASSERT_EQ(::mkfifo(source.accept_file.c_str(), 0600), 0);
-    EXPECT_TRUE(failed_with(resolve_signing(source, environment()), ErrorCode::invalid_argument, "no regular file"));
+    EXPECT_TRUE(failed_with(resolve_signing(source, environment()), ErrorCode::invalid_argument, "not a regular file"));
 }
 
 TEST_F(Sources, ForgetTheirKeys)

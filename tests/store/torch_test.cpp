@@ -69,7 +69,7 @@ TEST_F(TorchArtifacts, OfAnotherKeyAreNotGivenAndStay)
     EXPECT_TRUE(failed_with(find_torch(*store, k_facts, trust_of(new_key("other"))), ErrorCode::untrusted,
                             "key 'release', which is not accepted"));
     EXPECT_TRUE(failed_with(find_torch(*store, k_facts, trust_of(new_key("release"))), ErrorCode::untrusted,
-                            "another key, or forged"));
+                            "another key, or the signature is forged"));
     EXPECT_TRUE(failed_with(find_torch(*store, k_facts, trust_of(new_key("release", SignatureKind::ed25519))),
                             ErrorCode::untrusted));
     EXPECT_EQ(find_torch(*store, k_facts, m_trust).value(), m_bytes);
@@ -136,7 +136,7 @@ TEST_F(TorchArtifacts, ThatCannotBeStoredAreRefusedByReason)
     TorchFacts many;
     for (int i = 0; i < 65; ++i) many["fact" + std::to_string(i)] = "x";
     EXPECT_TRUE(failed_with(encode(many, m_bytes), ErrorCode::invalid_argument));
-    EXPECT_TRUE(failed_with(encode(k_facts, {}), ErrorCode::invalid_argument, "no bytes"));
+    EXPECT_TRUE(failed_with(encode(k_facts, {}), ErrorCode::invalid_argument, "no PyTorch artifacts"));
     // A too large object is not read: only its size is checked.
     EXPECT_TRUE(failed_with(encode(k_facts, ByteView(m_bytes.data(), store::k_torch_bytes + 1)), ErrorCode::unsupported,
                             "1073741825 bytes, at most 1073741824"));

@@ -180,7 +180,7 @@ TEST_F(ClearElsewhere, RefusesAFolderThatIsNoCache)
         const CommandResult result = run(arguments);
         EXPECT_EQ(result.status, 3) << arguments;
         EXPECT_THAT(result.out, IsEmpty()) << arguments;
-        EXPECT_THAT(result.error, HasSubstr("has no CACHEDIR.TAG of warmgraph and holds '")) << arguments;
+        EXPECT_THAT(result.error, HasSubstr("has no CACHEDIR.TAG of warmgraph, but contains '")) << arguments;
     }
     EXPECT_EQ(snapshot(cache()), before);
 }

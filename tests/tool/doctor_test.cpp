@@ -63,7 +63,7 @@ TEST_F(Doctor, TakesAnEmptyFolderForNoProblemAndDoesNotMarkIt)
 {
     std::filesystem::create_directory(cache());
     const CommandResult text = run(0, "doctor");
-    EXPECT_THAT(text.out, HasSubstr("empty: the first recording marks it"));
+    EXPECT_THAT(text.out, HasSubstr("empty: the first recording writes its CACHEDIR.TAG"));
     EXPECT_EQ(run("doctor --json").json()["cache"]["writable"], true);
     EXPECT_TRUE(std::filesystem::is_empty(cache()));
 }
@@ -86,7 +86,7 @@ TEST_F(Doctor, SaysWhoElseMayWriteTheFolder)
     const CommandResult root = run(1, "doctor");
     EXPECT_THAT(root.out, HasSubstr("may be written by any user"));
     EXPECT_THAT(root.out, HasSubstr("`chmod go-w " + cache().string() + "`"));
-    EXPECT_THAT(root.out, HasSubstr("caching is off until this is mended"));
+    EXPECT_THAT(root.out, HasSubstr("caching is off until this is repaired"));
     ASSERT_EQ(::chmod(cache().c_str(), 0700), 0);
     ASSERT_EQ(::chmod(path_of(entry).parent_path().c_str(), 0777), 0);
     const CommandResult below = run(1, "doctor");
@@ -109,7 +109,7 @@ TEST_F(Doctor, TakesATrustedOwnersFolderForNoProblem)
     EXPECT_THAT(run("doctor").out, HasSubstr("WARMGRAPH_TRUSTED_OWNERS"));
     const CommandResult trusted = run("doctor", {{"WARMGRAPH_TRUSTED_OWNERS", "65534"}});
     EXPECT_EQ(trusted.status, 0) << trusted.out;
-    EXPECT_THAT(trusted.out, HasSubstr("read and not written"));
+    EXPECT_THAT(trusted.out, HasSubstr("read only"));
     EXPECT_THAT(run("doctor", {{"WARMGRAPH_TRUSTED_OWNERS", "me"}}).out, HasSubstr("expected user ids like 1000"));
 }
 

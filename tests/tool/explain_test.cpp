@@ -40,7 +40,7 @@ TEST_F(Explain, SaysThatTheFunctionWouldHit)
     auto store = open_store();
     publish(*store, sample_entry(k_decode, guards_here()));
     const CommandResult result = run(0, "explain tiny-llama/decode", k_environment);
-    EXPECT_THAT(result.out, HasSubstr("decode would hit, as far as can be seen from here: 1 variant on disk"));
+    EXPECT_THAT(result.out, HasSubstr("decode would hit, as far as this command can check: 1 variant on disk"));
     EXPECT_EQ(run("explain tiny-llama/decode --json", k_environment).json()["would"], "hit");
 }
 
@@ -55,7 +55,7 @@ TEST_F(Explain, NamesDeviceFactsAndVariablesThatDifferHere)
     EXPECT_THAT(result.out, HasSubstr("decode would miss: 1 variant on disk, 2 facts differ"));
     EXPECT_THAT(result.out, HasSubstr("device.units"));
     EXPECT_THAT(result.out, HasSubstr("set WG_TEST=4, or record again"));
-    EXPECT_THAT(result.out, HasSubstr("everything else ("));
+    EXPECT_THAT(result.out, HasSubstr("all other facts ("));
     EXPECT_THAT(run("explain tiny-llama/decode").out, HasSubstr("(unset)"));
 }
 
@@ -88,7 +88,7 @@ TEST_F(Explain, ComparesTheLastMissWithTheNearestVariant)
     const CommandResult result = run(1, "explain tiny-llama/decode", k_environment);
     EXPECT_THAT(result.out, HasSubstr("decode would miss: 2 variants on disk, the nearest differs in 1 fact"));
     EXPECT_THAT(result.out, HasSubstr("input token: dtype"));
-    EXPECT_THAT(result.out, HasSubstr("everything else ("));
+    EXPECT_THAT(result.out, HasSubstr("all other facts ("));
 
     const auto json = run("explain tiny-llama/decode --json", k_environment).json();
     EXPECT_EQ(json["would"], "miss");
@@ -148,7 +148,7 @@ TEST_F(Explain, SurvivesDamagedEntriesAndADamagedMiss)
 
     std::ofstream(path_of(good), std::ios::binary | std::ios::trunc) << "short";
     const CommandResult none = run(1, "explain tiny-llama/decode", k_environment);
-    EXPECT_THAT(none.out, HasSubstr("2 variants on disk, none of them readable"));
+    EXPECT_THAT(none.out, HasSubstr("2 variants on disk, none of them can be read"));
 }
 
 TEST_F(Explain, ChangesNothingOnDisk)

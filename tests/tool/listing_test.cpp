@@ -85,9 +85,9 @@ TEST_F(Listing, SaysThatAnEnvironmentFitsAndThatANewerDriverIsNoOther)
     prompt.function = "prompt";
     publish(*store, sample_entry(prompt, guards_of_machine("driver.version", "0.1")));
     EXPECT_THAT(run("ls tiny-llama/prompt").out,
-                HasSubstr("here: it fits where a newer driver is accepted (1 entry): driver.version 0.1 recorded"));
+                HasSubstr("here: it fits if a newer driver is accepted (1 entry): driver.version 0.1 recorded"));
     EXPECT_EQ(run("ls tiny-llama/prompt --json").json()["environments"][0]["fit"], "newer");
-    EXPECT_THAT(run("ls").out, HasSubstr("here: 1 of 2 entries fit, 1 where a newer driver is accepted\n"));
+    EXPECT_THAT(run("ls").out, HasSubstr("here: 1 of 2 entries fit, 1 if a newer driver is accepted\n"));
 }
 
 TEST_F(Listing, SaysWhichEntriesAreOfOtherMachines)
@@ -99,7 +99,7 @@ TEST_F(Listing, SaysWhichEntriesAreOfOtherMachines)
     cuda.tensors[0].device = "cuda:0";
     publish(*store, sample_entry(k_decode, cuda));
     EXPECT_THAT(run("ls").out, HasSubstr("here: 1 of 3 entries fit, 1 of other machines differ in device.architecture, "
-                                         "1 are of a device that cannot be opened here\n"));
+                                         "1 need a device that cannot be opened here\n"));
     const auto environments = run("ls --json").json()["environments"];
     ASSERT_EQ(environments.size(), 3U);
     EXPECT_TRUE(environments[0]["here"].is_null() && environments[0]["fit"].is_null()) << environments[0];

@@ -85,10 +85,10 @@ TEST_F(Check, RepairRefusesAFolderThatIsNoCache)
     plant_foreign_files();
     const auto before = snapshot(cache());
     const CommandResult look = run(1, "check");
-    EXPECT_THAT(look.out, HasSubstr("no mark of warmgraph"));
+    EXPECT_THAT(look.out, HasSubstr("no CACHEDIR.TAG of warmgraph"));
     for (const char* arguments : {"check --repair", "check --repair --json"}) {
         const CommandResult repair = run(3, arguments);
-        EXPECT_THAT(repair.error, HasSubstr("has no CACHEDIR.TAG of warmgraph and holds '"));
+        EXPECT_THAT(repair.error, HasSubstr("has no CACHEDIR.TAG of warmgraph, but contains '"));
     }
     EXPECT_EQ(snapshot(cache()), before);
 }

@@ -82,7 +82,7 @@ TEST_F(Missed, AndWasRecordedIsToldAlthoughItWouldHitNow)
 {
     ASSERT_EQ(run_start({}), k_recorded);
     const CommandResult result = run(0, "explain toy/f");
-    EXPECT_THAT(result.out, HasSubstr("f would hit, as far as can be seen from here: 1 variant on disk\n"));
+    EXPECT_THAT(result.out, HasSubstr("f would hit, as far as this command can check: 1 variant on disk\n"));
     EXPECT_THAT(result.out, HasSubstr("(read_write, process "));
     EXPECT_THAT(result.out, HasSubstr("): recorded\n  no entry\n"));
     ASSERT_EQ(run_start({}), k_replayed);
@@ -97,10 +97,10 @@ TEST_F(Missed, ByAProcessThatOnlyReadsIsToldWithWhatDiffers)
     EXPECT_THAT(result.out, HasSubstr("f would miss: 1 variant on disk, "));
     EXPECT_THAT(result.out, HasSubstr("(read_only, process "));
     EXPECT_THAT(result.out, HasSubstr("): ran as it is\n"));
-    EXPECT_THAT(result.out, HasSubstr("as it was then, the nearest of 1:\n"));
+    EXPECT_THAT(result.out, HasSubstr("at that time, the nearest of 1:\n"));
     EXPECT_THAT(result.out, HasSubstr("[64]"));
     EXPECT_THAT(result.out, HasSubstr("[32]"));
-    EXPECT_THAT(result.out, HasSubstr("1 miss before it: see them with --all"));
+    EXPECT_THAT(result.out, HasSubstr("1 miss before it: --all shows them"));
     EXPECT_THAT(run("explain toy/f --all").out, AllOf(HasSubstr("miss 1 of 2"), HasSubstr("miss 2 of 2")));
     const auto miss = run("explain toy/f --json").json()["misses"][0];
     EXPECT_EQ(miss["end"], "ran as it is");
@@ -197,8 +197,8 @@ TEST_F(Missed, UnderAnotherRankOrConfigurationIsToldWhereItWasRecorded)
     ASSERT_EQ(run_start({.policy = Policy::read_only, .world_size = 2, .rank = 1}), k_eager);
     ASSERT_EQ(run_start({.policy = Policy::read_only, .dtype = "f16"}), k_eager);
     const CommandResult rank = run(1, "explain toy/world2global_rank1/f");
-    EXPECT_THAT(rank.out, HasSubstr("f would miss: 0 variants on disk, record it by running it once"));
-    EXPECT_THAT(rank.out, HasSubstr("also recorded, where this process does not look:\n"));
+    EXPECT_THAT(rank.out, HasSubstr("f would miss: 0 variants on disk, record it: run it once"));
+    EXPECT_THAT(rank.out, HasSubstr("also recorded, but not used by this process:\n"));
     EXPECT_THAT(rank.out, HasSubstr("rank: world1global_rank0 there, world2global_rank1 here\n"));
     const CommandResult named = run("explain toy/f");
     EXPECT_THAT(named.out, HasSubstr("config.model.dtype: f32 there, f16 here\n"))

@@ -90,7 +90,7 @@ TEST_F(Signing, OfAFolderWithANewKeyIsCheckedByItsPublicHalf)
     EXPECT_THAT(before.out, Not(HasSubstr("--repair"))) << "nothing is damaged";
     EXPECT_EQ(run("check", {{"WARMGRAPH_ACCEPT_KEYS_FILE", key + ".pub"}}).status, 0) << "nobody asks for signatures";
     const CommandResult sign = run(0, "sign --key-file " + key);
-    EXPECT_THAT(sign.out, HasSubstr("2 variants, 0 with something wrong"));
+    EXPECT_THAT(sign.out, HasSubstr("2 variants, 0 with problems"));
     const CommandResult check = run(0, "check --json --accept-file " + key + ".pub");
     const auto signatures = check.json()["signatures"];
     ASSERT_EQ(signatures.size(), 2U);
@@ -128,10 +128,10 @@ TEST_F(Signing, AgainRotatesTheKeyAndLetsNothingElseIn)
         run("sign --key-file " + new_key + " --accept-file " + old_key, {{"WARMGRAPH_REQUIRE_SIGNED", "1"}});
     EXPECT_EQ(rotated.status, 1) << "one entry is nobody's";
     EXPECT_THAT(rotated.out, HasSubstr("untrusted"));
-    EXPECT_THAT(rotated.out, HasSubstr("3 variants, 1 with something wrong"));
+    EXPECT_THAT(rotated.out, HasSubstr("3 variants, 1 with problems"));
     const CommandResult check = run(1, "check --accept-file " + new_key);
     EXPECT_THAT(check.out,
-                HasSubstr("1 file with something wrong (3 entries, 0 images, 0 other objects); 2 signed with 'new'\n"));
+                HasSubstr("1 file with problems (3 entries, 0 images, 0 other objects); 2 signed with 'new'\n"));
     EXPECT_EQ(run("check --accept-file " + old_key).status, 1);
 }
 
@@ -202,7 +202,7 @@ TEST_F(Signing, RemovesNoEntryOfAProgramThatKeepsMany)
         publish(*store, sample_entry(k_decode, guards));
     }
     const CommandResult sign = run(0, "sign --key-file " + make_key("k", "hmac-sha256"));
-    EXPECT_THAT(sign.out, HasSubstr("70 variants, 0 with something wrong"));
+    EXPECT_THAT(sign.out, HasSubstr("70 variants, 0 with problems"));
     EXPECT_EQ(store->variants(k_decode).value().size(), 70U);
 }
 

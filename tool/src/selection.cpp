@@ -72,8 +72,8 @@ Result<cachefmt::FunctionKey> select(const std::vector<cachefmt::FunctionKey>& f
 {
     const std::vector<std::string_view> parts = split(name);
     if (parts.size() < 2 || !is_name(parts))
-        return fail(ErrorCode::invalid_argument, "'{}' names no function: give model/function or model/rank/function",
-                    name);
+        return fail(ErrorCode::invalid_argument,
+                    "'{}' is not the name of a function: give model/function or model/rank/function", name);
     std::vector<cachefmt::FunctionKey> found;
     for (const cachefmt::FunctionKey& key : functions)
         if (fits(key, parts)) found.push_back(key);
@@ -110,7 +110,7 @@ Result<std::vector<cachefmt::FunctionKey>> choose(const std::vector<cachefmt::Fu
     const std::vector<std::string_view> parts = split(*name);
     if (!is_name(parts))
         return fail(ErrorCode::invalid_argument,
-                    "'{}' names nothing: give a model, model/function or model/rank/function", *name);
+                    "'{}' is not a name: give a model, model/function or model/rank/function", *name);
     std::vector<cachefmt::FunctionKey> found;
     std::ranges::copy_if(functions, std::back_inserter(found), [&](const auto& key) { return fits(key, parts); });
     if (found.empty()) return not_there(functions, *name, parts.size() == 1 ? "model" : "function");
@@ -134,9 +134,10 @@ Result<store::ClearRequest> request_of(const std::optional<std::string>& model,
     const std::vector<std::string_view> parts = split(*function);
     if (parts.size() > 3 || std::ranges::any_of(parts, &std::string_view::empty))
         return fail(ErrorCode::invalid_argument,
-                    "--func '{}' names no function: give function, model/function or model/rank/function", *function);
+                    "--func '{}' is not the name of a function: give function, model/function or model/rank/function",
+                    *function);
     if (parts.size() > 1 && model)
-        return fail(ErrorCode::invalid_argument, "--func '{}' names a model, and --model '{}' does: leave one out",
+        return fail(ErrorCode::invalid_argument, "--func '{}' names a model, and so does --model '{}': leave one out",
                     *function, *model);
     if (parts.size() > 1) request.model = parts.front();
     if (parts.size() > 2) request.rank = parts[1];
@@ -161,9 +162,10 @@ Result<cachefmt::EntryKey> key_of_path(const std::filesystem::path& path)
     const auto folder = full.parent_path();
     const std::optional<Digest> digest = digest_from_hex(full.stem().string());
     if (!digest)
-        return fail(ErrorCode::invalid_argument,
-                    "'{}' is no entry's file name: expected <model_info>/<rank>/<function>/<64 hex digits>.wg",
-                    path.string());
+        return fail(
+            ErrorCode::invalid_argument,
+            "'{}' is not the name of an entry's file: expected <model_info>/<rank>/<function>/<64 hex digits>.wg",
+            path.string());
     return cachefmt::EntryKey{{folder.parent_path().parent_path().filename().string(),
                                folder.parent_path().filename().string(), folder.filename().string()},
                               *digest};

@@ -152,12 +152,12 @@ Result<std::uint64_t> BulkMemory::check_departure(std::span<const Address> other
                                                   double roundings)
 {
     if (others.empty() || others.size() > k_most_others)
-        return fail(ErrorCode::invalid_argument, "departure from {} others, expected 1 to {}", others.size(),
-                    k_most_others);
+        return fail(ErrorCode::invalid_argument, "{} regions are given to compare with, expected 1 to {}",
+                    others.size(), k_most_others);
     if (std::isnan(roundings) || roundings < 0)
-        return fail(ErrorCode::invalid_argument, "departure by {} roundings, expected 0 or more", roundings);
+        return fail(ErrorCode::invalid_argument, "the tolerance is {} roundings, expected 0 or more", roundings);
     if (elements > std::numeric_limits<std::uint64_t>::max() / size_of(dtype))
-        return fail(ErrorCode::invalid_argument, "{} elements of {} are more than there are addresses", elements,
+        return fail(ErrorCode::invalid_argument, "{} elements of {} are larger than the address space", elements,
                     to_string(dtype));
     return elements * size_of(dtype);
 }
@@ -193,7 +193,7 @@ Result<Fingerprint> BulkMemory::fingerprint(const MemoryRef& memory)
 Result<void> BulkMemory::check_windows(std::span<const AddressWindow> windows)
 {
     if (windows.size() <= k_most_windows) return {};
-    return fail(ErrorCode::invalid_argument, "a search for {} windows of addresses, expected {} at most",
+    return fail(ErrorCode::invalid_argument, "{} address ranges are given to search for, expected at most {}",
                 windows.size(), k_most_windows);
 }
 

@@ -7,7 +7,7 @@ namespace warmgraph::backends {
 Result<void> CaptureSession::add(Frontier& frontier, RawWork work)
 {
     const std::scoped_lock lock(m_mutex);
-    if (m_ended) return fail(ErrorCode::not_recordable, "the capture was ended meanwhile in another thread");
+    if (m_ended) return fail(ErrorCode::not_recordable, "another thread ended the capture");
     const auto index = static_cast<std::uint32_t>(m_graph.nodes.size());
     m_graph.nodes.push_back({std::move(work), std::move(frontier)});
     frontier.assign(1, index);
@@ -77,7 +77,7 @@ bool CaptureSession::has_ended() const noexcept
 
 Result<void> StreamCapture::begin()
 {
-    if (is_active()) return refuse("begin_capture (the stream captures already)");
+    if (is_active()) return refuse("begin_capture (the stream is being captured already)");
     m_session = std::make_shared<CaptureSession>();
     m_frontier.clear();
     m_is_origin = true;

@@ -44,7 +44,8 @@ Result<void> check_form(const RawFill& work)
     }
     if (work.size == 0 || work.size % width != 0 || work.destination.offset % width != 0) {
         return fail(ErrorCode::invalid_argument,
-                    "fill of {} bytes at offset {}: both must be multiples of the pattern's {} bytes, the size not 0",
+                    "fill of {} bytes at offset {}: both must be multiples of the pattern's {} bytes, and the size "
+                    "must not be 0",
                     work.size, work.destination.offset, width);
     }
     return {};
@@ -58,7 +59,8 @@ Result<void> check_plain(const RawKernel& work)
     };
     if (work.shared_bytes != 0)
         return refused(
-            fmt::format("{} bytes of dynamic shared memory (here a LocalMemory argument)", work.shared_bytes));
+            fmt::format("{} bytes of dynamic shared memory (this backend takes a LocalMemory argument instead)",
+                        work.shared_bytes));
     if (!work.attributes.empty()) return refused(fmt::format("the launch attribute {}", work.attributes.front().id));
     if (!work.function_attributes.empty())
         return refused(fmt::format("the function attribute {}", work.function_attributes.front().id));
@@ -72,16 +74,15 @@ Result<void> check_plain(const RawCopy& work)
         work.destination_space == MemorySpace::device)
         return {};
     return fail(ErrorCode::unsupported,
-                "copy of {} bytes x {} rows x {} slices: this backend copies plain ranges of "
-                "device memory",
+                "copy of {} bytes x {} rows x {} slices: this backend copies only contiguous ranges of device memory",
                 work.size, work.rows, work.slices);
 }
 
 Result<void> check_plain(const RawFill& work)
 {
     if (work.rows == 1) return {};
-    return fail(ErrorCode::unsupported, "fill of {} bytes x {} rows: this backend fills plain ranges", work.size,
-                work.rows);
+    return fail(ErrorCode::unsupported, "fill of {} bytes x {} rows: this backend fills only contiguous ranges",
+                work.size, work.rows);
 }
 
 Result<void> check_plain(const RawWork& work)
@@ -108,7 +109,7 @@ Result<void> check_update(const RawSemaphores& before, const RawSemaphores& afte
     if (before.action == after.action && before.uses.size() == after.uses.size()) return {};
     return fail(
         ErrorCode::invalid_argument,
-        "update changes the number of semaphores, or waiting to signalling; instantiate another graph for that");
+        "update changes the number of semaphores, or changes a wait to a signal; instantiate another graph for that");
 }
 
 Result<void> check_update(const RawWork& before, const RawWork& after)
@@ -130,7 +131,8 @@ Result<void> check_order(const RawNode& node, std::size_t index)
 {
     for (const std::uint32_t before : node.dependencies) {
         if (before >= index)
-            return fail(ErrorCode::invalid_argument, "node {} depends on node {}, which is not earlier", index, before);
+            return fail(ErrorCode::invalid_argument, "node {} depends on node {}, which is not an earlier node", index,
+                        before);
     }
     return {};
 }

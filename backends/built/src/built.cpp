@@ -65,7 +65,7 @@ Result<std::unique_ptr<AheadCompiler>> make_ahead_compiler(std::string_view back
 #if WARMGRAPH_HAVE_CUDA
     if (backend == "cuda") return make_cuda_ahead_compiler(target);
 #endif
-    return fail(ErrorCode::unsupported, "backend '{}' does not compile for '{}' without its device", backend, target);
+    return fail(ErrorCode::unsupported, "backend '{}' cannot compile for '{}' without its device", backend, target);
 }
 
 Result<void> prepare_built_recording(std::string_view backend)

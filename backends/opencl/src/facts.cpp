@@ -124,7 +124,7 @@ Result<CompilerIdentity> compiled_by(cl_platform_id platform, cl_device_id devic
     const std::string target = architecture(device);
     for (const std::string& each : {driver, version, target})
         if (each == cachefmt::k_unknown)
-            return fail(ErrorCode::unsupported, "the OpenCL driver does not say which version or device it is");
+            return fail(ErrorCode::unsupported, "the OpenCL driver does not report its version or its device");
     std::string compiler = fmt::format("{}, driver {}", version, driver);
     for (const char* variable : k_compiler_variables)
         if (const auto value = environment(variable)) compiler += fmt::format(", {}={}", variable, *value);

@@ -78,8 +78,8 @@ Result<OpenclModule*> module_of(const RawKernel& work)
 {
     auto* const module = dynamic_cast<OpenclModule*>(work.module);
     if (module == nullptr) {
-        return wrong(work, work.module == nullptr ? "no module; compile or load one first"
-                                                  : "its module is another backend's");
+        return wrong(work, work.module == nullptr ? "the module is null; compile or load one first"
+                                                  : "the kernel's module belongs to another backend");
     }
     return module;
 }
@@ -95,7 +95,7 @@ Result<void> check_launch(const RawKernel& work, const LaunchLimits& limits, con
                     info.error().message);
     const auto& kinds = (*info)->params;
     if (kinds.size() != work.params.size()) {
-        return wrong(work, fmt::format("{} parameters given, it takes {}", work.params.size(), kinds.size()));
+        return wrong(work, fmt::format("{} parameters given, the kernel takes {}", work.params.size(), kinds.size()));
     }
     if (auto checked = check_geometry(work, **info, limits); !checked) return checked;
     std::uint64_t local = (*info)->own_local_memory;

@@ -37,13 +37,13 @@ Result<const Memory::Allocation*> Memory::find(const char* what, const Address& 
 {
     const auto found = m_allocations.find(address.base);
     if (found == m_allocations.end()) {
-        return fail(ErrorCode::invalid_argument, "{}: {:#x} is no memory of this device (or was released)", what,
+        return fail(ErrorCode::invalid_argument, "{}: {:#x} is not memory of this device (or was released)", what,
                     address.base);
     }
     const std::uint64_t room = found->second.size;
     if (address.offset > room || size > room - address.offset) {
-        return fail(ErrorCode::invalid_argument, "{}: {} bytes at offset {} leave an allocation of {} bytes", what,
-                    size, address.offset, room);
+        return fail(ErrorCode::invalid_argument, "{}: {} bytes at offset {} do not fit into an allocation of {} bytes",
+                    what, size, address.offset, room);
     }
     return &found->second;
 }
@@ -79,8 +79,8 @@ Result<cl_mem> Memory::object(const char* what, const Address& address, std::uin
     const auto found = find(what, address, size);
     if (!found) return std::unexpected(found.error());
     if (!(*found)->object) {
-        return fail(ErrorCode::invalid_argument, "{}: {:#x} is a shadow, which only a capture may name", what,
-                    address.base);
+        return fail(ErrorCode::invalid_argument,
+                    "{}: {:#x} is an address that is reserved for captures, and has no memory", what, address.base);
     }
     return (*found)->object.get();
 }
@@ -92,7 +92,8 @@ Result<cl_mem> Memory::argument(const Address& address)
     if (!found) return std::unexpected(found.error());
     Allocation& allocation = m_allocations.find(address.base)->second;
     if (!allocation.object) {
-        return fail(ErrorCode::invalid_argument, "kernel argument: {:#x} is a shadow, which only a capture may name",
+        return fail(ErrorCode::invalid_argument,
+                    "kernel argument: {:#x} is an address that is reserved for captures, and has no memory",
                     address.base);
     }
     if (address.offset == 0) return allocation.object.get();

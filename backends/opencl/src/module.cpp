@@ -107,7 +107,7 @@ Result<std::unique_ptr<Module>> OpenclModule::compile(const Target& target, std:
 
 Result<std::unique_ptr<Module>> OpenclModule::load(const Target& target, ByteView image)
 {
-    if (image.empty()) return fail(ErrorCode::corrupt, "an image of 0 bytes");
+    if (image.empty()) return fail(ErrorCode::corrupt, "an image has 0 bytes, expected a program's binary");
     const std::size_t size = image.size();
     const auto* data = reinterpret_cast<const unsigned char*>(image.data());
     auto program = create<Program>("clCreateProgramWithBinary", driver().clCreateProgramWithBinary, target.context,

@@ -12,8 +12,9 @@ std::string obstacle(const CommandBufferSupport& support)
 {
     if (support.api) return {};
     if (support.version.empty()) return "the device has no cl_khr_command_buffer";
-    return fmt::format("cl_khr_command_buffer {} has other signatures than the versions known here, 0.9.0 to 0.9.4",
-                       support.version);
+    return fmt::format(
+        "cl_khr_command_buffer {} has other function signatures than the supported versions, 0.9.0 to 0.9.4",
+        support.version);
 }
 
 } // namespace
@@ -22,7 +23,7 @@ Result<ReplayChoice> choose_replay(const CommandBufferSupport& support, bool is_
 {
     const std::string wanted = environment(k_variable).value_or("auto");
     if (wanted == "enqueue")
-        return ReplayChoice{ReplayMode::enqueue, fmt::format("re-enqueue (asked for by {})", k_variable)};
+        return ReplayChoice{ReplayMode::enqueue, fmt::format("re-enqueue (set by {})", k_variable)};
     if (wanted != "auto" && wanted != "command_buffer") {
         return fail(ErrorCode::invalid_argument, "{} is '{}', must be auto, command_buffer or enqueue", k_variable,
                     wanted);
@@ -31,13 +32,13 @@ Result<ReplayChoice> choose_replay(const CommandBufferSupport& support, bool is_
         return ReplayChoice{ReplayMode::enqueue, fmt::format("re-enqueue ({})", why)};
     if (wanted == "command_buffer") {
         return ReplayChoice{ReplayMode::command_buffer,
-                            fmt::format("command buffer {} (asked for by {}; graphs with branches are re-enqueued)",
+                            fmt::format("command buffer {} (set by {}; graphs with branches are re-enqueued)",
                                         support.version, k_variable)};
     }
     if (is_pocl)
         return ReplayChoice{
             ReplayMode::enqueue,
-            fmt::format("re-enqueue (cl_khr_command_buffer {} is there, but slower on PoCL)", support.version)};
+            fmt::format("re-enqueue (cl_khr_command_buffer {} is available, but slower on PoCL)", support.version)};
     return ReplayChoice{ReplayMode::command_buffer,
                         fmt::format("command buffer {} (graphs with branches are re-enqueued)", support.version)};
 }

@@ -27,8 +27,8 @@ struct OpenclEvent final : Event {
     Result<bool> is_done() override
     {
         if (point)
-            return fail(ErrorCode::not_recordable,
-                        "an event of a capture is never done: what it follows is recorded and does not run");
+            return fail(ErrorCode::not_recordable, "an event that was recorded in a capture is never done: the work "
+                                                   "before it is recorded, and does not run");
         const auto status =
             query<cl_int>("clGetEventInfo", driver().clGetEventInfo, event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS);
         if (!status) return std::unexpected(status.error());

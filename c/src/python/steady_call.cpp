@@ -269,7 +269,7 @@ unsigned long long SteadyCall::number_of(const Ref& handle) const
 {
     const unsigned long long found = m_api.number_of(handle.get());
     if (found != ~0ULL) return found;
-    m_api.set_error_text(*m_api.type_error, "a stream is no number"); // replaces Python's own message
+    m_api.set_error_text(*m_api.type_error, "the stream is not a number"); // replaces Python's own message
     throw Raised{};
 }
 

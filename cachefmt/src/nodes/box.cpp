@@ -23,8 +23,8 @@ Result<void> check_shape(std::string_view what, const Box& box)
         return fail(ErrorCode::corrupt, "{}: pitch of {} bytes is less than a row's {}", what, pitch.row, box.size);
     if (box.slices == 1 && pitch.slice == 0) return {};
     if (pitch.slice % pitch.row != 0 || pitch.slice / pitch.row < box.rows)
-        return fail(ErrorCode::corrupt, "{}: slice pitch of {} bytes is no multiple of {} that holds {} rows", what,
-                    pitch.slice, pitch.row, box.rows);
+        return fail(ErrorCode::corrupt, "{}: slice pitch of {} bytes, expected a multiple of {} that holds {} rows",
+                    what, pitch.slice, pitch.row, box.rows);
     return {};
 }
 
@@ -43,7 +43,7 @@ std::optional<std::uint64_t> extent(const Box& box)
 Result<void> check_end(std::string_view what, const Slot& end, const Box& box, const Graph& graph)
 {
     if (end.kind != SlotKind::region || end.offset != 0)
-        return fail(ErrorCode::corrupt, "{} is no region at offset 0", what);
+        return fail(ErrorCode::corrupt, "{} is not a region at offset 0", what);
     if (auto ok = validate_slot(end, Reach::inside, graph); !ok) return within(what, std::move(ok.error()));
     if (auto ok = check_shape(what, box); !ok) return ok;
     const Region& region = graph.regions[end.target];

@@ -64,7 +64,7 @@ Result<void> FillFormat::validate(const FillNode& fill, const Graph& graph, cons
     if (width > 16 || !std::has_single_bit(width))
         return fail(ErrorCode::corrupt, "pattern has {} bytes, expected 1, 2, 4, 8 or 16", width);
     if (fill.size % width != 0)
-        return fail(ErrorCode::corrupt, "{} bytes are no multiple of the pattern's {}", fill.size, width);
+        return fail(ErrorCode::corrupt, "{} bytes are not a multiple of the pattern's {} bytes", fill.size, width);
     if (auto ok = check_end("destination", fill.destination, box_of(fill), graph); !ok) return ok;
     return check_writable(fill.destination, graph);
 }

@@ -69,7 +69,7 @@ Result<void> KernelCheck::params() const
         return fail(ErrorCode::corrupt, "{} parameters are over the limit of {}", params.size(),
                     m_limits.params_per_node);
     if (m_kernel.packed && (params.size() != 1 || params[0].kind != ParamKind::value))
-        return fail(ErrorCode::corrupt, "packed parameters are one value, there are {} of which the first is {}",
+        return fail(ErrorCode::corrupt, "packed parameters must be one value, but there are {}, and the first is {}",
                     params.size(), params.empty() ? "missing" : to_string(params[0].kind));
     std::uint64_t param_bytes = 0;
     std::uint64_t local_bytes = m_kernel.shared_bytes;

@@ -73,7 +73,7 @@ Result<void> check_operation(const MemoryOperation& operation, const Graph& grap
     const MemoryOperationKind kind = operation.kind;
     if (kind < wait_32 || kind > barrier) return fail(ErrorCode::corrupt, "kind {} is unknown", static_cast<int>(kind));
     if ((operation.flags & ~known_flags(kind)) != 0)
-        return fail(ErrorCode::corrupt, "flags {:#x} are unknown to {}", operation.flags, operation_kind(kind));
+        return fail(ErrorCode::corrupt, "flags {:#x} are not known for {}", operation.flags, operation_kind(kind));
     const std::uint32_t width = width_of(kind);
     if (width == 0 && (operation.address != Slot{} || operation.value != 0))
         return fail(ErrorCode::corrupt, "a {} has neither address nor value", operation_kind(kind));
@@ -82,7 +82,7 @@ Result<void> check_operation(const MemoryOperation& operation, const Graph& grap
         return fail(ErrorCode::corrupt, "value {:#x} does not fit 4 bytes", operation.value);
     if (auto ok = check_end("address", operation.address, {width, 1, 1, {}}, graph); !ok) return ok;
     if (operation.address.addend % width != 0)
-        return fail(ErrorCode::corrupt, "addend {} is no multiple of the word's {} bytes", operation.address.addend,
+        return fail(ErrorCode::corrupt, "addend {} is not a multiple of the word's {} bytes", operation.address.addend,
                     width);
     return kind == write_32 || kind == write_64 ? check_writable(operation.address, graph) : Result<void>{};
 }

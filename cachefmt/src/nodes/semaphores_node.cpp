@@ -54,7 +54,7 @@ Result<void> check_value_slot(const Slot& slot, const Graph& graph)
 {
     // An address must not leave the process, and would mean nothing to the other side.
     if (slot.kind != SlotKind::scalar || slot.offset != 0)
-        return fail(ErrorCode::corrupt, "its value follows no scalar at offset 0");
+        return fail(ErrorCode::corrupt, "its value is not a scalar at offset 0");
     if (auto ok = validate_slot(slot, Reach::inside, graph); !ok) return ok;
     switch (const Scalar& scalar = graph.scalars[slot.target]; scalar.type) {
     case DType::i32:
@@ -62,7 +62,7 @@ Result<void> check_value_slot(const Slot& slot, const Graph& graph)
     case DType::i64:
     case DType::u64: return {};
     default:
-        return fail(ErrorCode::corrupt, "its value follows the scalar '{}' of type {}, expected an integer",
+        return fail(ErrorCode::corrupt, "its value is the scalar '{}' of type {}, expected an integer",
                     printable(scalar.name), warmgraph::to_string(scalar.type));
     }
 }
@@ -74,7 +74,7 @@ Result<void> check_use(const SemaphoreUse& use, SemaphoreAction action, const Gr
                     graph.semaphores.size());
     const std::uint32_t known = action == SemaphoreAction::signal ? k_signal_skip_memsync : k_wait_skip_memsync;
     if ((use.flags & ~known) != 0)
-        return fail(ErrorCode::corrupt, "flags {:#x} are unknown to a {}", use.flags, action_text(action));
+        return fail(ErrorCode::corrupt, "flags {:#x} are not known for a {}", use.flags, action_text(action));
     return use.slot ? check_value_slot(*use.slot, graph) : Result<void>{};
 }
 

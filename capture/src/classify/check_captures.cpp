@@ -60,7 +60,7 @@ std::string word_difference(const RawGraph& first, const RawGraph& other)
             return node + ", " + *found;
         return node + " with another address";
     }
-    return "memory allocations at other places";
+    return "memory allocations in other positions of the graph";
 }
 
 Result<void> check_scratch(const Captures& captures)
@@ -85,8 +85,8 @@ Result<void> check_structure(const Captures& captures)
     if (captures.again && first.graph != captures.again->graph) {
         const auto difference = structural_difference(first.graph, captures.again->graph);
         return fail(ErrorCode::not_recordable,
-                    "it does something else the second time ({}): what it enqueues must follow from its inputs, "
-                    "scalars and values alone",
+                    "its second run enqueued something else ({}): the enqueued work must depend only on its inputs, "
+                    "scalars and values",
                     difference ? *difference : word_difference(first.graph, captures.again->graph));
     }
     if (captures.moved)

@@ -172,15 +172,16 @@ Result<Slot> Classifier::based_slot(const WordPlace& place, const Address& first
                     "Recorder::address for it, or allocate it with Recorder::alloc",
                     place.subject(), where, in_others(m_captures, first));
     if (at->region != then->region || at->offset != then->offset)
+        return fail(ErrorCode::not_recordable,
+                    "{} takes an address at {} that does not follow its region: it was {} bytes into region {}, and "
+                    "then {} bytes into region {}",
+                    place.subject(), where, at->offset, at->region, then->offset, then->region);
+    if (!moved && m_captures.proof == Proof::required)
         return fail(
             ErrorCode::not_recordable,
-            "{} takes an address at {} that does not follow its region: {} bytes into region {}, then {} into {}",
-            place.subject(), where, at->offset, at->region, then->offset, then->region);
-    if (!moved && m_captures.proof == Proof::required)
-        return fail(ErrorCode::not_recordable,
-                    "{} takes an address at {} that one capture does not prove: give a second one with every region "
-                    "elsewhere",
-                    place.subject(), where);
+            "{} takes an address at {} that one capture does not prove: give a second capture with every region "
+            "at another address",
+            place.subject(), where);
     if (!moved) ++m_result.unproven;
     return Slot{SlotKind::region, at->region, 0, 8, static_cast<std::int64_t>(at->offset)};
 }
@@ -335,8 +336,8 @@ Result<std::uint32_t> Classifier::event_of(std::size_t index, std::uint64_t hand
     const auto declared = std::ranges::find(all, handle, [](const auto& event) { return event.second; });
     if (declared == all.end())
         return fail(ErrorCode::not_recordable,
-                    "{} uses an event of outside ({:#x}) that was not declared: declare it by name, so that a replay "
-                    "knows which event of its process to use",
+                    "{} uses an event of the caller ({:#x}) that was not declared: declare it by name (Spec::events), "
+                    "so that a replay knows which event of its process to use",
                     describe_node(graph(), index), handle);
     auto& events = m_result.graph.events;
     const auto known = std::ranges::find(events, declared->first);
@@ -364,8 +365,8 @@ Result<cachefmt::Node> Classifier::node_of(std::size_t index, const RawHost& fir
     auto name = name_of(HostFunction{first.function, first.data});
     if (!name)
         return fail(ErrorCode::not_recordable,
-                    "{} calls {:#x} with {:#x}, which has no name: register function and data with "
-                    "register_host_function before recording",
+                    "{} calls the host function {:#x} with data {:#x}, which has no name: register the function and "
+                    "its data with register_host_function before recording",
                     describe_node(graph(), index), reinterpret_cast<std::uintptr_t>(first.function),
                     reinterpret_cast<std::uintptr_t>(first.data));
     return cachefmt::HostNode{std::move(*name)};
@@ -384,11 +385,10 @@ Result<Slot> Classifier::word_slot(std::size_t index, std::size_t number)
     const auto& region = m_result.graph.regions[slot->target];
     const auto addend = static_cast<std::uint64_t>(slot->addend);
     if (addend % width == 0 && width <= region.size && addend <= region.size - width) return slot;
-    return fail(
-        ErrorCode::not_recordable,
-        "{} has at operation {} a word of {} bytes at byte {} of region '{}' of {} bytes: it must lie inside, at "
-        "a multiple of its size from the region's start",
-        describe_node(graph(), index), number, width, addend, region.name, region.size);
+    return fail(ErrorCode::not_recordable,
+                "{} has at operation {} a word of {} bytes at byte {} of region '{}' of {} bytes: the word must lie "
+                "inside the region, at a multiple of its size from the region's start",
+                describe_node(graph(), index), number, width, addend, region.name, region.size);
 }
 
 /// Checks that the value of a memory operation is not an address, which would be wrong in another process.

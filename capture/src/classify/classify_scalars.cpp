@@ -41,7 +41,7 @@ std::string text_of(const ScalarPlace& place)
 /// Returns the cure for a value that is not the scalar plus a constant.
 std::string_view cure_of(const ScalarPlace& place) noexcept
 {
-    return is_semaphore(place) ? "give it the scalar plus a constant" : "compute it in the kernel";
+    return is_semaphore(place) ? "pass the scalar, or the scalar plus a constant" : "compute it in the kernel";
 }
 
 Result<std::vector<Slot>> probe_slots(const Interface& interface, const Captures& captures, const ScalarPlace& place,
@@ -85,7 +85,7 @@ std::unexpected<Error> follows_sometimes(const Interface& interface, const Captu
 {
     const auto& scalar = interface.scalars[probe.scalar];
     return fail(ErrorCode::not_recordable,
-                "{} takes at {} a value that follows the scalar '{}' for some of its values only (seen at {})",
+                "{} takes at {} a value that follows the scalar '{}' only for some of its values (seen at {})",
                 describe_node(captures.first.graph, place.node), text_of(place), scalar.name,
                 number_text(scalar.dtype, probe.bits));
 }

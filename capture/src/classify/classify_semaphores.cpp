@@ -72,17 +72,17 @@ Result<std::string> semaphore_name(const backends::RawGraph& graph, const NamedH
     const std::uint64_t handle = std::get<backends::RawSemaphores>(graph.nodes[node].work).uses[number].semaphore;
     const auto found = find_handle(declared, handle);
     if (found == declared.end())
-        return fail(ErrorCode::not_recordable,
-                    "{} uses an external semaphore ({:#x}) that was not declared: declare it by name "
-                    "(Spec::semaphores), so that a replay knows which semaphore of its process to use, and so that no "
-                    "run for recording meets it",
-                    describe_node(graph, node), handle);
+        return fail(
+            ErrorCode::not_recordable,
+            "{} uses an external semaphore ({:#x}) that was not declared: declare it by name (Spec::semaphores), so "
+            "that a replay knows which semaphore of its process to use, and so that test runs do not signal it",
+            describe_node(graph, node), handle);
     const auto again =
         std::find_if(std::next(found), declared.end(), [&](const auto& one) { return one.second == handle; });
     if (again != declared.end())
         return fail(ErrorCode::not_recordable,
-                    "{} uses an external semaphore ({:#x}) that was declared as '{}' and as '{}', which another "
-                    "process may give two semaphores: declare it once",
+                    "{} uses an external semaphore ({:#x}) that was declared as '{}' and as '{}', but another process "
+                    "may give two semaphores for the two names: declare it once",
                     describe_node(graph, node), handle, found->first, again->first);
     return found->first;
 }
@@ -105,11 +105,10 @@ Result<SemaphoreUse> semaphore_value(const Interface& interface, const Captures&
     if (const std::uint64_t then = captures.moved ? use_of(*captures.moved, node, number).value : first.value;
         then != first.value) {
         if (const auto slot = follows(interface, captures, first.value, then)) return following(*slot, first);
-        return fail(
-            ErrorCode::not_recordable,
-            "{} gives semaphore {} the value {} and in another capture {}: a value is a constant, or a declared "
-            "scalar plus a constant",
-            where, number, first.value, then);
+        return fail(ErrorCode::not_recordable,
+                    "{} gives semaphore {} the value {}, but {} in another capture: the value must be a constant, or a "
+                    "declared scalar plus a constant",
+                    where, number, first.value, then);
     }
     const auto slots =
         scalar_slots(interface, captures, {node, {backends::PlaceKind::semaphore, static_cast<std::uint32_t>(number)}});
@@ -120,7 +119,7 @@ Result<SemaphoreUse> semaphore_value(const Interface& interface, const Captures&
     if (slots->size() > 1 || slot.offset != 0 || !is_integer(scalar.dtype))
         return fail(ErrorCode::not_recordable,
                     "{} gives semaphore {} a value made from the scalar '{}' ({}) that is not the scalar plus a "
-                    "constant: give it that, of an integer, or declare the scalar in Spec::values",
+                    "constant: pass an integer scalar plus a constant, or declare the scalar in Spec::values",
                     where, number, scalar.name, to_string(scalar.dtype));
     return following(slot, first);
 }

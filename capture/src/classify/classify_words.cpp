@@ -36,9 +36,8 @@ std::vector<MemoryRef> sorted(std::vector<MemoryRef> blocks)
     return blocks;
 }
 
-constexpr std::string_view k_declare =
-    "declare the memory (Spec) and ask Recorder::address for it, or use Recorder::alloc "
-    "(adopting: list it as scratch)";
+constexpr std::string_view k_declare = "declare the memory (Spec) and ask Recorder::address for it, or use "
+                                       "Recorder::alloc (for an adopted graph: list it as scratch)";
 
 } // namespace
 
@@ -148,9 +147,8 @@ Result<FlatWords::Choice> FlatWords::choose(const WordPlace& place, std::size_t 
         return Choice{slot(starts[0], offset, value), false};
     if (m_captures.moved && starts.size() == 1 && is_start_of(starts[0], candidates, place.node))
         return Choice{slot(starts[0], offset, value)};
-    auto why = fmt::format("{} takes at {} the address {:#x}, which may belong to '{}' or to '{}', and nothing tells "
-                           "which: let the two lie apart, or give a second capture in which they moved by different "
-                           "distances",
+    auto why = fmt::format("{} takes at {} the address {:#x}, which may belong to '{}' or to '{}': place the two apart "
+                           "from each other, or give a second capture in which they moved by different distances",
                            place.subject(), place.at(offset), value, m_regions[candidates[0]].name,
                            m_regions[candidates[1]].name);
     if (m_captures.foreign && starts.size() == 1 && note_neighbours(starts[0], candidates, why))
@@ -226,8 +224,8 @@ Result<std::optional<FlatWords::Window>> FlatWords::window(const WordPlace& plac
             if (windows.size() == 1) return std::optional{std::move(windows[0])};
             if (windows.size() > 1)
                 return fail(ErrorCode::not_recordable,
-                            "{} takes at {} or at byte {} a pointer, and which of them cannot be told: align it to 4 "
-                            "bytes",
+                            "{} takes a pointer at {} or at byte {}, but it is unclear at which of the two: align the "
+                            "pointer to 4 bytes",
                             place.subject(), place.at(windows[0].offset), windows[1].offset);
         }
     }
@@ -249,8 +247,8 @@ std::unexpected<Error> FlatWords::unexplained(const WordPlace& place, ByteView f
     std::memcpy(&was, first.data() + at, width);
     std::memcpy(&is, moved.data() + at, width);
     return fail(ErrorCode::not_recordable,
-                "{}, {}: {:#x} ({}) and then {:#x} follows no region. Likely a pointer to undeclared memory: {}. A "
-                "value computed from an address cannot be recorded: pass the address",
+                "{}, {}: {:#x} ({}) and then {:#x} follows no region. It is probably a pointer to undeclared memory: "
+                "{}. A value computed from an address cannot be recorded: pass the address",
                 place.subject(), place.at(at), was, whereabouts(was), is, k_declare);
 }
 
@@ -258,11 +256,12 @@ std::unexpected<Error> FlatWords::unexplained(const WordPlace& place, ByteView f
 /// then proves nothing about words outside the region.
 std::unexpected<Error> FlatWords::beside(const WordPlace& place, ByteView first, const Window& pointer) const
 {
-    return fail(ErrorCode::not_recordable,
-                "{} takes at {} the address {:#x}, which lies in no declared region and went as far as '{}' from one "
-                "process to the other, as all memory near it may: {}, or capture it twice in one process",
-                place.subject(), place.at(pointer.offset), load<std::uint64_t>(first, pointer.offset),
-                m_regions[pointer.candidates[0]].name, k_declare);
+    return fail(
+        ErrorCode::not_recordable,
+        "{} takes at {} the address {:#x}, which lies in no declared region and moved by the same distance as '{}' "
+        "from one process to the other, as all memory near that region may do: {}, or capture it twice in one process",
+        place.subject(), place.at(pointer.offset), load<std::uint64_t>(first, pointer.offset),
+        m_regions[pointer.candidates[0]].name, k_declare);
 }
 
 std::optional<MemoryRef> FlatWords::allocation_at(std::uint64_t value)
@@ -364,16 +363,15 @@ Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t off
     if (was_free(value) || was_free_in_moved(value)) return {};
     if (m_captures.other_memory_at)
         if (const auto where = m_captures.other_memory_at(value))
-            return fail(
-                ErrorCode::not_recordable,
-                "{}, {}: {:#x} lies in {}, where another process has other things. A pointer: {}. A number: declare "
-                "it as a scalar",
-                place.subject(), place.at(offset), value, *where, k_declare);
+            return fail(ErrorCode::not_recordable,
+                        "{}, {}: {:#x} lies in {}, which has other contents in another process. If it is a pointer: "
+                        "{}. If it is a number: declare it as a scalar",
+                        place.subject(), place.at(offset), value, *where, k_declare);
     const auto allocation = allocation_at(value);
     if (!allocation) return {};
     return fail(ErrorCode::not_recordable,
-                "{}, {}: {:#x} lies in no declared region{}, inside an allocation of {} bytes. Likely a pointer to "
-                "undeclared memory: {}",
+                "{}, {}: {:#x} lies in no declared region{}, inside an allocation of {} bytes. It is probably a "
+                "pointer to undeclared memory: {}",
                 place.subject(), place.at(offset), value, in_others(m_captures, Address::from_flat(value)),
                 allocation->size, k_declare);
 }
@@ -403,8 +401,8 @@ Result<void> FlatWords::check_unmoved(const WordPlace& place, std::size_t offset
     for (const MappedRegion& region : m_regions)
         if (region.origin != MappedRegion::Origin::constant && region.delta() == 0 && is_near(region, value))
             return fail(ErrorCode::not_recordable,
-                        "{} takes at {} the value {:#x}, which lies near the region '{}', and that was at the same "
-                        "place in both processes: capture with the region elsewhere",
+                        "{} takes at {} the value {:#x}, which lies near the region '{}', and that region had the same "
+                        "address in both processes: capture with the region at another address",
                         place.subject(), place.at(offset), value, region.name);
     return {};
 }
@@ -429,12 +427,11 @@ Result<std::optional<Slot>> FlatWords::staying(const WordPlace& place, std::size
             moved_away = &m_regions[i];
     }
     if (candidates.empty() && moved_away != nullptr)
-        return fail(
-            ErrorCode::not_recordable,
-            "{} takes at {} the value {:#x}, which lies in region '{}' and stays when that region is elsewhere: "
-            "either an address that was kept from an earlier call (ask Recorder::address each time), or an "
-            "integer that looks like an address (record again: the addresses differ)",
-            place.subject(), place.at(offset), value, moved_away->name);
+        return fail(ErrorCode::not_recordable,
+                    "{} takes at {} the value {:#x}, which lies in region '{}' and stays the same when that region "
+                    "moves: it is either an address that was kept from an earlier call (ask Recorder::address each "
+                    "time), or an integer that looks like an address (record again: the addresses differ)",
+                    place.subject(), place.at(offset), value, moved_away->name);
     if (candidates.empty()) {
         const std::size_t upper = offset + sizeof(std::uint32_t);
         if (auto checked = check_allocation(place, offset, value, upper); !checked)
@@ -445,15 +442,16 @@ Result<std::optional<Slot>> FlatWords::staying(const WordPlace& place, std::size
     const auto& name = m_regions[candidates[0]].name;
     if (m_captures.proof == Proof::required && m_captures.moved)
         return fail(ErrorCode::not_recordable,
-                    "{} takes at {} the value {:#x}, which lies in region '{}', and that was at the same place in both "
-                    "captures: nothing proves that it is an address; capture with the region elsewhere, or allow "
-                    "unproven addresses",
+                    "{} takes at {} the value {:#x}, which lies in region '{}', but that region had the same address "
+                    "in both captures, so nothing proves that the value is an address; capture with the region at "
+                    "another address, or allow unproven addresses",
                     place.subject(), place.at(offset), value, name);
     if (m_captures.proof == Proof::required)
-        return fail(ErrorCode::not_recordable,
-                    "{} takes at {} the value {:#x}, which lies in region '{}', and one capture does not prove that it "
-                    "is an address: give a second capture with every region elsewhere, or allow unproven addresses",
-                    place.subject(), place.at(offset), value, name);
+        return fail(
+            ErrorCode::not_recordable,
+            "{} takes at {} the value {:#x}, which lies in region '{}', and one capture does not prove that it is an "
+            "address: give a second capture with every region at another address, or allow unproven addresses",
+            place.subject(), place.at(offset), value, name);
     auto chosen = choose(place, offset, value, std::move(candidates));
     if (!chosen) return std::unexpected(chosen.error());
     ++m_unproven;
@@ -529,21 +527,19 @@ Result<void> FlatWords::check_handles(const WordPlace& place, ByteView value, st
         const auto word = load<std::uint64_t>(value, at);
         if (word == 0 || overlaps(slots, at)) continue;
         if (module != nullptr && module->may_be_function(word))
-            return fail(
-                ErrorCode::not_recordable,
-                "{} takes at {} the value {:#x}, which may be the address of a device function (its module calls "
-                "functions by their addresses), and a new process has its functions elsewhere: choose the function "
-                "by a number in the kernel, or compile it as a whole program (without -rdc); a number that is no "
-                "address: declare it as a scalar",
-                place.subject(), place.at(at), word);
+            return fail(ErrorCode::not_recordable,
+                        "{} takes at {} the value {:#x}, which may be the address of a device function, and its module "
+                        "calls functions by address. A new process has its functions at other addresses: choose the "
+                        "function by a number in the kernel, or compile the kernel as a whole program (without -rdc). "
+                        "If it is a number: declare it as a scalar",
+                        place.subject(), place.at(at), word);
         if (!m_captures.is_handle || !m_captures.is_handle(word)) continue;
-        return fail(
-            ErrorCode::not_recordable,
-            "{} takes at {} the value {:#x}, which may be the handle of a texture or surface object, and means "
-            "nothing in another process: declare it as a u64 scalar and pass each process's own handle "
-            "(adopting: read plain memory); a number that is no handle: destroy such objects that are not in use "
-            "before recording",
-            place.subject(), place.at(at), word);
+        return fail(ErrorCode::not_recordable,
+                    "{} takes at {} the value {:#x}, which may be the handle of a texture or surface object, and a "
+                    "handle has no meaning in another process: declare it as a u64 scalar and pass each process's own "
+                    "handle (for an adopted graph: read plain memory). If it is another number: destroy unused texture "
+                    "and surface objects before recording",
+                    place.subject(), place.at(at), word);
     }
     return {};
 }

@@ -35,7 +35,7 @@ Result<MemoryRef> ScratchPool::get(std::string_view name, std::uint64_t bytes)
     }
     if (known && found->in_use)
         return fail(ErrorCode::invalid_argument,
-                    "scratch '{}' was {} bytes and is now asked for with {}: give each size its own name", name,
+                    "scratch '{}' was requested with {} bytes and now with {}: give each size its own name", name,
                     found->memory.size, bytes);
     auto made = make(name, bytes, 0);
     if (!made) return std::unexpected(made.error());

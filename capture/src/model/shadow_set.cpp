@@ -126,7 +126,7 @@ Result<void> ShadowSet::check_host_regions(const Interface& interface) const
         if (!now) return std::unexpected(now.error());
         if (*now != given)
             return fail(ErrorCode::not_recordable,
-                        "it writes region '{}' on the host, which no graph could do: write it with a kernel or a copy",
+                        "it writes region '{}' on the host, which a graph cannot do: write it with a kernel or a copy",
                         interface.regions[region].name);
     }
     return {};

@@ -335,14 +335,17 @@ Bytes encode(const StoredCapture& capture)
 Result<StoredCapture> decode_capture(ByteView bytes)
 {
     if (bytes.size() < k_header_bytes || as_text(bytes.first(k_magic.size())) != k_magic)
-        return fail(ErrorCode::corrupt, "it is no capture of warmgraph's");
+        return fail(ErrorCode::corrupt, "the file is not a capture that warmgraph wrote");
     if (const auto version = load<std::uint32_t>(bytes, k_magic.size()); version != k_version)
-        return fail(ErrorCode::stale, "it has format {}, expected {}", version, k_version);
+        return fail(ErrorCode::stale, "the file has format {}, expected {}", version, k_version);
     const ByteView fields = bytes.subspan(k_header_bytes);
     if (load<std::uint32_t>(bytes, 12) != 0 || load<std::uint64_t>(bytes, 16) != fields.size())
-        return fail(ErrorCode::corrupt, "it has {} bytes behind its header, which says another number", fields.size());
+        return fail(
+            ErrorCode::corrupt,
+            "the file has {} bytes after its header, but the header says another number: it is truncated or damaged",
+            fields.size());
     if (load<Digest>(bytes, k_digest_at) != sha256(fields))
-        return fail(ErrorCode::corrupt, "its bytes are not those that were written");
+        return fail(ErrorCode::corrupt, "the digest does not match: the file is damaged");
     StoredCapture capture;
     FieldReader from{fields};
     fields_of(from, capture);

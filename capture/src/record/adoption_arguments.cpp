@@ -37,8 +37,8 @@ Result<void> AdoptionSession::check_scalars(const AdoptedCapture* second) const
     if (scalars.empty()) return {};
     if (second == nullptr)
         return fail(ErrorCode::invalid_argument,
-                    "'{}' declares the scalar '{}', which one capture cannot show: give a second one where it differs, "
-                    "or declare it in Spec::values and adopt a graph for each value",
+                    "'{}' declares the scalar '{}', but one capture cannot show where the scalar goes: give a second "
+                    "capture with another value, or declare it in Spec::values and adopt a graph for each value",
                     m_subject.name, scalars[0].name);
     if (m_first.scalars.size() != scalars.size() || second->scalars.size() != scalars.size())
         return fail(ErrorCode::invalid_argument, "the captures give {} and {} scalars, expected {} as declared",
@@ -49,9 +49,10 @@ Result<void> AdoptionSession::check_scalars(const AdoptedCapture* second) const
         const std::uint64_t distance = (second->scalars[i] - m_first.scalars[i]) & mask;
         if (distance == 0 || std::ranges::find(distances, distance) != distances.end())
             return fail(ErrorCode::invalid_argument,
-                        "the scalar '{}' is {} further in the second capture, {}: give it another value there",
+                        "the scalar '{}' is larger by {} in the second capture, {}: give it another value there",
                         scalars[i].name, distance,
-                        distance == 0 ? "where it must differ to show what follows it" : "and so is another one");
+                        distance == 0 ? "but its value must differ between the captures"
+                                      : "and another scalar is larger by the same number");
         distances.push_back(distance);
     }
     return {};
@@ -68,8 +69,8 @@ Result<void> AdoptionSession::check_followed(const cachefmt::Graph& graph) const
     const auto unused = std::ranges::find(followed, 0);
     if (unused == followed.end()) return {};
     return fail(ErrorCode::not_recordable,
-                "no semaphore's value follows the scalar '{}', and nothing else can in a graph that was captured "
-                "elsewhere: declare it in Spec::values and adopt a graph for each value",
+                "no semaphore's value follows the scalar '{}', and in a graph that was captured elsewhere only a "
+                "semaphore's value can follow a scalar: declare it in Spec::values and adopt a graph for each value",
                 graph.scalars[static_cast<std::size_t>(unused - followed.begin())].name);
 }
 
@@ -83,8 +84,8 @@ Result<void> AdoptionSession::check_arguments(const AdoptedCapture* second) cons
     for (std::size_t i = 0; i < interface.regions.size(); ++i)
         if (m_first.regions[i].address != m_frame.memory[i].address)
             return fail(ErrorCode::invalid_argument,
-                        "'{}' is at {:#x} in the call and was at {:#x} in the first capture: give the memory that was "
-                        "captured, with valid contents",
+                        "'{}' is at {:#x} in the call, but was at {:#x} in the first capture: pass the memory of the "
+                        "first capture, with valid contents",
                         interface.regions[i].name, m_frame.memory[i].address.flat(), m_first.regions[i].address.flat());
     for (const auto& [name, memory] : m_first.scratch)
         for (std::size_t i = 0; i < interface.regions.size(); ++i) {

@@ -35,22 +35,24 @@ Result<void> AdoptionSession::keep_contents(const ScratchContents& scratch,
     const auto& regions = request.graph.regions;
     for (const auto& range : ranges) {
         const auto refused = [&](const std::string& why) {
-            return fail(ErrorCode::not_recordable,
-                        "its results follow what {} held when it was captured, which it reads before it writes it{}: "
-                        "declare that memory (a state, a constant), or write it in the graph",
-                        scratch.text(range), why);
+            return fail(
+                ErrorCode::not_recordable,
+                "its results depend on the contents that {} had at the capture, because the graph reads this memory "
+                "before it writes it{}: declare that memory (a state, a constant), or write it in the graph",
+                scratch.text(range), why);
         };
         if (!m_options.keeps_undeclared)
-            return refused(", and Undeclared::constants is off, which would keep it in the entry");
+            return refused(", and Undeclared::constants, which would store the contents in the entry, is off");
         auto unchanged = scratch.is_unchanged(range);
         if (!unchanged) return std::unexpected(unchanged.error());
-        if (!*unchanged) return refused(", and it writes there later");
+        if (!*unchanged) return refused(", and the graph writes it later");
         if (const auto address = scratch.address_in(range))
-            return refused(fmt::format(", and an address is in it, at byte {}", *address));
+            return refused(fmt::format(", and it contains an address, at byte {}", *address));
         auto added = m_constants.contents_of(scratch.memory(range));
         if (!added) return std::unexpected(added.error());
         if (!*added)
-            return refused(fmt::format(", and more than the {} bytes that may be kept", m_options.most_constant_bytes));
+            return refused(
+                fmt::format(", and it is larger than the {} bytes that may be stored", m_options.most_constant_bytes));
         auto& [digest, contents] = **added;
         const MemoryRef at = scratch.memory(range);
         const auto pool = std::ranges::find_if(m_pools, [&](const NamedMemory& one) {
@@ -59,7 +61,7 @@ Result<void> AdoptionSession::keep_contents(const ScratchContents& scratch,
         const auto arena = std::ranges::find_if(regions, [&](const cachefmt::Region& region) {
             return region.kind == cachefmt::RegionKind::arena && pool != m_pools.end() && region.name == pool->first;
         });
-        if (arena == regions.end()) return refused(", and no arena has it");
+        if (arena == regions.end()) return refused(", and it lies in no arena");
         const std::uint64_t offset = at.address.flat() - pool->second.address.flat();
         cachefmt::Region kept;
         kept.name = fmt::format("{} from byte {}", arena->name, offset);
@@ -105,7 +107,7 @@ Result<void> AdoptionSession::judge_suspects(ScratchContents& scratch, Restorati
     if (auto laid = decoys.lay(m_suspects, m_suspicious); !laid)
         return fail(laid.error().code, "{}{}", laid.error().message, m_constants.why_not());
     auto exec = m_device.instantiate(m_suspicious);
-    if (!exec) return within("instantiate the original graph with other halves of addresses", exec.error());
+    if (!exec) return within("instantiate the original graph with other upper halves of addresses", exec.error());
     if (auto restored = scratch.restore(); !restored) return restored;
     if (auto ran = original_run(**exec); !ran) return ran;
     const auto accepted = m_spread->accept(m_trial->original());
@@ -147,7 +149,7 @@ try {
     if (auto judged = judge_suspects(scratch, request); !judged) return judged;
     return m_trial->check_in_place();
 } catch (const std::bad_alloc&) {
-    return fail(ErrorCode::out_of_memory, "no host memory to run the original graph");
+    return fail(ErrorCode::out_of_memory, "out of host memory while the original graph was run");
 }
 
 Result<void> AdoptionSession::run_original(RestorationRequest& request)
@@ -159,7 +161,7 @@ Result<void> AdoptionSession::run_original(RestorationRequest& request)
     auto put_back = scratch.put_back();
     if (auto written = m_trial->write_back(); !written && put_back) put_back = written;
     if (!put_back) // the caller's memory still holds the contents that the runs wrote
-        return fail(ErrorCode::partly_launched, "the caller's memory could not be put back as it was: {}",
+        return fail(ErrorCode::partly_launched, "the contents of the caller's memory could not be restored: {}",
                     put_back.error().message);
     return ran;
 }

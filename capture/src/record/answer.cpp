@@ -125,8 +125,8 @@ Result<void> Answer::check_enqueued() const
 {
     if (!m_stray) return {};
     return fail(ErrorCode::not_recordable,
-                "it enqueues work past the recorder's stream ({}), which no capture would hold: enqueue everything in "
-                "Recorder::stream(), or in streams that were forked from it by events",
+                "it enqueues work outside the recorder's stream ({}), which a capture would not contain: enqueue "
+                "everything in Recorder::stream(), or in streams that were forked from it by events",
                 *m_stray);
 }
 

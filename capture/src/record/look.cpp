@@ -122,8 +122,8 @@ Result<void> Look::capture_moved(Captures& captures, Apart apart)
     }
     const auto same = indistinct_movement(m_subject.interface, captures);
     return fail(ErrorCode::not_recordable,
-                "the driver gave '{}' and '{}' addresses at the same distance from their first ones in each of {} "
-                "attempts, so that captures cannot tell them apart: record again",
+                "the driver gave '{}' and '{}' addresses at the same distance from their first addresses in each of {} "
+                "attempts, so captures cannot distinguish them: record again",
                 same->first, same->second, k_shifts.size());
 }
 
@@ -160,7 +160,7 @@ Result<void> Look::know_other_memory(Captures& captures) const
     if (!heap) return std::unexpected(heap.error());
     captures.other_memory_at = [device = m_subject.device, heap = *heap,
                                 mappings = HostMappings::read()](std::uint64_t word) -> std::optional<std::string> {
-        if (heap && word - heap->address.flat() < heap->size) return "the heap of device code's malloc";
+        if (heap && word - heap->address.flat() < heap->size) return "the heap of malloc in device code";
         const auto mapping = device->recording().host_memory_at(word, mappings);
         return mapping ? std::optional{fmt::format("host memory ({})", *mapping)} : std::nullopt;
     };
@@ -268,16 +268,16 @@ Result<void> Look::check_unwritten() const
     // its own.
     if (!m_unwritten->empty() && !m_capture.allocations.empty())
         return fail(ErrorCode::not_recordable,
-                    "it allocates {} bytes by itself, and takes {} words of parameters that nobody wrote: "
-                    "it could be tried only with the one or the other; "
-                    "take scratch from outside the graph (Recorder::alloc), or initialise the structs",
+                    "it allocates {} bytes in the graph, and takes {} uninitialised words of parameters: it can be "
+                    "verified only without one of the two; take scratch from outside the graph (Recorder::alloc), or "
+                    "initialise the structs",
                     m_capture.allocations.front().memory.size, count_words(*m_unwritten));
     if (m_unwritten->empty() || m_unused == UnusedWords::tried) return {};
     const UnwrittenByte& byte = m_unwritten->front();
     return fail(ErrorCode::not_recordable,
-                "{} takes at parameter {} byte {} what nobody wrote (the stack's contents; {} such words in all), "
-                "and Spec::strict refuses that: "
-                "initialise the whole struct, or record without strict: it is stored as zeros",
+                "{} takes uninitialised memory at parameter {} byte {} (the stack's contents; {} such words in all), "
+                "and Spec::strict refuses that: initialise the whole struct, or record without strict, which stores "
+                "these words as zeros",
                 describe_node(m_capture, byte.node), byte.param, byte.offset, count_words(*m_unwritten));
 }
 
@@ -303,7 +303,7 @@ Result<std::size_t> Look::probe_scalar(Captures& captures, std::size_t scalar, c
         scalars[scalar] = values[probed];
         auto capture = capture_here(scalars);
         if (!capture)
-            return within(fmt::format("with scalar '{}' = {} (declare its range where not every value is allowed)",
+            return within(fmt::format("with scalar '{}' = {} (if not every value is allowed, declare its range)",
                                       decl.name, number_text(decl.dtype, values[probed])),
                           capture.error());
         capture->graph = with_allocations_of(captures.first.graph, std::move(capture->graph));

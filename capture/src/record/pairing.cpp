@@ -115,11 +115,12 @@ Result<void> take_modules(const StoredCapture& stored, const RawGraph& first, Ra
             const std::uint32_t module = stored.kernel_modules[theirs], known = used.by_kernel[ours];
             if (stored.code[module] != (*code)[known])
                 return fail(ErrorCode::not_recordable,
-                            "{} has other code in the process that wrote the capture ({}) than here ({})",
+                            "{} has code {} in the process that wrote the capture, but code {} in this process",
                             describe_node(first, i), short_hex(stored.code[module]), short_hex((*code)[known]));
             if (!pairs.add(module, own->module))
                 return fail(ErrorCode::not_recordable,
-                            "{} shares its module with other kernels here than in the process that wrote the capture",
+                            "{} shares its module with other kernels in this process than in the process that wrote "
+                            "the capture",
                             describe_node(first, i));
             kernel->module = own->module;
         }
@@ -138,7 +139,8 @@ Result<void> check_memory(const StoredCapture& stored, const CapturedGraph& firs
     };
     if (!std::ranges::equal(stored.scratch, first.scratch, is_same))
         return fail(ErrorCode::not_recordable,
-                    "the capture of another process has {} scratch regions, this one {}, or has others by name or size",
+                    "the capture of another process has {} scratch regions, this one {}; their number, names and sizes "
+                    "must agree",
                     stored.scratch.size(), first.scratch.size());
     if (stored.graph.allocations.size() != first.graph.allocations.size())
         return fail(ErrorCode::not_recordable, "{} memory allocations and then {}", first.graph.allocations.size(),

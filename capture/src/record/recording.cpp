@@ -181,8 +181,9 @@ Result<RestorationRequest> RecordingSession::Impl::look(cachefmt::EntryHeader he
 std::string RecordingSession::Impl::unwritten_text() const
 {
     const std::size_t words = looking ? looking->unwritten_words() : 0;
-    return words == 0 ? ""
-                      : fmt::format(", or {} words of its parameters that nobody wrote, zeros in the capture", words);
+    return words == 0
+               ? ""
+               : fmt::format(", or {} uninitialised words of its parameters, which are zeros in the capture", words);
 }
 
 /// A trial must not change a module's variables, because the caller's own functions use the variables too. Restores the
@@ -195,12 +196,13 @@ Result<void> RecordingSession::Impl::check_variables() const
     if (unchanged) {
         // The constants are not restored: if one is a whole segment of a framework, other code may have written to it.
         if (auto kept = constants.check_unchanged(); !kept)
-            return fail(ErrorCode::partly_launched, "a trial did what the call did not: {}", kept.error().message);
+            return fail(ErrorCode::partly_launched, "a test run changed memory that the call did not change: {}",
+                        kept.error().message);
         return {};
     }
     if (auto put_back = write_module_state(modules, variables, *now); !put_back)
         return fail(ErrorCode::partly_launched,
-                    "a trial changed module variables, and they could not be put back as they were: {}",
+                    "a test run changed module variables, and their contents could not be restored: {}",
                     put_back.error().message);
     return unchanged;
 }
@@ -219,10 +221,11 @@ Result<void> RecordingSession::Impl::check_scratch(const std::shared_ptr<backend
     if (auto ran = trials->run(exec, scratch, ScratchHolds::what_was_left, Outputs::as_they_were); !ran) return ran;
     auto accepted = spread->accept(memory->regions());
     if (!accepted && accepted.error().code == ErrorCode::verification_failed)
-        return fail(ErrorCode::not_recordable,
-                    "its results follow what scratch memory held before the run ({}): it reads what an earlier "
-                    "run left there; clear it first, or declare what must last from call to call as a state",
-                    accepted.error().message);
+        return fail(
+            ErrorCode::not_recordable,
+            "its results depend on the contents of scratch memory before the run ({}): it reads data that an earlier "
+            "run left there; clear the scratch first, or declare memory that must last from call to call as a state",
+            accepted.error().message);
     return accepted;
 }
 
@@ -252,10 +255,11 @@ Result<void> RecordingSession::Impl::learn(const backends::RawGraph& capture)
         accepted = spread->accept_answer(answer->results());
     }
     if (!accepted && accepted.error().code == ErrorCode::verification_failed)
-        return fail(ErrorCode::not_recordable,
-                    "a run of its capture does not do what the call itself did: {}; it initialises or advances "
-                    "something that no capture holds (memory that is not declared, work of the host, a first call){}",
-                    accepted.error().message, unwritten_text());
+        return fail(
+            ErrorCode::not_recordable,
+            "a run of its capture gives other results than the call itself: {}; it initialises or advances something "
+            "that a capture does not contain (memory that is not declared, work of the host, a first call){}",
+            accepted.error().message, unwritten_text());
     if (!accepted) return accepted;
     if (auto independent = check_scratch(exec); !independent) return independent;
     disturbed = new_spread();

@@ -101,24 +101,25 @@ Result<void> Constants::keep(std::span<const MemoryRef> allocations, std::span<c
     for (const MemoryRef& allocation : allocations) {
         std::string why;
         if (is_open_to_host(allocation, Declared::no))
-            why = "is managed memory, which the host may write unseen";
+            why = "is managed memory, which the host may write unnoticed";
         else if (std::ranges::any_of(in_use, [&](const MemoryRef& memory) { return overlap(allocation, memory); }))
-            why = "is shared with memory of the call";
+            why = "overlaps memory of the call";
         else if (has_small_lower_halves(allocation))
-            why = "lies at a multiple of 4 GiB, where an address may be a number with half of an old pointer above it";
+            why = "lies at a multiple of 4 GiB, so that a number next to the rest of an old pointer may look like its "
+                  "address";
         else if (bytes_of(m_all) + allocation.size > m_most)
-            why = fmt::format("would be more than the {} bytes that may be kept (Spec::max_constant_bytes)", m_most);
+            why = fmt::format("would exceed the {} bytes that may be stored (Spec::max_constant_bytes)", m_most);
         else if (auto address = address_in(allocation, in_use); !address)
             return std::unexpected(address.error());
         else
             why = std::move(*address);
         if (why.empty()) {
-            log().info("an allocation of {} bytes that nobody declared is kept as a constant", allocation.size);
+            log().info("an undeclared allocation of {} bytes is stored as a constant", allocation.size);
             m_all.emplace_back(fmt::format("constant {}", m_all.size()), allocation);
         } else {
-            log().info("the allocation of {} bytes at {:#x} is not kept as a constant: it {}", allocation.size,
+            log().info("the allocation of {} bytes at {:#x} is not stored as a constant: it {}", allocation.size,
                        allocation.address.flat(), why);
-            m_why_not += fmt::format("; the allocation of {} bytes at {:#x} is not kept as a constant: it {}",
+            m_why_not += fmt::format("; the allocation of {} bytes at {:#x} is not stored as a constant: it {}",
                                      allocation.size, allocation.address.flat(), why);
         }
     }
@@ -129,34 +130,33 @@ Result<void> Constants::look_before(const Interface& interface, std::span<const 
 {
     if (bytes_of(m_all) > m_most)
         return fail(ErrorCode::not_recordable,
-                    "its constants have {} bytes, at most {} are kept: declare them as weights, or raise "
+                    "its constants have {} bytes, expected at most {}: declare them as weights, or raise "
                     "Spec::max_constant_bytes",
                     bytes_of(m_all), m_most);
     for (const NamedConstant& constant : interface.constants)
         if (constant.memory.address.is_null())
-            return fail(ErrorCode::not_recordable, "the constant '{}' has no memory here, whose contents could be kept",
+            return fail(ErrorCode::not_recordable,
+                        "the constant '{}' has no memory in this process, so its contents cannot be stored",
                         constant.name);
     m_before.clear();
     for (std::size_t i = 0; i < m_all.size(); ++i) {
         const auto& [name, memory] = m_all[i];
         if (is_open_to_host(memory, i < m_declared ? Declared::yes : Declared::no))
-            return fail(
-                ErrorCode::not_recordable,
-                "the constant '{}' lies in managed or page-locked memory, which the host may write unseen: pass device "
-                "memory",
-                name);
+            return fail(ErrorCode::not_recordable,
+                        "the constant '{}' lies in managed or page-locked memory, which the host may write unnoticed: "
+                        "pass device memory",
+                        name);
         if (std::ranges::any_of(in_use, [&](const MemoryRef& one) { return overlap(one, memory); }))
             return fail(ErrorCode::not_recordable,
-                        "the constant '{}' is shared with memory of the call: declare one of the two", name);
+                        "the constant '{}' overlaps memory of the call: declare one of the two", name);
         if (i < interface.constants.size() && !interface.constants[i].no_addresses) {
             const auto address = address_in(memory, in_use);
             if (!address) return std::unexpected(address.error());
             if (!address->empty())
-                return fail(
-                    ErrorCode::not_recordable,
-                    "the constant '{}' {}, and another process has other things there: declare it as weights; a "
-                    "number that is no address: name it in no_addresses",
-                    name, *address);
+                return fail(ErrorCode::not_recordable,
+                            "the constant '{}' {}, which has other contents in another process: declare it as weights; "
+                            "if the value is a number: name the constant in no_addresses",
+                            name, *address);
         }
         auto fingerprint = m_device->bulk().fingerprint(memory);
         if (!fingerprint) return within(fmt::format("read constant '{}'", name), fingerprint.error());

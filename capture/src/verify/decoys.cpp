@@ -45,7 +45,9 @@ Result<void> Decoys::add(const SuspectHalf& suspect, std::uint32_t upper)
     const MemoryRef behind{Address::from_flat(suspect.address), std::min(to - suspect.address, k_looked_at)};
     const auto other = m_device.bulk().first_other(behind, std::byte{0});
     if (!other) return std::unexpected(other.error());
-    if (!*other) return fail(ErrorCode::not_recordable, "{} (zeros lie there, so that no trial can tell)", suspect.why);
+    if (!*other)
+        return fail(ErrorCode::not_recordable, "{} (zeros lie there, so that a test run cannot show a difference)",
+                    suspect.why);
     return {};
 }
 
@@ -54,7 +56,7 @@ Result<void> Decoys::reserve(Range& range) const
     if (range.to == 0) return {};
     const std::uint64_t size = range.to - range.from;
     auto owned = m_device.recording().reserve_decoy(size + k_halves);
-    if (!owned) return within("reserve addresses to try with", owned.error());
+    if (!owned) return within("reserve addresses for test runs", owned.error());
     range.owned = *owned;
     const std::uint64_t start = owned->address.flat();
     const std::uint64_t ahead = (range.from - start) % k_halves; // bytes to the next address with the same lower half

@@ -31,12 +31,11 @@ Result<void> check_module_state(std::span<backends::Module* const> modules, cons
                            std::size_t offset) -> Result<void> {
         const auto word = load<std::uint64_t>(variable.contents, offset);
         if (module.may_be_function(word) && !allocation_at(word))
-            return fail(
-                ErrorCode::not_recordable,
-                "the module variable '{}' holds at byte {} the value {:#x}, which may be the address of a device "
-                "function, and a new process has its functions elsewhere: choose the function by a number in the "
-                "kernel",
-                variable.name, offset, word);
+            return fail(ErrorCode::not_recordable,
+                        "the module variable '{}' holds at byte {} the value {:#x}, which may be the address of a "
+                        "device function, and a new process has its functions at other addresses: choose the function "
+                        "by a number in the kernel",
+                        variable.name, offset, word);
         if (!may_be_pointer(word) || !asked.insert(word).second) return {};
         for (std::size_t i = 0; i < regions.size(); ++i)
             if (word - regions[i].address.flat() < regions[i].size)
@@ -97,9 +96,9 @@ Result<std::uint32_t> check_frozen(backends::Device& device, std::span<backends:
                 continue;
             }
             return fail(ErrorCode::not_recordable,
-                        "the module variable '{}' holds something else than its image says, and nobody could tell when "
-                        "it changes: pass it as a kernel parameter, register its module (Device::register_module), or "
-                        "vouch for it (Spec::frozen_variables)",
+                        "the module variable '{}' has other contents than in its image, and a later change could not "
+                        "be detected: pass it as a kernel parameter, register its module (Device::register_module), or "
+                        "promise that it does not change (Spec::frozen_variables)",
                         variable.name);
         }
     return constants;

@@ -142,7 +142,7 @@ Result<Recording> restore_cut_or_whole(const RestorationRequest& request, replay
     if (recording.error().code == ErrorCode::partly_launched || verify.is_abandoned()) return recording;
     const auto whole = gather_images(request, ImageForm::whole);
     if (!whole || (cut && whole->same_code(*cut))) return recording; // cutting the images was not the cause
-    log().debug("'{}': images cut down to the kernels in use are not good ({}): trying the whole ones, {} bytes", name,
+    log().debug("'{}': images cut down to the kernels in use do not work ({}): trying the whole images, {} bytes", name,
                 recording.error().message, whole->bytes());
     return attempt(request, *whole, modules, verify);
 }
@@ -184,9 +184,9 @@ Error blame(const RestorationRequest& request, replay::ModuleCache& modules, con
     const UnusedWord& word = suspects.front();
     return {
         ErrorCode::not_recordable,
-        fmt::format("{} a value that is another one in each capture and follows nothing ({:#x} and then {:#x}), and "
-                    "the results depend on it: pass what is made anew each time (a counter, a clock, a random "
-                    "number) as a scalar or in declared memory; an address: declare its memory",
+        fmt::format("{} a value that differs in each capture and follows no region or scalar ({:#x} and then {:#x}), "
+                    "and the results depend on it: pass a value that is new in each call (a counter, a clock, a random "
+                    "number) as a scalar or in declared memory; if it is an address: declare its memory",
                     word.place, word.was, word.is)};
 }
 
@@ -198,7 +198,7 @@ Result<Recording> restore_verified(const RestorationRequest& request, replay::Mo
     auto recording = restore_cut_or_whole(request, modules, verify);
     if (recording) {
         if (!request.unused.empty())
-            log().debug("'{}': {} words of parameters that nobody initialised are stored as zeros",
+            log().debug("'{}': {} uninitialised words of parameters are stored as zeros",
                         request.header.key.function.function, request.unused.size());
         return recording;
     }

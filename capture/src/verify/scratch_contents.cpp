@@ -53,7 +53,7 @@ Result<void> ScratchContents::save(const std::vector<NamedMemory>& scratch, std:
     for (const auto& [name, memory] : scratch) {
         if (memory.size == 0) continue;
         auto copy = m_device.allocate(memory.size);
-        if (!copy) return within(fmt::format("keep what scratch '{}' holds", name), copy.error());
+        if (!copy) return within(fmt::format("save the contents of scratch '{}'", name), copy.error());
         m_saved.push_back({name, memory, *copy, {}, {}});
         if (auto read = m_device.bulk().copy(copy->address, memory.address, memory.size); !read) {
             m_saved.back().memory.size = 0; // put_back() must not restore memory that was not saved
@@ -308,7 +308,7 @@ Result<void> ScratchContents::move_addresses(const Saved& saved, Elsewhere& else
         if (!other)
             return fail(ErrorCode::not_recordable,
                         "scratch '{}' held at byte {} the address {:#x} before the graph ran, and whether the graph "
-                        "follows it cannot be tried ({}): clear the scratch before the capture",
+                        "uses that address cannot be tested ({}): clear the scratch before the capture",
                         saved.name, word.offset, word.value, other.error().message);
         moved.push_back({word.offset, *other});
     }
@@ -342,9 +342,8 @@ Result<void> ScratchContents::check_addresses(const std::function<Result<bool>()
     if (*accepted) return {};
     return fail(
         ErrorCode::not_recordable,
-        "its results follow addresses that scratch held before the graph ran (the first is {:#x}, at byte {} of "
-        "'{}'), and a replay has other memory: write such tables in the graph, or pass pointers as kernel "
-        "parameters",
+        "its results depend on addresses that scratch held before the graph ran (the first is {:#x}, at byte {} of "
+        "'{}'), but a replay has other memory: write such tables in the graph, or pass pointers as kernel parameters",
         first->addresses[0].value, first->addresses[0].offset, first->name);
 }
 

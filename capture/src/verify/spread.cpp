@@ -38,7 +38,7 @@ Result<std::size_t> Spread::keep(Region& region, const MemoryRef& memory)
     if (memory.size != 0) {
         const bool on_host = m_device->space_of(memory.address) == backends::MemorySpace::host;
         auto made = on_host ? m_device->allocate_host(memory.size) : m_device->allocate(memory.size);
-        if (!made) return within("keep a run's results", made.error());
+        if (!made) return within("save a run's results", made.error());
         copy.address = made->address;
     }
     region.outcomes.push_back(copy); // added first, so that it is released even after an error
@@ -103,19 +103,20 @@ Result<void> Spread::measure()
         if (region.outcomes.size() < 2) continue;
         const auto& name = m_interface.regions[r].name;
         if (!is_real(m_types[r]))
-            return fail(ErrorCode::not_recordable,
-                        "it gives different contents of '{}' ({}) for the same inputs: it reads memory it did not "
-                        "write, initialises something at its first call only, or is nondeterministic in data that has "
-                        "no tolerance",
-                        name, to_string(m_types[r]));
+            return fail(
+                ErrorCode::not_recordable,
+                "it gives different contents of '{}' ({}) for the same inputs: it reads memory that it did not write, "
+                "initialises something only at its first call, or is nondeterministic in data that has no tolerance",
+                name, to_string(m_types[r]));
         for (std::size_t i = 0; i < region.outcomes.size(); ++i) {
             auto own = departure(r, region.outcomes[i].address, i);
             if (!own) return std::unexpected(own.error());
             if (!std::isfinite(own->farthest))
-                return fail(ErrorCode::not_recordable,
-                            "it gives numbers and NaN or infinity in '{}' (element {}) for the same inputs: it reads "
-                            "memory it did not write, or initialises something at its first call only",
-                            name, own->first);
+                return fail(
+                    ErrorCode::not_recordable,
+                    "it gives numbers in one run and NaN or infinity in another in '{}' (element {}) for the same "
+                    "inputs: it reads memory that it did not write, or initialises something only at its first call",
+                    name, own->first);
             region.tolerance.count = std::max(region.tolerance.count, own->count);
             region.tolerance.farthest = std::max(region.tolerance.farthest, own->farthest);
         }
@@ -144,8 +145,8 @@ Result<void> Spread::accept_region(std::size_t region, const MemoryRef& results,
     if (outside->count <= times * own.tolerance.count && outside->farthest <= times * own.tolerance.farthest) return {};
     return fail(
         ErrorCode::verification_failed,
-        "{} leaves {} elements of '{}' outside of what the function's own runs leave there, the first at {}, by "
-        "up to {:.3g} roundings; one of {} own runs leaves {} there, by up to {:.3g}",
+        "{} leaves {} elements of '{}' outside the range of the function's own runs, the first at {}, by up to {:.3g} "
+        "roundings; one of the {} own runs leaves {} elements outside the range of the others, by up to {:.3g}",
         whose, outside->count, name, outside->first, outside->farthest, m_runs.size(), own.tolerance.count,
         own.tolerance.farthest);
 }

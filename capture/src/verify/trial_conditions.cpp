@@ -41,7 +41,7 @@ Result<void> check_no_managed(const Subject& subject, std::span<const MemoryRef>
     for (std::size_t i = 0; i < regions.size(); ++i)
         if (subject.device->recording().is_managed(regions[i].address))
             return fail(ErrorCode::not_recordable,
-                        "'{}' is managed memory, which the callable may read and write on the host, unseen: pass "
+                        "'{}' is managed memory, which the callable may read and write on the host unnoticed: pass "
                         "device memory (Device::allocate) or page-locked memory (Device::allocate_host)",
                         subject.interface.regions[i].name);
     return {};
@@ -64,9 +64,9 @@ Result<void> check_tables(const Subject& subject, const TrialMemory& memory)
                 ? fmt::format("'{}'", subject.interface.regions[static_cast<std::size_t>(in - regions.begin())].name)
                 : fmt::format("an allocation of {} bytes", allocation->size);
         return fail(ErrorCode::not_recordable,
-                    "'{}' holds at byte {} the address {:#x}, which lies in {}: a replay could not follow addresses "
-                    "in memory; pass pointers as kernel parameters. A number that is no address: declare the region "
-                    "with its type, or with no_addresses",
+                    "'{}' holds at byte {} the address {:#x}, which lies in {}, and a replay cannot follow addresses "
+                    "in memory: pass pointers as kernel parameters. If it is a number: declare the region with its "
+                    "type, or with no_addresses",
                     subject.interface.regions[word.region].name, word.offset, word.value, whose);
     }
     return {};
@@ -75,8 +75,9 @@ Result<void> check_tables(const Subject& subject, const TrialMemory& memory)
 Result<void> check_no_collectives(const backends::RawGraph& graph)
 {
     if (!backends::has_collectives(graph)) return {};
-    return fail(ErrorCode::not_recordable,
-                "it launches a collective of NCCL, which waits for other ranks: leave it outside of the function");
+    return fail(
+        ErrorCode::not_recordable,
+        "it launches an NCCL collective, which waits for other ranks: leave the collective outside the function");
 }
 
 } // namespace warmgraph

@@ -96,10 +96,11 @@ Result<void> TrialMemory::add_groups(std::vector<Group> groups, std::uint64_t mo
         const std::uint64_t bytes = group.on_host ? 0 : footprint(group.original.size);
         const bool fits = bytes <= most && taken <= most - bytes;
         if (!fits && group.kind == Kind::writable)
-            return fail(ErrorCode::not_recordable,
-                        "two copies of '{}' and what else the function may write take {} bytes of device memory, and "
-                        "{} may be taken (half of what is free): free memory, or record with smaller states",
-                        name(group), taken + bytes, most);
+            return fail(
+                ErrorCode::not_recordable,
+                "two copies of '{}' and of the other memory that the function may write take {} bytes of device "
+                "memory, expected at most {} (half of the free memory): free memory, or record with smaller states",
+                name(group), taken + bytes, most);
         if (fits) {
             taken += bytes;
         } else {
@@ -270,7 +271,7 @@ Result<void> TrialMemory::check_fences(const Group& group) const
         if (!overwritten) return std::unexpected(overwritten.error());
         if (*overwritten)
             return fail(ErrorCode::verification_failed,
-                        "it writes outside '{}', whose {} bytes were declared: declare its real size", name(group),
+                        "it writes outside '{}', which was declared with {} bytes: declare its real size", name(group),
                         group.original.size);
     }
     return {};
@@ -299,7 +300,7 @@ Result<void> TrialMemory::check_host_regions() const
         if (!differs) return std::unexpected(differs.error());
         if (*differs)
             return fail(ErrorCode::not_recordable,
-                        "it writes region '{}' on the host (at byte {}), which no graph could do: write it with a "
+                        "it writes region '{}' on the host (at byte {}), which a graph cannot do: write it with a "
                         "kernel or a copy",
                         name(group), **differs);
     }
@@ -325,15 +326,14 @@ Result<void> TrialMemory::check_read_only() const
         if (group.kind == Kind::writable || group.original.size == 0) continue;
         if (m_device->limits().flat_addresses && !m_device->recording().allocation_at(group.original.address.flat()))
             return fail(ErrorCode::not_recordable,
-                        "the memory of '{}' was given back since the call: keep read-only states until they are "
-                        "recorded",
+                        "the memory of '{}' was freed after the call: keep read-only states until they are recorded",
                         name(group));
         auto same = is_as_before(group);
         if (!same) return std::unexpected(same.error());
         if (!*same)
             return fail(ErrorCode::not_recordable,
-                        "the contents of '{}' changed since the call began, and it was declared read-only: declare it "
-                        "a read-write state, or leave it alone until it is recorded",
+                        "the contents of '{}' changed after the call began, but it was declared read-only: declare it "
+                        "a read-write state, or do not change it until it is recorded",
                         name(group));
     }
     return {};
@@ -388,8 +388,8 @@ auto TrialMemory::words_in(std::span<const backends::AddressWindow> windows) con
             if (!found) return std::unexpected(found.error());
             if (found->total > k_most_words)
                 return fail(ErrorCode::not_recordable,
-                            "'{}' holds {} words that may be addresses, and at most {} are looked up: declare it with "
-                            "its floating-point type, or with no_addresses where it holds none",
+                            "'{}' holds {} words that may be addresses, but at most {} can be checked: declare it with "
+                            "its floating-point type, or with no_addresses if it holds no addresses",
                             m_interface.regions[i].name, found->total, k_most_words);
             for (const auto& word : found->words) result.push_back({i, word.offset, word.value});
         }

@@ -55,9 +55,9 @@ Result<std::optional<backends::RawGraph>> reduced_for_trials(const backends::Raw
     if (!backends::has_outside_work(capture)) return std::nullopt;
     if (!capture.allocations.empty()) // a graph built anew would lack the allocations of the driver's own graph
         return fail(ErrorCode::not_recordable,
-                    "it works together with the outside (semaphores, events, host functions, waits for memory) and "
-                    "allocates {} bytes by itself: it could be verified only with both left out; take scratch from "
-                    "outside the graph (Recorder::alloc, NativeCapture::scratch)",
+                    "it uses semaphores, events, host functions or waits for memory, and allocates {} bytes in the "
+                    "graph: it can be verified only without both; take scratch from outside the graph "
+                    "(Recorder::alloc, NativeCapture::scratch)",
                     capture.allocations.front().memory.size);
     return backends::without_outside(capture);
 }
@@ -97,8 +97,8 @@ Result<void> Trials::end_trial(Result<void> launched)
         m_memory->abandon();
         leak(m_stream);
         return fail(ErrorCode::not_recordable,
-                    "a trial run took longer than {:.1f} s, ten times the call itself and a second more, and was given "
-                    "up: what it waits for does not happen on copies",
+                    "a test run took longer than {:.1f} s (ten times the call plus one second) and was stopped: it "
+                    "waits for something that does not happen on copies of the call's memory",
                     std::chrono::duration<double>(m_limit).count());
     }
     // The work was launched only in part, but it ran on copies: the caller's memory is not in an unknown state.
@@ -158,7 +158,8 @@ Result<void> Trials::check_caller_memory() const
     if (m_is_abandoned) return {};
     auto intact = m_memory->check_in_place();
     if (!intact && intact.error().code == ErrorCode::verification_failed)
-        return fail(ErrorCode::partly_launched, "a trial wrote where it must not: {}", intact.error().message);
+        return fail(ErrorCode::partly_launched, "a test run wrote to memory outside its copies: {}",
+                    intact.error().message);
     return intact;
 }
 

@@ -140,8 +140,8 @@ std::optional<CacheArtifacts> Cache::save_cache_artifacts(std::span<const Cache*
         if (key == nullptr) key = cache->m_impl->settings.trust.sign_with.get();
     if (options.torch && key == nullptr)
         raise({ErrorCode::invalid_argument,
-               "what PyTorch compiled can run code where it is used, and goes only into artifacts that are signed: set "
-               "sign_with_file (WARMGRAPH_SIGN_KEY_FILE)"});
+               "code that PyTorch compiled can run anything where it is used, and can only be put into signed "
+               "artifacts: set sign_with_file (WARMGRAPH_SIGN_KEY_FILE)"});
     bundle::Writer writer(bundle::into_bytes(artifacts.bytes), {.sign_with = key});
     bundle::Transfer all;
     for (const Cache* cache : caches) {
@@ -193,7 +193,7 @@ void Cache::put_artifact(std::string_view kind, const std::map<std::string, std:
 {
     value_or_raise(store::parse_kind("put_artifact", kind, store::KindUse::opaque));
     if (!m_impl->store)
-        raise({ErrorCode::io_failed, fmt::format("the artifact of kind '{}' is not kept: caching is off: {}", kind,
+        raise({ErrorCode::io_failed, fmt::format("the artifact of kind '{}' is not stored: caching is off: {}", kind,
                                                  m_impl->settings.disabled_reason)});
     const std::string now = to_iso8601(system_clock().wall());
     value_or_raise(

@@ -93,7 +93,7 @@ Cache::~Cache()
 replay::ImageSource Cache::Impl::image_source() const
 {
     return [store = store, why_off = settings.disabled_reason](const cachefmt::ImageRef& image) -> Result<Bytes> {
-        if (!store) return fail(ErrorCode::not_found, "its code is not kept: {}", why_off);
+        if (!store) return fail(ErrorCode::not_found, "its code is not stored: {}", why_off);
         return store->image_of_entry(image);
     };
 }

@@ -108,7 +108,8 @@ void resolve_trust(Cache::Impl& impl, const SigningOptions& given)
     source.require = given.require;
     impl.settings.trust = value_or_raise(store::resolve_signing(source, environment));
     if (!impl.settings.may_publish())
-        log().info("the cache is read and not written: signatures are required, and there is no key to sign with");
+        log().info("the cache is only read: signatures are required, but there is no key to sign with: set "
+                   "sign_with_file (WARMGRAPH_SIGN_KEY_FILE)");
 }
 
 std::vector<std::uint32_t> resolve_owners(const CacheOptions& options)
@@ -159,7 +160,7 @@ void open_store(Cache::Impl& impl, FileSystem& files)
     if (!store && !impl.settings.options.bundles.empty()) {
         impl.store = store::LocalStore::without_folder(store.error().message, options);
         if (impl.open_bundles(options.trusted_owners) != 0) {
-            log().warn("bundles are read, and nothing is recorded: {}", store.error().message);
+            log().warn("bundles are read, but nothing is recorded: {}", store.error().message);
             return;
         }
         impl.store.reset();
@@ -173,8 +174,7 @@ void open_store(Cache::Impl& impl, FileSystem& files)
     }
     impl.store = std::move(*store);
     if (!impl.store->why_read_only().empty())
-        log().warn("the cache is read and not written, so nothing is recorded: {}; policy read_only asks for that "
-                   "without this line",
+        log().warn("the cache is only read, so nothing is recorded: {}; set policy read_only if this is intended",
                    impl.store->why_read_only());
     impl.settings.directory = impl.store->root().string();
     impl.open_bundles(options.trusted_owners);

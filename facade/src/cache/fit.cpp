@@ -70,7 +70,7 @@ try {
     }
     log().info("opened {} for {} on {}: {}", settings.directory, settings.options.model, id, fit.text());
 } catch (const std::exception& error) {
-    log().debug("what fits was not found out: {}", error.what());
+    log().debug("cannot determine which entries fit: {}", error.what());
 }
 
 } // namespace warmgraph

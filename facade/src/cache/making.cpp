@@ -217,8 +217,8 @@ void require_version(std::string_view doing, const std::string& name, const Spec
 {
     if (spec.version.empty() && spec.recorded_code.empty())
         raise({ErrorCode::invalid_argument,
-               fmt::format("'{}' is {} without a callable, so that only Spec::version can say which code was recorded: "
-                           "give the version that it was, or is to be, recorded with",
+               fmt::format("'{}' is {} without a callable, so only Spec::version can identify the recorded code: give "
+                           "the version with which it was, or will be, recorded",
                            name, doing)});
 }
 
@@ -228,10 +228,9 @@ namespace {
 void refuse_recorded_code(const std::string& name, const Spec& spec)
 {
     if (!spec.recorded_code.empty())
-        raise({ErrorCode::invalid_argument,
-               fmt::format("'{}' is recorded here, and its Spec::recorded_code is an entry's word: clear it, or use "
-                           "Cache::load",
-                           name)});
+        raise({ErrorCode::invalid_argument, fmt::format("'{}' is recorded here, but Spec::recorded_code is only for "
+                                                        "functions that are loaded: leave it empty, or use Cache::load",
+                                                        name)});
 }
 
 } // namespace
@@ -295,15 +294,14 @@ void check_adoption(const std::string& name, const Device& device, const Spec& s
     const bool has_second = adoption.second || !adoption.captures.empty();
     if (adoption.second && !adoption.captures.empty())
         raise({ErrorCode::invalid_argument,
-               fmt::format("'{}' has a second capture and the folder {} of such: give one of them", name,
+               fmt::format("'{}' has a second capture and also the folder {} of captures: give only one of them", name,
                            adoption.captures)});
     if (!spec.scalars.empty() && (adoption.first.scalars.empty() || !has_second))
         raise({ErrorCode::invalid_argument,
-               fmt::format(
-                   "'{}' declares the scalar '{}': no capture of an adopted graph shows where it goes, declare it "
-                   "in Spec::values (one variant for each value); if a semaphore's value follows it, give two captures "
-                   "with other NativeCapture::scalars",
-                   name, spec.scalars.front().name)});
+               fmt::format("'{}' declares the scalar '{}', but a capture of an adopted graph cannot show where it "
+                           "goes: declare it in Spec::values (one variant for each value); or, if a semaphore's value "
+                           "follows it, give two captures with different NativeCapture::scalars",
+                           name, spec.scalars.front().name)});
     for (const NativeCapture* capture : {&adoption.first, adoption.second ? &*adoption.second : &adoption.first})
         if (capture->graph == nullptr)
             raise({ErrorCode::invalid_argument,
@@ -311,9 +309,9 @@ void check_adoption(const std::string& name, const Device& device, const Spec& s
     for (const auto& [of, number] : adoption.values) value_or_raise(check_number(of, number));
     const auto& backend = DeviceAccess::impl(device)->device;
     if (!backend->limits().flat_addresses)
-        raise({ErrorCode::unsupported,
-               fmt::format("'{}' cannot be adopted: {} has no graphs that others capture; record it with Cache::wrap",
-                           name, backend->id())});
+        raise({ErrorCode::unsupported, fmt::format("'{}' cannot be adopted, because {} cannot use graphs that another "
+                                                   "library captured: record it with Cache::wrap",
+                                                   name, backend->id())});
 }
 
 } // namespace
@@ -351,9 +349,9 @@ ProfileRecording Cache::record_profile(Function& function, const MakeArguments& 
         raise({ErrorCode::invalid_argument, fmt::format(fmt::runtime(why), its.name)});
     };
     refuse_inside_itself(its.name, "recorded");
-    if (impl->cache != m_impl) refused("'{}' is a function of another cache: ask that one");
-    if (!its.callable) refused("'{}' was loaded without a callable, so nothing of it can be recorded: wrap it");
-    if (!make) refused("there is no function that makes the arguments of '{}': pass one");
+    if (impl->cache != m_impl) refused("'{}' is a function of another cache: call that cache");
+    if (!its.callable) refused("'{}' was loaded without a callable, so it cannot be recorded: use Cache::wrap");
+    if (!make) refused("the function that makes the arguments of '{}' is empty: pass one");
     std::vector<ProfiledShape> shapes;
     {
         const auto lock = impl->lock("recorded");

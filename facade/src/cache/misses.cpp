@@ -75,7 +75,7 @@ store::Miss Counters::refused_by_caller(const std::string& function, Policy poli
 void Cache::note_refusal(const std::string& name, const Device& device, const Refusal& refusal)
 {
     value_or_raise(cachefmt::check_name("function name", name));
-    if (refusal.text.empty()) raise({ErrorCode::invalid_argument, "a refusal has no text: say why"});
+    if (refusal.text.empty()) raise({ErrorCode::invalid_argument, "the reason of a refusal is empty: give a text"});
     m_impl->counters.refusal(refusal.calls);
     if (!m_impl->store) return;
     const cachefmt::FunctionKey key = m_impl->settings.key(name, *DeviceAccess::impl(device)->device);

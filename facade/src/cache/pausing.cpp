@@ -27,14 +27,14 @@ bool is_profiled()
 std::string Cache::Impl::why_not_paused()
 {
     if (modules.keeps_state())
-        return "loaded code keeps state in its variables, and who asks for their addresses must be seen";
+        return "loaded code keeps state in its variables, so requests for their addresses must be watched";
     const auto living = functions.living();
     for (const auto& function : living)
         if (!function->is_settled()) return fmt::format("'{}' was not called yet", function->declaration().name);
     const auto lost = [&]() -> std::string {
         for (const auto& function : living)
             if (store && keeps_code_for(*store, function->declaration().key))
-                return fmt::format("an earlier process lost a recording of '{}' for not keeping code",
+                return fmt::format("an earlier process could not record '{}' because device code was not kept",
                                    function->declaration().name);
         return {};
     }();
@@ -45,14 +45,14 @@ namespace {
 
 std::string pause_for(std::span<Cache::Impl* const> caches)
 {
-    if (is_profiled()) return "a profiler was started with the process, or WARMGRAPH_TRACK_IMAGES is set";
+    if (is_profiled()) return "a profiler is attached, or WARMGRAPH_TRACK_IMAGES is set";
     for (Cache::Impl* cache : caches)
         if (auto why = cache->why_not_paused(); !why.empty()) return why;
     for (Cache::Impl* cache : caches)
         for (const auto& function : cache->functions.living())
             if (function->declaration().backend()->recording().pause_recording()) {
-                log().info("device code is not kept any more, as nothing is recorded: launches cost less, and the next "
-                           "miss begins it again");
+                log().info("device code is not kept any more, because nothing is recorded: launches cost less, and the "
+                           "next miss keeps it again");
                 return {};
             }
     return "no device code is kept, or something is being recorded";
@@ -71,7 +71,7 @@ void Cache::Impl::note_replay() noexcept
 try {
     if (!pause.note_replay() || !settings.options.pauses_recording) return;
     Impl* const self = this;
-    if (const auto why = pause_for({&self, 1}); !why.empty()) log().debug("device code goes on being kept: {}", why);
+    if (const auto why = pause_for({&self, 1}); !why.empty()) log().debug("device code is still kept: {}", why);
 } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): memory; it is tried again
 }
 

@@ -245,7 +245,7 @@ private:
         log().warn("preload: the urgency callback throws: {}", thrown.what());
         return plan({});
     } catch (...) {
-        log().warn("preload: the urgency callback throws something that is no std::exception");
+        log().warn("preload: the urgency callback throws something that is not a std::exception");
         return plan({});
     }
 
@@ -313,7 +313,7 @@ Preload Cache::preload(const PreloadOptions& options)
     for (const std::string& name : options.functions) static_cast<void>(plain_name(name));
     if (!options.functions.empty() && options.device == nullptr)
         raise({ErrorCode::invalid_argument,
-               fmt::format("'{}' is to be preloaded on no device: name it (PreloadOptions::device)",
+               fmt::format("'{}' cannot be preloaded without a device: name it (PreloadOptions::device)",
                            options.functions.front())});
     auto request = std::make_shared<PreloadRequest>(nullptr, 1);
     if (m_impl->looks_for_entries(m_impl->settings.policy) || (m_impl->store && options.functions.empty())) {

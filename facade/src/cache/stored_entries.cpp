@@ -113,7 +113,7 @@ Result<StoredEntry> stored_entry(const cachefmt::EntryHeader& header, const std:
     const auto again = interface_of(result.spec);
     if (!again) return std::unexpected(again.error());
     if (again->text() != text || again->regions.size() != guards.tensors.size())
-        return fail(ErrorCode::corrupt, "its interface is '{}', which {} do not make", text,
+        return fail(ErrorCode::corrupt, "its interface is '{}', which does not match its {}", text,
                     plural(guards.tensors.size(), "tensor"));
     return result;
 }

@@ -24,7 +24,7 @@ void share_text(std::string& one, std::string& other, std::string_view what, std
     if (other.empty()) other = one;
     if (one != other)
         raise({ErrorCode::invalid_argument,
-               fmt::format("'{}' has the {} '{}' in forward and '{}' in backward: a pair has one", pair, what, one,
+               fmt::format("'{}' has the {} '{}' in forward and '{}' in backward: both must be equal", pair, what, one,
                            other)});
 }
 
@@ -34,9 +34,9 @@ void share_config(Spec& forward, Spec& backward, std::string_view pair)
         const auto [known, added] = forward.config.emplace(name, value);
         if (known->second != value)
             raise({ErrorCode::invalid_argument,
-                   fmt::format("'{}' has the configuration '{}' as '{}' in forward and as '{}' in backward: a pair has "
-                               "one",
-                               pair, name, known->second, value)});
+                   fmt::format(
+                       "'{}' has the configuration '{}' as '{}' in forward and as '{}' in backward: both must be equal",
+                       pair, name, known->second, value)});
     }
     backward.config = forward.config;
 }
@@ -64,19 +64,20 @@ void share(Spec& forward, Spec& backward, std::string_view pair)
     if (!forward.policy) forward.policy = backward.policy;
     if (!backward.policy) backward.policy = forward.policy;
     if (forward.policy != backward.policy)
-        raise({ErrorCode::invalid_argument, fmt::format("'{}' has two policies: a pair has one", pair)});
+        raise({ErrorCode::invalid_argument,
+               fmt::format("'{}' has another policy in forward than in backward: both must be equal", pair)});
 }
 
 void refuse_outside(const Spec& spec, Part part, std::string_view pair)
 {
     if (!spec.recorded_code.empty())
-        raise({ErrorCode::invalid_argument,
-               fmt::format("'{}' is recorded here, and Spec::recorded_code of its {} is an entry's word: clear it",
-                           pair, to_string(part))});
+        raise({ErrorCode::invalid_argument, fmt::format("'{}' is recorded here, but Spec::recorded_code of its {} is "
+                                                        "only for functions that are loaded: leave it empty",
+                                                        pair, to_string(part))});
     if (!spec.buckets.empty())
-        raise({ErrorCode::unsupported,
-               fmt::format("{} of '{}' declares buckets, and what is saved has one size: wrap a pair for each",
-                           to_string(part), pair)});
+        raise({ErrorCode::unsupported, fmt::format("{} of '{}' declares buckets, but the saved memory of a pair has "
+                                                   "one size: wrap one pair for each size",
+                                                   to_string(part), pair)});
     if (spec.events.empty() && spec.semaphores.empty()) return;
     raise({ErrorCode::unsupported,
            fmt::format("{} of '{}' declares events or semaphores, which a pair cannot have: wrap it as a function",
@@ -120,8 +121,8 @@ SameShape same_shape(const Interface& forward, const Interface& backward, const 
     const bool same_type = !result.same_type || of_forward.dtype == of_backward.dtype;
     if (of_forward.sizes != of_backward.sizes || !same_type)
         raise({ErrorCode::invalid_argument,
-               fmt::format("the halves of '{}' have other shapes: backward declares '{}' as {}, forward declares '{}' "
-                           "as {}",
+               fmt::format("the shapes of forward and backward of '{}' do not match: backward declares '{}' as {}, "
+                           "forward declares '{}' as {}",
                            pair, result.backward, shape_text(of_backward.dtype, of_backward.sizes), result.forward,
                            shape_text(of_forward.dtype, of_forward.sizes))});
     return result;
@@ -162,10 +163,9 @@ std::vector<NamedMemory> allocate_saved(ScratchPool& arena, const std::vector<Te
     for (const TensorDecl& decl : saved) {
         const std::uint64_t bytes = bytes_of(decl);
         if (bytes == 0 || !decl.strides.empty())
-            raise({ErrorCode::invalid_argument,
-                   fmt::format("the saved '{}' of '{}' is {}: it is contiguous, and has at least one element and fewer "
-                               "than 2^64 bytes",
-                               decl.name, pair, shape_text(decl.dtype, decl.sizes))});
+            raise({ErrorCode::invalid_argument, fmt::format("the saved '{}' of '{}' is {}, expected a contiguous one "
+                                                            "with at least one element and fewer than 2^64 bytes",
+                                                            decl.name, pair, shape_text(decl.dtype, decl.sizes))});
         result.emplace_back(decl.name, value_or_raise(arena.get(decl.name, bytes)));
     }
     return result;
@@ -308,7 +308,8 @@ void Pair::Impl::refuse_saved(std::span<const Arg> args) const
                 return std::string_view{memory.first};
             }) != m_saved.end())
             raise({ErrorCode::invalid_argument,
-                   fmt::format("'{}' is saved memory of '{}' and lies in its arena: leave it out", arg.name, m_name)});
+                   fmt::format("'{}' is saved memory of '{}', which the pair passes itself: leave it out", arg.name,
+                               m_name)});
 }
 
 /// Checks that no argument overlaps the saved memory, which belongs to the pair.
@@ -318,7 +319,7 @@ Result<void> Pair::Impl::check_apart(const Interface& interface, const Frame& fr
         for (const auto& [name, memory] : m_saved)
             if (interface.region_names[i] != name && overlap(frame.memory[i], memory))
                 return fail(ErrorCode::invalid_argument,
-                            "'{}' overlaps '{}', which '{}' saves in its own arena: give it memory of its own",
+                            "'{}' overlaps '{}', which '{}' saves in its own memory: give it other memory",
                             interface.region_names[i], name, m_name);
     return {};
 }
@@ -342,10 +343,10 @@ Result<void> Pair::Impl::check_backward(const Frame& frame) const
         if (std::ranges::equal(std::span{now.sizes}.first(now.rank), std::span{was.sizes}.first(was.rank)) &&
             (!same.same_type || now.dtype == was.dtype))
             continue;
-        return fail(
-            ErrorCode::invalid_argument,
-            "the halves of '{}' are called with other shapes: backward with '{}' as {}, forward with '{}' as {}",
-            m_name, same.backward, shape_text(now), same.forward, shape_text(was));
+        return fail(ErrorCode::invalid_argument,
+                    "the shapes in the calls of forward and backward of '{}' do not match: backward with '{}' as {}, "
+                    "forward with '{}' as {}",
+                    m_name, same.backward, shape_text(now), same.forward, shape_text(was));
     }
     return {};
 }
@@ -394,7 +395,7 @@ Outcome Pair::Impl::backward(const ForwardCall& of, Stream* stream, std::span<co
     if (of.generation != m_generation)
         raise({ErrorCode::stale,
                fmt::format("backward of '{}' is called for an older forward (generation {}, saved is {}), whose saved "
-                           "memory the later one overwrote: call backward before the next forward, or wrap two pairs",
+                           "memory a later forward overwrote: call backward before the next forward, or wrap two pairs",
                            m_name, of.generation, m_generation)});
     m_backward->role->of = m_served;
     const auto id = m_served ? m_served->recording : cachefmt::RecordingId{};
@@ -438,7 +439,8 @@ void Pair::Impl::bind(std::string_view state, const MemoryRef& memory)
                           function.declaration->interface.regions[*region].kind == cachefmt::RegionKind::weights);
     };
     if (!declares(*m_forward) && !declares(*m_backward))
-        raise({ErrorCode::invalid_argument, fmt::format("'{}' has no state '{}' in either half", m_name, state)});
+        raise(
+            {ErrorCode::invalid_argument, fmt::format("'{}' has no state '{}' in forward or backward", m_name, state)});
     for (Function::Impl* function : {m_forward.get(), m_backward.get()}) {
         const auto function_lock = function->lock("bound");
         if (declares(*function)) function->arguments.bind(state, memory);

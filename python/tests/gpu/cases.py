@@ -476,7 +476,7 @@ class PairTwoForwards(Pair):
             try:
                 first.sum().backward()
             except warmgraph.Stale as error:
-                assert "has overwritten what it saved" in str(error), error
+                assert "has overwritten its saved tensors" in str(error), error
             else:
                 raise AssertionError("a backward used what a later forward saved")
         self.net.zero_grad()

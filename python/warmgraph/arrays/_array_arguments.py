@@ -132,7 +132,7 @@ class OfTorch(errors.Unsupported):
 def _torch(value: Any) -> ArrayArgument | None:
     if any((kind.__module__, kind.__name__) == ("torch", "Tensor") for kind in type(value).__mro__):
         raise OfTorch(f"a {type(value).__module__}.{type(value).__name__} is given, expected an array: only functions that cache_compile wraps take "
-                      "tensors of PyTorch. Pass its memory (device.view(tensor), tensor.numpy())")
+                      "PyTorch tensors. Pass its memory (device.view(tensor), tensor.numpy())")
     return None
 
 

@@ -218,7 +218,7 @@ class Array:
             if isinstance(one, slice):
                 start, stop, step = one.indices(size)
                 if step < 1:
-                    raise IndexError(f"step {step}: views of device memory go forward")
+                    raise IndexError(f"step {step} is not positive: views of device memory go forward")
                 shape.append(max(0, -(-(stop - start) // step)))
                 strides.append(stride * step)
                 first += start * stride
@@ -278,9 +278,9 @@ class Array:
 
     def _owned(self) -> Buffer:
         if self._run is not None and self._owner is None:
-            raise errors.InvalidArgument(f"{self!r} is scratch memory of a run: return it, or copy it to an argument")
+            raise errors.InvalidArgument(f"{self!r} is scratch memory of a running function: return it, or copy it to an argument")
         if self._owner is None:
-            raise errors.Unsupported(f"{self!r} is memory of another library's: copy it there")
+            raise errors.Unsupported(f"{self!r} is memory of another library: copy it with that library")
         return self._owner
 
     def _memory(self) -> Any:
@@ -360,5 +360,5 @@ def _address_in(run: _current_run.Running | None, array: Array) -> Any:
     if array._run is not None and array._run is not run:
         if array._run.recorder is None:  # scratch memory of a function that ran uncached is ordinary memory
             return _c.wg_address(*array._address)
-        raise errors.InvalidArgument(f"{array!r} was scratch memory of a run that has ended: use it in the function alone")
+        raise errors.InvalidArgument(f"{array!r} was scratch memory of a function's run that has ended: use it only in that function")
     return _c.wg_address(*array._address) if run is None else run.where(array)

@@ -46,7 +46,7 @@ def of_cuda_array_interface(value: Any) -> Foreign:
     kind = numpy.dtype(given["typestr"])
     strides = given.get("strides")
     if strides is not None and any(stride % kind.itemsize for stride in strides):
-        raise errors.InvalidArgument(f"strides {strides} are no multiples of {kind.itemsize} bytes")
+        raise errors.InvalidArgument(f"strides {strides} are not multiples of {kind.itemsize} bytes")
     return Foreign(CUDA, 0, int(given["data"][0]), tuple(given["shape"]), dtypes.canonical(kind),
                    None if strides is None else tuple(stride // kind.itemsize for stride in strides), value)
 
@@ -66,7 +66,7 @@ def of_dlpack(value: Any) -> Foreign:
         tensor = DLTensor.from_address(api.PyCapsule_GetPointer(capsule, b"dltensor"))
     name = _CODES.get(tensor.dtype.code)
     if name is None or tensor.dtype.lanes != 1:
-        raise errors.InvalidArgument(f"a DLPack element type of code {tensor.dtype.code} with {tensor.dtype.lanes} lanes is none of ours")
+        raise errors.InvalidArgument(f"a DLPack element type with code {tensor.dtype.code} and {tensor.dtype.lanes} lanes is not supported")
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else None
     return Foreign(tensor.device, tensor.ordinal, (tensor.data or 0) + tensor.byte_offset, shape,

@@ -98,17 +98,17 @@ class Run:
         if len(around) == 1:
             return around[0]
         if around:
-            raise errors.NotRecordable(f"'{self.name}' uses {array!r}, which lies in {' and in '.join(name for name, _ in around)}: "
-                                       "take a view of the one that is meant")
+            raise errors.NotRecordable(f"'{self.name}' uses {array!r}, which lies in {' and in '.join(name for name, _ in around)}, so it is unclear "
+                                       "which one is meant: take a view of that one")
         raise errors.NotRecordable(
-            f"'{self.name}' uses {array!r}, which is no argument, no attribute of its object, nothing that it closes over and no "
-            "global that it names: pass it, keep it in an attribute, or take scratch memory by warmgraph.empty()")
+            f"'{self.name}' uses {array!r}, which is not an argument, an attribute of its object, a variable of its closure or a global that it "
+            "names: pass it, store it in an attribute, or take scratch memory with warmgraph.empty()")
 
 
 def _needed(what: str) -> Run:
     run: Run | None = current()
     if run is None:
-        raise errors.InvalidArgument(f"warmgraph.{what} is for functions of cache_compile, while they run: outside, use a Device's")
+        raise errors.InvalidArgument(f"warmgraph.{what} works only in a function of cache_compile while it runs: outside, use a Device's")
     return run
 
 
@@ -126,7 +126,7 @@ def copy(to: Array, source: Array) -> None:
     """Enqueues a copy of all elements."""
     run = _needed("copy")
     if to.nbytes != source.nbytes or not (to.is_contiguous and source.is_contiguous):
-        raise errors.InvalidArgument(f"{source!r} cannot be copied to {to!r}: expected as many bytes, without gaps")
+        raise errors.InvalidArgument(f"{source!r} cannot be copied to {to!r}: expected the same number of bytes, without gaps")
     if to.nbytes:
         library().wg_copy(run.stream, run.where(to), run.where(source), to.nbytes)
 
@@ -137,7 +137,7 @@ def fill(array: Array, value: Any) -> None:
 
     run = _needed("fill")
     if not array.is_contiguous:
-        raise errors.InvalidArgument(f"{array!r} has gaps: fill an array without")
+        raise errors.InvalidArgument(f"{array!r} has gaps: fill an array without gaps")
     pattern = numpy.asarray(value, dtypes.numpy_dtype(array.dtype)).tobytes()
     if array.nbytes:
         library().wg_fill(run.stream, run.where(array), pattern, len(pattern), array.nbytes)

@@ -104,7 +104,7 @@ class ArrayCall:
     def expect_shapes(self, run: Run) -> None:
         for path, _ in self.found.arguments:
             if run.tensor(self.names[path]).shape != self.values[self.names[path]].shape:
-                raise errors.NotRecordable(f"'{run.name}' is recorded with {path} of another shape than this call's")
+                raise errors.NotRecordable(f"'{run.name}' is recorded with {path} of another shape than in this call")
 
     def enqueue(self, run: Run, numbers: Mapping[str, Any]) -> None:
         """Runs the function, and copies its results to the outputs."""
@@ -115,17 +115,17 @@ class ArrayCall:
         returned = self.wrapped._call_function(arguments)
         change = difference(before, self._facts_of(copies))
         if change is not None:
-            raise errors.InvalidArgument(f"'{run.name}' changes {change.path}, from {change.was!r} to {change.now!r}, in a copy that it was given: "
-                                         "pass device arrays in what it changes (device.array), or change it outside")
+            raise errors.InvalidArgument(f"'{run.name}' changes {change.path}, from {change.was!r} to {change.now!r}, but it was given a copy: pass "
+                                         "device arrays where it changes them (device.array), or change them outside")
         wanted, got = list(flat(RESULT, self.result)), list(flat(RESULT, returned))
         if self.wrapped.options.outputs is None:
             if got:
-                raise errors.InvalidArgument(f"'{run.name}' returns {got[0][1]!r} as {got[0][0]}, and declares no outputs: give cache_compile "
-                                             "outputs=, a Tensor or a function of the arguments that gives them")
+                raise errors.InvalidArgument(f"'{run.name}' returns {got[0][1]!r} as {got[0][0]}, but declares no outputs: give cache_compile "
+                                             "outputs=, a Tensor or a function of the arguments that returns them")
             return
         if [path for path, _ in wanted] != [path for path, _ in got]:
-            raise errors.InvalidArgument(f"'{run.name}' returns arrays as {[path for path, _ in got]}, declared are "
-                                         f"{[path for path, _ in wanted]}")
+            raise errors.InvalidArgument(f"'{run.name}' returns arrays as {[path for path, _ in got]}, expected {[path for path, _ in wanted]} as "
+                                         "declared")
         outputs = iter(self.outputs)
         for (path, tensor), (_, array) in zip(wanted, got):
             if isinstance(tensor, Tensor):
@@ -137,7 +137,7 @@ class ArrayCall:
 
     def _copy_out(self, run: Run, path: str, tensor: Tensor, array: Any, output: Array) -> None:
         if not isinstance(array, Array) or (array.shape, array.dtype) != (tensor.shape, tensor.dtype):
-            raise errors.InvalidArgument(f"'{run.name}' returns {array!r} as {path}, declared is {tensor}")
+            raise errors.InvalidArgument(f"'{run.name}' returns {array!r} as {path}, expected {tensor} as declared")
         _run.copy(output, array)
 
     def _given(self, value: Any) -> Any:

@@ -148,8 +148,8 @@ class CachedFunction:
             if result is not OTHERWISE:
                 return result
         if self._function is None:
-            raise errors.InvalidArgument(f"this wrapper of {self._description} was copied or unpickled, and is bound to no object: wrap the "
-                                         "new one's method (warmgraph.cache_compile)")
+            raise errors.InvalidArgument(f"this wrapper of {self._description} was copied or unpickled, so it belongs to no object: wrap the method "
+                                         "of the new object (warmgraph.cache_compile)")
         if _current_run.current() is not None:  # called from a running function: a part of it
             return self._function(*args, **kwargs)
         given_up = self._shared.given_up.get(self._object)
@@ -173,8 +173,8 @@ class CachedFunction:
         except errors.NotRecordable as refusal:
             return self._as_it_is(bound, str(refusal))
         if self.options.pair:
-            raise errors.InvalidArgument(f"'{self._name()}' is wrapped with pair=True and meets no tensor of PyTorch's: gradients are recorded of "
-                                         "PyTorch's functions alone")
+            raise errors.InvalidArgument(f"'{self._name()}' is wrapped with pair=True, but got no PyTorch tensor: gradients are recorded only of "
+                                         "PyTorch functions")
         self._expect_scalars(bound)
         why = self._shared.known.why_refused(found.facts)
         if why is not None:
@@ -555,7 +555,7 @@ def cache_compile(func: Callable[..., Any] | None = None, *, config: Config | No
     if framework is not None:
         return _requested(CachedFunction(framework.method_of(func), Options(**options), module=func))
     if _reached_code.function_of(func) is None:
-        raise errors.InvalidArgument(f"{func!r} is no Python function or method: wrap the method that it calls")
+        raise errors.InvalidArgument(f"{func!r} is not a Python function or method: wrap the method that it calls")
     return _requested(CachedFunction(func, Options(**options)))
 
 
@@ -567,9 +567,9 @@ def _check_pair(options: dict[str, Any]) -> None:
     if not pair:
         return
     if options["compile"]:
-        raise errors.InvalidArgument(f"pair and compile={options['compile']!r} exclude each other: pairs are recorded of eager functions")
+        raise errors.InvalidArgument(f"pair and compile={options['compile']!r} cannot be used together: pairs are recorded only of eager functions")
     if options["borrow"]:
-        raise errors.InvalidArgument("pair and borrow exclude each other: autograd keeps results for as long as it needs them")
+        raise errors.InvalidArgument("pair and borrow cannot be used together: autograd keeps results for as long as it needs them")
     options["compile"] = False
 
 

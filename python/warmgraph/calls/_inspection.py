@@ -63,7 +63,7 @@ def clear(function: CachedFunction | None = None, *, kind: str = "entries") -> l
     """Removes this rank's entries of one function, or of every open cache; the next calls record again. Artifacts that the model's other functions also
     use are kept. kind: another kind, from every open folder, of no function: "compiled", "tuned", "profiles" or "torch"; or "all"."""
     if function is not None and kind != "entries":
-        raise errors.InvalidArgument(f"kind is {kind!r}, expected 'entries' with a function: what is of another kind belongs to no function")
+        raise errors.InvalidArgument(f"kind is {kind!r}, expected 'entries' with a function: other kinds belong to no function")
     if function is not None:
         function.reset()
         cache = pool_of(function._where()).caches[0]
@@ -89,7 +89,7 @@ def readable_cache(path: Path, file: Path | None = None) -> str:
     in a cache folder, because an entry's digest covers these names. If `file` is given, the text is also written to it."""
     target = pathlib.Path(os.path.abspath(path))
     if target.is_dir() and len(target.parents) < 3:
-        raise errors.InvalidArgument(f"{target} is no function's folder: give one that ends with <model>/<rank>/<function>")
+        raise errors.InvalidArgument(f"{target} is not the folder of a function: give one that ends with <model>/<rank>/<function>")
     if target.is_dir():
         name = [str(target.relative_to(target.parents[2])), "--cache-dir", str(target.parents[2])]
     elif target.exists():

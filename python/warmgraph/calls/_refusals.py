@@ -78,7 +78,7 @@ class Refused:
             cache, device = pool_of(self.where()).caches[0], self.device()
             library().wg_cache_note_refusal(cache.pointer, device.pointer, self.function.encode(), ctypes.byref(raw))
         except Exception:
-            _log.debug("that '%s' is refused is not kept", self.function, exc_info=True)
+            _log.debug("the refusal of '%s' is not stored", self.function, exc_info=True)
 
 
 def note(wrapped: RefusedFunction, why: str, device: Callable[[], Device], name: str | None = None, is_counted: bool = False) -> None:
@@ -148,4 +148,4 @@ def _end() -> None:
         if text:
             _log.warning("%s", text)
     except Exception:
-        _log.debug("what ran as it is is not said", exc_info=True)
+        _log.debug("the summary of refused functions failed", exc_info=True)

@@ -45,7 +45,7 @@ def read(reached: _reached_code.Reached, arguments: dict[str, Any], owner: Any, 
         if met is now:
             return walker.found
         now = met
-    raise errors.NotRecordable("what it uses changes while it is read: keep other threads from changing its arguments and objects")
+    raise errors.NotRecordable("its arguments or objects changed while they were read: keep other threads from changing them")
 
 
 def facts_of_arguments(reached: _reached_code.Reached, arguments: dict[str, Any]) -> dict[str, str]:

@@ -45,8 +45,8 @@ def _read_object(walker: Walker, path: str, value: Any) -> None:
     kind = type(value)
     walker.fact(path, _reached_code.name_of_class(kind))
     if walker.is_library_class(kind) and _stored_attributes.has_hidden_state(kind):
-        raise errors.NotRecordable(f"{path} is a {kind.__module__}.{kind.__qualname__}, which cannot be compared in another process: "
-                                   "keep what the function needs of it in plain values")
+        raise errors.NotRecordable(f"{path} is a {kind.__module__}.{kind.__qualname__}, which cannot be compared in another process: store the "
+                                   "values that the function needs as plain values")
     read_rest(walker, path, value)
 
 
@@ -237,8 +237,8 @@ def _watch_attributes(walker: Walker, value: Any) -> None:
 def read_host_array(walker: Walker, path: str, array: Any) -> None:
     """A small array is compared by its contents."""
     if array.nbytes > _SMALL_ARRAY:
-        raise errors.NotRecordable(f"{path} is an array of {array.nbytes} bytes in host memory, which a graph cannot follow: keep it on "
-                                   "the device (device.array), or pass it")
+        raise errors.NotRecordable(f"{path} is an array of {array.nbytes} bytes in host memory, which a graph cannot follow: keep it on the device "
+                                   "(device.array), or pass it as an argument")
     if array.dtype.hasobject:
         raise errors.NotRecordable(f"{path} is an array of Python objects, which cannot be compared in another process: use a list")
     digest = hashlib.sha256(array.tobytes()).hexdigest()

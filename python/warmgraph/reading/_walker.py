@@ -214,7 +214,7 @@ class Walker:
 
     def _value(self, path: str, value: Any) -> None:
         if len(self.found.facts) > self.readers.most_facts:
-            raise errors.NotRecordable(f"{path}: more than {self.readers.most_facts} values are reached from the function: pass what it needs")
+            raise errors.NotRecordable(f"{path}: the function reaches more than {self.readers.most_facts} values: pass only the values that it needs")
         if type(value) in _plain_values.KINDS:  # the usual case
             self.expect_shallow(path)
             self.fact(path, _plain_values.text_of(value))

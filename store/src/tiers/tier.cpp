@@ -110,7 +110,7 @@ try {
     const auto removed = remove(name);
     log().warn("{} is refused{}: {}", to_text(name), removed ? " and removed" : " and stays", reason.message);
 } catch (const std::exception& error) {
-    log().debug("a refused object stays: {}", error.what());
+    log().debug("cannot remove a refused object: {}", error.what());
 }
 
 } // namespace warmgraph::store

@@ -14,7 +14,7 @@ constexpr std::chrono::milliseconds k_time_of_a_writer{100};
 constexpr std::chrono::minutes k_time_of_the_thread{1};
 constexpr std::chrono::milliseconds k_time_at_the_end{250};
 
-constexpr std::string_view k_another_is_at_it = "another process makes room just now";
+constexpr std::string_view k_another_is_at_it = "another process is making room";
 
 /// A tenth below each exceeded limit, so that not every publish has to make room. Limits that hold stay as they are.
 std::uint64_t goal(std::uint64_t used, std::uint64_t most) noexcept { return used > most ? most - most / 10 : most; }
@@ -104,15 +104,16 @@ void BudgetKeeper::warn_where_over(const Pruned& pruned)
         over = fmt::format("{} files, and its budget is {}", count_text(pruned.after.files), count_text(most.files));
     for (const auto& [kind, bytes] : most.kinds)
         if (const auto left = pruned.left.find(kind); over.empty() && left != pruned.left.end() && left->second > bytes)
-            over =
-                fmt::format("{} of {}, whose budget is {}", size_text(left->second), to_string(kind), size_text(bytes));
+            over = fmt::format("{} of {}, but their budget is {}", size_text(left->second), to_string(kind),
+                               size_text(bytes));
     if (over.empty() || m_has_warned || pruned.why_not == k_another_is_at_it) return;
     m_has_warned = true;
-    log().warn("the cache folder {} holds {}: {}", m_tier.disk().layout.root().string(), over,
-               !pruned.why_not.empty() ? pruned.why_not
-               : pruned.in_use > 0 ? "living processes use what would have to go, or the file system has no locks, and "
-                                     "nobody can tell"
-                                   : "what is left cannot be removed");
+    log().warn(
+        "the cache folder {} holds {}: {}", m_tier.disk().layout.root().string(), over,
+        !pruned.why_not.empty() ? pruned.why_not
+        : pruned.in_use > 0
+            ? "running processes use the files that would be removed, or the file system has no locks that show this"
+            : "the other files cannot be removed");
 }
 
 Result<bool> BudgetKeeper::keep_within(const TimeLimit& limit, const OnEvicted& on_evicted)
@@ -131,8 +132,8 @@ Result<bool> BudgetKeeper::keep_within(const TimeLimit& limit, const OnEvicted& 
     // A kind now holds at most its goal, or nothing more could be removed.
     for (auto& [kind, bytes] : kinds) bytes = std::min(bytes, wanted.kinds.at(kind));
     look_again(pruned->after, kinds);
-    log().info("the cache held {} bytes in {} files, {} and {} are its budget: {} files went{}{}", pruned->before.bytes,
-               pruned->before.files, most.bytes, most.files, pruned->removed.files(),
+    log().info("the cache held {} bytes in {} files, its budget is {} and {}: {} files were removed{}{}",
+               pruned->before.bytes, pruned->before.files, most.bytes, most.files, pruned->removed.files(),
                pruned->why_not.empty() ? "" : "; ", pruned->why_not);
     if (const auto& entries = pruned->removed.of(ArtifactKind::entries); entries.files > 0) on_evicted(entries);
     const bool was_ended = !is_whole || (limit.is_over(m_tier.disk().clock) && !pruned->why_not.empty());
@@ -161,8 +162,8 @@ void BudgetKeeper::go_on_in_thread(const OnEvicted& on_evicted)
             const auto done = keep_within({m_tier.disk().clock.steady() + k_time_of_the_thread, stop}, on_evicted);
             if (!done) log().debug("budget: {}", done.error().message);
             if (done && !*done && !stop.stop_requested())
-                log().warn("the cache folder {} was not looked through within a minute, so its budget may not be kept: "
-                           "`warmgraph prune` takes the time",
+                log().warn("the cache folder {} could not be scanned within a minute, so its budget may be exceeded: "
+                           "run `warmgraph prune`",
                            m_tier.disk().layout.root().string());
         } catch (const std::exception& error) {
             log().debug("budget: {}", error.what());

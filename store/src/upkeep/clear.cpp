@@ -78,7 +78,7 @@ Result<Removal::Amount> remove_quarantined(const Disk& disk)
         if (const auto gone = disk.files.remove(disk.layout.quarantine() / name); !gone) {
             if (info.type != FileType::directory) return std::unexpected(gone.error());
             // A folder in place of an entry: the library did not make its contents.
-            log().warn("{} stays in quarantine: {}", name, gone.error().message);
+            log().warn("{} cannot be removed from quarantine: {}", name, gone.error().message);
             continue;
         }
         if (!is_reason(name)) ++removed.files;
@@ -122,7 +122,7 @@ Result<Removal> clear(LocalTier& tier, const ClearRequest& request)
         const auto amount = sweep_images(tier, image_grace(request));
         if (!amount && !request.kinds.contains(ArtifactKind::entries)) return std::unexpected(amount.error());
         // The files above are removed, so this is only logged; the next clear sweeps the images.
-        if (!amount) log().warn("images stay: {}", amount.error().message);
+        if (!amount) log().warn("images are kept: {}", amount.error().message);
         removed.of(ArtifactKind::images) = amount.value_or(Removal::Amount{});
     }
     if (request.quarantine) {

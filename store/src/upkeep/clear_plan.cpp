@@ -104,7 +104,7 @@ Result<std::vector<FunctionKey>> functions_to_clear(LocalTier& tier, const Clear
     if (!request.kinds.contains(ArtifactKind::entries)) return std::vector<FunctionKey>{};
     auto found = tier.disk().list_functions();
     if (!found) return std::unexpected(found.error());
-    if (found->left_out) log().warn("not all could be looked at: {}", found->left_out->message);
+    if (found->left_out) log().warn("some folders cannot be read: {}", found->left_out->message);
     const auto others = std::ranges::stable_partition(found->keys, [&](const auto& key) { return fits(key, request); });
     std::vector<FunctionKey> chosen(found->keys.begin(), others.begin());
     if (request.function)

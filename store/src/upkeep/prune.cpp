@@ -12,11 +12,10 @@ constexpr std::uint64_t k_default_bytes = 8ULL << 30;
 constexpr std::uint64_t k_default_files = 100'000;
 constexpr std::uint64_t k_part_of_disk = 10;
 
-constexpr std::string_view k_too_many =
-    "there are too many entries to look through in between: `warmgraph prune` does it";
+constexpr std::string_view k_too_many = "there are too many entries to scan now: run `warmgraph prune`";
 constexpr std::string_view k_unknown_entries =
-    "images stay: there are entries that cannot be read here (a newer warmgraph's, or another user's), and which "
-    "images they need cannot be known";
+    "images are kept, because some entries cannot be read here (written by a newer warmgraph, or by another user), and "
+    "the images that they need are not known";
 
 class Pruner {
 public:
@@ -114,7 +113,7 @@ private:
         if (!now || !*now || stamp_of(**now) != stamp) return false;
         if (!m_goal.is_trial)
             if (const auto gone = m_disk.files.remove(path); !gone) {
-                log().debug("{} stays: {}", path.string(), gone.error().message);
+                log().debug("{} is kept: {}", path.string(), gone.error().message);
                 return false;
             }
         counted += {1, stamp.size};

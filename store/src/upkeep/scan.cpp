@@ -42,11 +42,12 @@ Result<void> Scan::scan_root()
     const auto owned = ownership(m_disk.files, m_disk.layout.root());
     if (!owned) return std::unexpected(owned.error());
     if (*owned == Ownership::foreign)
-        add(root / k_mark_file, {ErrorCode::not_found, "the folder has no mark of warmgraph: nothing in it is changed"},
+        add(root / k_mark_file,
+            {ErrorCode::not_found, "the folder has no CACHEDIR.TAG of warmgraph: nothing in it is changed"},
             Finding::Cure::leave);
     if (*owned == Ownership::unmarked)
         add(root / k_mark_file,
-            {ErrorCode::not_found, "the folder has lost its mark: the next recording makes it again"},
+            {ErrorCode::not_found, "the folder has lost its CACHEDIR.TAG: the next recording writes it again"},
             Finding::Cure::leave);
     const auto items = m_disk.files.list(root);
     if (!items) return std::unexpected(items.error());
@@ -104,7 +105,8 @@ Result<void> Scan::scan_function(const FunctionKey& function)
         }
     }
     for (const std::string& name : spent_load_marks(m_disk, folder, *items))
-        add(folder / name, {ErrorCode::io_failed, "left over by a load that somebody died in: repair removes it"},
+        add(folder / name,
+            {ErrorCode::io_failed, "left behind by a process that died during a load: repair removes it"},
             Finding::Cure::remove);
     return {};
 }
@@ -245,7 +247,7 @@ void Scan::scan_lone_parts()
         if (!pairs.is_whole(entry) && entry.stamp.used < began)
             add(m_disk.layout.entry(entry.key),
                 {ErrorCode::not_found,
-                 fmt::format("the {} that it belongs to is missing: it is not used without",
+                 fmt::format("the {} of its pair is missing, and it is not used without it",
                              entry.recording->part == cachefmt::Part::forward ? "backward" : "forward")},
                 Finding::Cure::set_aside, entry.stamp);
 }
@@ -254,7 +256,8 @@ void Scan::scan_other(const Path& folder, const DirectoryItem& item)
 {
     const Path path = folder / item.name;
     if (item.type != FileType::regular || !is_temporary(item.name)) {
-        return add(path, {ErrorCode::invalid_argument, "warmgraph makes nothing of this name: move it elsewhere"},
+        return add(path,
+                   {ErrorCode::invalid_argument, "warmgraph does not write files of this name: move it elsewhere"},
                    Finding::Cure::leave);
     }
     const auto info = m_disk.files.info(path);

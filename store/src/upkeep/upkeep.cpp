@@ -105,7 +105,7 @@ try {
     if (!m_has_evicted && m_tier.replaced() == 0) return;
     if (const auto swept = m_budget.sweep_unused(); !swept) log().debug("unused images: {}", swept.error().message);
 } catch (const std::exception& error) {
-    log().debug("left-overs, unused images: {}", error.what());
+    log().debug("left-over files, unused images: {}", error.what());
 }
 
 Result<Pruned> Upkeep::plan_prune(const PruneRequest& request)

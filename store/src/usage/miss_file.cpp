@@ -151,7 +151,7 @@ Result<Misses> parse_misses(ByteView bytes)
         if (misses.list.size() == k_most_misses)
             return fail(ErrorCode::corrupt, "it has more than {} misses", k_most_misses);
         const Json json = Json::parse(line, nullptr, false);
-        auto miss = json.is_discarded() ? Result<Miss>{fail(ErrorCode::corrupt, "it is no JSON")} : parse_miss(json);
+        auto miss = json.is_discarded() ? Result<Miss>{fail(ErrorCode::corrupt, "it is not JSON")} : parse_miss(json);
         if (!miss) return within(fmt::format("line {}", number), miss.error());
         misses.list.insert(misses.list.begin(), std::move(*miss));
     }

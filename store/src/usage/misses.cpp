@@ -20,7 +20,7 @@ Result<std::unique_ptr<FileLock>> lock_usage(const Disk& disk, const Path& folde
         disk.clock.sleep_for(std::chrono::milliseconds(1));
         lock = disk.files.try_lock(folder / k_usage_lock, disk.modes.file);
     }
-    if (lock && !*lock) return fail(ErrorCode::io_failed, "another process writes there");
+    if (lock && !*lock) return fail(ErrorCode::io_failed, "another process is writing there");
     return lock;
 }
 
@@ -37,7 +37,7 @@ Result<Misses> read_misses(const Disk& disk, const Path& folder)
 
 Result<void> write_miss(const Disk& disk, const Path& folder, const Miss& miss, std::string_view call)
 {
-    if (!has_mark(disk.files)) return fail(ErrorCode::not_found, "the cache folder has no mark");
+    if (!has_mark(disk.files)) return fail(ErrorCode::not_found, "the cache folder has no CACHEDIR.TAG");
     // The root is also checked if it was opened for reading: the user root must not write into another user's folder.
     const auto root = disk.files.info("");
     if (!root) return std::unexpected(root.error());

@@ -26,7 +26,7 @@ enum class Outcome : std::uint8_t { written, busy, failed };
 Result<Outcome> try_write_usage(const Disk& disk, const Path& folder, const FunctionUsage& more)
 try {
     // Do not make a deleted cache again for counters.
-    if (!has_mark(disk.files)) return fail(ErrorCode::not_found, "the cache folder has no mark");
+    if (!has_mark(disk.files)) return fail(ErrorCode::not_found, "the cache folder has no CACHEDIR.TAG");
     if (auto made = disk.files.make_directories(folder, disk.modes.folder); !made) return std::unexpected(made.error());
     const auto lock = disk.files.try_lock(folder / k_usage_lock, disk.modes.file);
     // `warmgraph clear` is removing the folder.
@@ -119,7 +119,7 @@ try {
     const std::scoped_lock guard(m_mutex);
     start_writer();
 } catch (const std::exception& error) { // add_soon tries again
-    log().debug("no writer of usage yet: {}", error.what());
+    log().debug("the thread that writes usage is not started yet: {}", error.what());
 }
 
 void Usage::look_soon() noexcept
@@ -129,7 +129,7 @@ try {
     start_writer();
     m_noted.notify_one();
 } catch (const std::exception& error) {
-    log().debug("nobody looks whether loads are over: {}", error.what());
+    log().debug("the end of loads is not watched: {}", error.what());
 }
 
 void Usage::start_writer()
@@ -159,7 +159,7 @@ void Usage::end() noexcept
         if (busy > 0)
             log().debug("usage of {} folders is not written: another process holds their {}", busy, k_usage_lock);
     } catch (const std::exception& error) {
-        log().debug("usage not written: {}", error.what());
+        log().debug("usage not noted: {}", error.what());
     }
 }
 
@@ -186,7 +186,7 @@ void Usage::run_writer(const std::stop_token& stop) noexcept
             m_write_soon = true;
             m_noted.wait_for(guard, stop, k_pause_when_busy, [] { return false; });
         } catch (const std::exception& error) {
-            log().debug("usage not written: {}", error.what());
+            log().debug("usage not noted: {}", error.what());
         }
     }
 }

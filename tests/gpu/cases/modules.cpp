@@ -236,7 +236,7 @@ Case function_in_a_table()
                                   256, {&x, &y, &row});
                 },
             .expected = Outcome::refused,
-            .refusal = "addresses that the loader put there"};
+            .refusal = "addresses that the loader wrote"};
 }
 
 } // namespace

@@ -168,7 +168,7 @@ private:
     [[nodiscard]] bool is_spoilt_by_set_up(Outcome outcome, const Function& function) const
     {
         return m_mode == Mode::record && outcome == Outcome::refused &&
-               function.report().reason.find("past the recorder's stream") != std::string::npos;
+               function.report().reason.find("outside the recorder's stream") != std::string::npos;
     }
     /// When the numbers continue from call to call, only the first call has the native results.
     void compare_later()

@@ -54,7 +54,7 @@ TEST_F(PromisedPointers, WorkThroughADeclaredTableWorksOnceOnTheCallersMemory)
                 if (!is_state) args.emplace_back("table", table);
                 for (int i = 0; i < 4; ++i) call(seen, f, args, {&y, &a});
             },
-            AllOf(HasSubstr("'table' holds at byte 0 the address"), HasSubstr("a replay could not follow")));
+            AllOf(HasSubstr("'table' holds at byte 0 the address"), HasSubstr("a replay cannot follow")));
 }
 
 TEST_F(PromisedPointers, ATableOfDeclaredRegionsIsRefusedByTheirNames)

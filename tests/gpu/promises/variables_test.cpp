@@ -167,7 +167,7 @@ TEST_F(PromisedVariables, OtherVariablesOfAKnownLibraryAreRefused)
             Function f = cache.wrap("library_state", device, plain_spec(), launching(code, {"apply"}));
             for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y});
         },
-        HasSubstr("the module variable 'offset' holds something else than its image"));
+        HasSubstr("the module variable 'offset' has other contents than in its image"));
 }
 
 /// Starts at 0, or at a value from which the answer returns to the image's.
@@ -189,7 +189,7 @@ TEST_F(PromisedVariables, APhaseOfPeriodFourIsNoConstant)
                     seen.results.back().push_back(code.read<std::int32_t>("phase"));
                 }
             },
-            AnyOf(HasSubstr("the module variable 'phase'"), HasSubstr("does not do what the call itself did")));
+            AnyOf(HasSubstr("the module variable 'phase'"), HasSubstr("gives other results than the call itself")));
 }
 
 } // namespace

@@ -102,7 +102,7 @@ CLI::Option* among(CLI::Option* option, const std::vector<std::string>& words)
         ->check(
             [words](const std::string& given) {
                 if (std::ranges::find(words, given) != words.end()) return std::string();
-                return fmt::format("'{}' is none of {}{}", printable(given, 80), fmt::join(words, ", "),
+                return fmt::format("'{}' is not one of {}{}", printable(given, 80), fmt::join(words, ", "),
                                    meant_text(given, words));
             },
             "", "");

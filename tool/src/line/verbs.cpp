@@ -52,7 +52,7 @@ std::string check_sections(const std::string& text)
 {
     for (const std::string& word : comma_separated(text))
         if (!cachefmt::section_of(word))
-            return fmt::format("'{}' is no section: give {}, with commas between them{}", printable(word, 80),
+            return fmt::format("'{}' is not a section: give {}, with commas between them{}", printable(word, 80),
                                fmt::join(k_sections, ", "), did_you_mean(word, k_sections));
     return {};
 }
@@ -70,7 +70,9 @@ std::string check_digits(const std::string& text)
 {
     const bool is_hex =
         !text.empty() && text.size() <= 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
-    return is_hex ? "" : fmt::format("'{}' are no first digits of a variant, such as 3f9a", printable(text, 80));
+    return is_hex ? ""
+                  : fmt::format("'{}' does not begin a variant's digest, expected hex digits such as 3f9a",
+                                printable(text, 80));
 }
 
 void optional_name(CLI::App& app, Arguments& arguments)
@@ -117,10 +119,10 @@ Verb ls_verb()
 void show_options(CLI::App& app, Arguments& arguments)
 {
     required_function(app, arguments, "model/function, model/rank/function, or the path of a .wg file");
-    app.add_option("--only", arguments.only, "only these sections, with commas between them")
+    app.add_option("--only", arguments.only, "only these sections, separated by commas")
         ->type_name(fmt::format("{}", fmt::join(k_sections, "|")))
         ->check(check_sections, "", "");
-    app.add_option("--variant", arguments.variant, "only the variant whose digest begins so")
+    app.add_option("--variant", arguments.variant, "only the variant whose digest begins with these digits")
         ->type_name("DIGITS")
         ->check(check_digits, "", "");
     app.add_flag("--dot", arguments.dot, "a drawing of the graph for Graphviz");
@@ -145,13 +147,13 @@ void explain_options(CLI::App& app, Arguments& arguments)
                 store::KindUse::explained);
     app.add_flag("--all", arguments.all, "the last 16 misses, not only the last one");
     app.add_flag("--accept-newer-driver", arguments.accept_newer_driver,
-                 "judge as CacheOptions::accept_newer_driver does");
+                 "compare as CacheOptions::accept_newer_driver does");
 }
 
 Verb explain_verb()
 {
     return {"explain",
-            "say why a function missed, and whether it would miss here",
+            "say why a function missed, and whether it would miss in this process",
             {"warmgraph explain tiny-llama/decode", "warmgraph explain tiny-llama/decode --all",
              "warmgraph explain llm --kind compiled"},
             explain_options,
@@ -174,7 +176,7 @@ void check_options(CLI::App& app, Arguments& arguments)
         ->check(check_given, "", "");
     app.add_flag("--repair", arguments.repair, "move what is damaged to quarantine");
     file_option(app, "--accept-file", arguments.accept_file,
-                "keys, one a line: all that can be signed must be signed with one of them");
+                "keys, one a line: every file that can be signed must be signed with one of them");
 }
 
 Verb check_verb()
@@ -207,7 +209,7 @@ Verb stats_verb()
 Verb profile_verb()
 {
     return {"profile",
-            "sizes that functions were called with, and what they were padded to",
+            "sizes of the functions' calls, and the sizes that they were padded to",
             {"warmgraph profile", "warmgraph profile tiny-llama/prompt --json"},
             [](CLI::App& app, Arguments& arguments) {
                 app.add_option("name", arguments.target, "a model or model/function (default: all)")
@@ -236,7 +238,7 @@ void clear_options(CLI::App& app, Arguments& arguments)
     app.add_option("--func", arguments.function, "only this function: function, model/function or model/rank/function")
         ->type_name(k_function)
         ->check(check_given, "", "");
-    kind_option(app, arguments.kind, "what to remove; images: those that no entry uses", store::KindUse::cleared,
+    kind_option(app, arguments.kind, "what to remove; images: only unused ones", store::KindUse::cleared,
                 {"quarantine", "all"});
     app.add_flag("--dry-run", arguments.dry_run, "say what would be removed, and remove nothing");
     app.add_flag("--yes", arguments.yes, "do not ask before everything is removed");
@@ -262,19 +264,20 @@ std::string check_size(const std::string& text)
 
 void prune_options(CLI::App& app, Arguments& arguments)
 {
-    app.add_option("--to", arguments.to, "what may stay, such as 2G (default: $WARMGRAPH_CACHE_BYTES, else 8 GiB)")
+    app.add_option("--to", arguments.to,
+                   "how much may be left, such as 2G (default: $WARMGRAPH_CACHE_BYTES, else 8 GiB)")
         ->type_name("SIZE")
         ->check(check_size, "", "");
-    app.add_option("--older", arguments.older_days, "what was not used for so many days goes in any case")
+    app.add_option("--older", arguments.older_days, "also remove everything that was not used for so many days")
         ->type_name("DAYS");
-    kind_option(app, arguments.pruned, "this kind alone; --to is what may stay of it then", store::KindUse::budgeted);
+    kind_option(app, arguments.pruned, "only this kind; --to is then its size", store::KindUse::budgeted);
     app.add_flag("--dry-run", arguments.dry_run, "say what would be removed, and remove nothing");
 }
 
 Verb prune_verb()
 {
     return {"prune",
-            "make room: unused images, then what was not used for longest",
+            "make room: remove unused images, then the least recently used files",
             {"warmgraph prune", "warmgraph prune --to 2G --dry-run", "warmgraph prune --kind compiled --older 30"},
             prune_options,
             [](const Context& c, const Arguments& a) {
@@ -304,7 +307,7 @@ Verb sign_verb()
 {
     return {
         "sign",
-        "sign all that can be signed, or make a key",
+        "sign every file that can be signed, or make a key",
         {"warmgraph sign --new-key release.key --id release --kind ed25519", "warmgraph sign --key-file release.key"},
         sign_options,
         [](const Context& c, const Arguments& a) {
@@ -320,8 +323,8 @@ void bundle_options(CLI::App& app, Arguments& arguments)
         ->option_text("(required)")
         ->required();
     app.add_option("files", arguments.files,
-                   "the bundle (create, load, ls, show, check); merge: the new one, then those that go into it; diff: "
-                   "two; strip: one, then the new one")
+                   "the bundle (create, load, ls, show, check); merge: the new bundle, then its sources; diff: two "
+                   "bundles; strip: the bundle, then the new one")
         ->type_name(k_file)
         ->check(check_file, "", "")
         ->required();
@@ -329,24 +332,23 @@ void bundle_options(CLI::App& app, Arguments& arguments)
     app.add_option("--func", arguments.function, "only this function: function, model/function or model/rank/function")
         ->type_name(k_function)
         ->check(check_given, "", "");
-    app.add_option(
-           "--kind", arguments.kinds,
-           "only these kinds, with commas between them: entries come with images and constants; create leaves torch "
-           "out unless it is named, and needs a key to sign it with")
+    app.add_option("--kind", arguments.kinds,
+                   "only these kinds, separated by commas: entries include images and constants; create leaves torch "
+                   "out unless it is named, and needs a key to sign it with")
         ->type_name(fmt::format("{}", fmt::join(store::words_for(store::KindUse::bundled), "|")))
         ->check(check_given, "", "");
-    app.add_option("--arch", arguments.architectures, "strip: the architectures that stay, with commas between them")
+    app.add_option("--arch", arguments.architectures, "strip: the architectures to keep, separated by commas")
         ->type_name("ARCH")
         ->check(check_given, "", "");
     app.add_flag("--accept-newer-driver", arguments.accept_newer_driver,
-                 "check, load: judge as CacheOptions::accept_newer_driver does");
+                 "check, load: compare as CacheOptions::accept_newer_driver does");
     key_options(app, arguments);
 }
 
 Verb bundle_verb()
 {
     return {"bundle",
-            "one file that carries a cache: make it, ask it, load it",
+            "one file that carries a cache: create, inspect, load it",
             {"warmgraph bundle create cache.wgb --model tiny-llama", "warmgraph bundle check cache.wgb",
              "warmgraph bundle load cache.wgb", "warmgraph bundle strip cache.wgb small.wgb --arch sm_90"},
             bundle_options,
@@ -368,8 +370,7 @@ void precompile_options(CLI::App& app, Arguments& arguments)
         ->option_text("(required)")
         ->check(check_file, "", "")
         ->required();
-    app.add_option("--arch", arguments.architectures,
-                   "CUDA's architectures, with commas between them, such as sm_80,sm_90a")
+    app.add_option("--arch", arguments.architectures, "CUDA architectures, separated by commas, such as sm_80,sm_90a")
         ->type_name("ARCH")
         ->check(check_given, "", "");
     key_options(app, arguments);

@@ -95,7 +95,7 @@ std::string check_architecture(const std::string& name)
         name.starts_with("sm_") && name.size() > 4 && name.size() <= 8 &&
         std::ranges::all_of(name.substr(3, name.size() - 4), [](char c) { return c >= '0' && c <= '9'; }) &&
         std::string_view("0123456789af").contains(name.back());
-    return is_real ? "" : fmt::format("'{}' is no architecture, expected one such as sm_80 or sm_90a", shown(name));
+    return is_real ? "" : fmt::format("'{}' is not an architecture, expected one such as sm_80 or sm_90a", shown(name));
 }
 
 Result<ManifestProgram> parse_program(const nlohmann::json& json, std::size_t number)
@@ -121,7 +121,8 @@ Result<ManifestProgram> parse_program(const nlohmann::json& json, std::size_t nu
     for (const std::string& folder : program.include)
         if (folder.empty() || folder.find_first_of(" \t\n\"'") != std::string::npos)
             members.wrong(fmt::format(
-                "the folder '{}' is empty or has blanks or quotes in it, which options cannot hold", shown(folder)));
+                "the folder '{}' is empty or contains blanks or quotes, which compiler options cannot contain",
+                shown(folder)));
     if (!members.what_is_wrong().empty()) return fail(ErrorCode::invalid_argument, "{}", members.what_is_wrong());
     return program;
 }
@@ -133,7 +134,7 @@ Result<std::string> read_text(const fs::path& path, std::size_t cap)
     if (status.type() == fs::file_type::not_found)
         return fail(ErrorCode::not_found, "{} does not exist", shown(path.string()));
     if (failed || !fs::is_regular_file(status))
-        return fail(ErrorCode::io_failed, "{} is no regular file", shown(path.string()));
+        return fail(ErrorCode::io_failed, "{} is not a regular file", shown(path.string()));
     const auto size = fs::file_size(path, failed);
     if (!failed && size > cap)
         return fail(ErrorCode::invalid_argument, "{} has {} bytes, expected at most {}", shown(path.string()), size,
@@ -158,9 +159,9 @@ Result<Manifest> parse_manifest(std::string_view text)
     try {
         json = nlohmann::json::parse(text);
     } catch (const nlohmann::json::parse_error& error) {
-        return fail(ErrorCode::invalid_argument, "it is no JSON: wrong at byte {}", error.byte);
+        return fail(ErrorCode::invalid_argument, "it is not JSON: the error is at byte {}", error.byte);
     } catch (const nlohmann::json::exception&) {
-        return fail(ErrorCode::invalid_argument, "it is no JSON: a number in it is too large");
+        return fail(ErrorCode::invalid_argument, "it is not JSON: a number in it is too large");
     }
     Manifest manifest;
     Members members(*json, "the manifest");
@@ -177,7 +178,7 @@ Result<Manifest> parse_manifest(std::string_view text)
         auto program = parse_program(item, manifest.programs.size() + 1);
         if (!program) return std::unexpected(program.error());
         if (!names.insert(program->name).second)
-            return fail(ErrorCode::invalid_argument, "two programs are called '{}': give each a name of its own",
+            return fail(ErrorCode::invalid_argument, "two programs have the name '{}': give each its own name",
                         shown(program->name));
         manifest.programs.push_back(std::move(*program));
     }
@@ -200,7 +201,7 @@ Result<Manifest> read_manifest(const fs::path& file)
                             shown(include));
             if (include.find_first_of(" \t\n\"'") != std::string::npos)
                 return fail(ErrorCode::invalid_argument,
-                            "program '{}': {} has blanks or quotes in it, which options cannot hold",
+                            "program '{}': {} contains blanks or quotes, which compiler options cannot contain",
                             shown(program.name), shown(include));
         }
         if (program.file.empty()) continue;

@@ -36,7 +36,7 @@ struct Checked {
     {
         const std::size_t count = damage.size() - before;
         text += fmt::format("{}: {}{}", path_text(place),
-                            count == 0 ? "no damage found" : plural(count, noun) + " with something wrong",
+                            count == 0 ? "no damage found" : plural(count, noun) + " with problems",
                             among.empty() ? "" : " (" + among + ")");
     }
 };
@@ -138,7 +138,7 @@ Result<void> check_store(store::LocalStore& store, const std::vector<cachefmt::F
     if (!found->empty())
         checked.text += !repairs         ? "; nothing was changed: repair with `warmgraph check --repair`"
                         : after->empty() ? "; repaired"
-                                         : fmt::format("; repaired but for {}", plural(after->size(), "file"));
+                                         : fmt::format("; repaired except {}", plural(after->size(), "file"));
     checked.text += "\n";
     return {};
 }
@@ -202,7 +202,7 @@ Result<int> check(const Context& context, const CheckOptions& options)
 {
     const bool repairs = options.mending == Mending::repair;
     if (repairs && !options.what.empty())
-        return fail(ErrorCode::invalid_argument, "--repair mends the whole folder: leave the names out");
+        return fail(ErrorCode::invalid_argument, "--repair repairs the whole folder: leave the names out");
     auto files = options.what;
     const auto names = std::ranges::stable_partition(files, is_file);
     if (names.size() > 1)

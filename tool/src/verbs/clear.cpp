@@ -70,7 +70,7 @@ bool agrees(const Context& context, const Removal& planned)
     tell(fmt::format("Remove {} from {}? [y/N] ", text_of(planned), path_text(context.cache_dir)));
     struct pollfd ready{STDIN_FILENO, POLLIN, 0};
     if (answering == Answering::stream && ::poll(&ready, 1, k_patience_ms) == 0) {
-        tell("\nno answer came: nothing is removed; give --yes\n");
+        tell("\nno answer was given, so nothing is removed; give --yes to remove without a question\n");
         return false;
     }
     std::array<char, 64> answer{};

@@ -39,7 +39,7 @@ void report_contents(Report& report, const store::LocalStore& store, Lines& line
     if (contents && !contents->quarantined) contents = std::unexpected(contents->quarantined.error());
     if (!contents) {
         report.problems.emplace_back(contents.error().message,
-                                     "look at the folder's files, or set WARMGRAPH_CACHE_DIR to another one");
+                                     "check the folder's files, or set WARMGRAPH_CACHE_DIR to another one");
         return;
     }
     lines.emplace_back("functions", count_text(contents->functions));
@@ -73,18 +73,18 @@ struct Variable {
 constexpr std::array k_variables{
     Variable{"WARMGRAPH_CACHE_DIR", "cache folder"},
     Variable{"WARMGRAPH_TRUSTED_OWNERS", "user ids whose cache files are read: 1000,1001"},
-    Variable{"WARMGRAPH_CACHE_BYTES", "what the cache folder may hold: 8G, or 8G,compiled=1G"},
-    Variable{"WARMGRAPH_CACHE_FILES", "the same in files"},
+    Variable{"WARMGRAPH_CACHE_BYTES", "how large the cache folder may be: 8G, or 8G,compiled=1G"},
+    Variable{"WARMGRAPH_CACHE_FILES", "how many files the cache folder may have"},
     Variable{"WARMGRAPH_COMPRESSION", "what is compressed as it is written: payloads=3@16K,images=0,constants=0"},
     Variable{"WARMGRAPH_POLICY", "read_write, read_only, refresh, off, require_hit or no_compile"},
-    Variable{"WARMGRAPH_KINDS", "which kinds are used: entries,compiled,tuned,profiles, or all but some: -tuned"},
-    Variable{"WARMGRAPH_PROFILE", "on or off: are the sizes counted that functions are called with"},
+    Variable{"WARMGRAPH_KINDS", "which kinds are used: entries,compiled,tuned,profiles, or all except some: -tuned"},
+    Variable{"WARMGRAPH_PROFILE", "on or off: count the sizes of the functions' calls"},
     Variable{"WARMGRAPH_VERIFY", "never, first or 1/N: the hits that are compared with the function"},
     Variable{"WARMGRAPH_LOG", "trace, debug, info, warn, error or off"},
     Variable{"WARMGRAPH_SIGN_KEY", "the key that signs entries", true},
-    Variable{"WARMGRAPH_SIGN_KEY_FILE", "the file with it"},
+    Variable{"WARMGRAPH_SIGN_KEY_FILE", "the file with the key that signs entries"},
     Variable{"WARMGRAPH_ACCEPT_KEYS", "keys whose signatures are accepted", true},
-    Variable{"WARMGRAPH_ACCEPT_KEYS_FILE", "the file with them"},
+    Variable{"WARMGRAPH_ACCEPT_KEYS_FILE", "the file with the keys whose signatures are accepted"},
     Variable{"WARMGRAPH_REQUIRE_SIGNED", "1: entries without an accepted signature are not used"},
     Variable{"WARMGRAPH_OPENCL", "the OpenCL loader: libOpenCL.so.1"},
     Variable{"WORLD_SIZE", "ranks (torchrun)"},
@@ -114,17 +114,18 @@ void report_cache(Report& report, const Context& context)
     Json cache{{"path", context.cache_dir.string()}};
     const auto info = context.files.info(context.cache_dir);
     cache["exists"] = info && *info;
-    if (info && !*info) lines.emplace_back("state", "not there yet: it is made by the first recording");
+    if (info && !*info) lines.emplace_back("state", "does not exist yet: the first recording creates it");
     if (info && *info) {
         lines.emplace_back("owner", fmt::format("user {}, mode {:o}", (*info)->owner, (*info)->mode));
         cache.update(Json{{"owner", (*info)->owner}, {"mode", fmt::format("{:o}", (*info)->mode)}});
         if (is_shared(**info))
-            lines.emplace_back("shared", fmt::format("with group {}: programs need share_with_group", (*info)->group));
+            lines.emplace_back("shared",
+                               fmt::format("with group {}: programs must set share_with_group", (*info)->group));
         const auto store = open_store_as_programs_do(context);
         const bool is_empty = store && !*store;
-        if (is_empty) lines.emplace_back("state", "empty: the first recording marks it");
+        if (is_empty) lines.emplace_back("state", "empty: the first recording writes its CACHEDIR.TAG");
         const std::string why_not = store && *store ? (*store)->why_read_only() : "";
-        if (!why_not.empty()) lines.emplace_back("state", "read and not written: " + why_not);
+        if (!why_not.empty()) lines.emplace_back("state", "read only: " + why_not);
         const bool may_write =
             is_empty ? ::access(context.cache_dir.c_str(), W_OK | X_OK) == 0 : store.has_value() && why_not.empty();
         lines.emplace_back("writable", may_write ? "yes" : "no");
@@ -132,7 +133,7 @@ void report_cache(Report& report, const Context& context)
         if (is_empty && !may_write)
             report.problems.emplace_back("the cache folder is empty and not writable",
                                          "set WARMGRAPH_CACHE_DIR to a folder of your own");
-        if (!store) report.problems.emplace_back(store.error().message, "caching is off until this is mended");
+        if (!store) report.problems.emplace_back(store.error().message, "caching is off until this is repaired");
         report_space(report, context, lines, cache);
         if (store && *store) report_contents(report, **store, lines, cache);
     }
@@ -157,11 +158,11 @@ void report_environment(Report& report)
     if (rank)
         lines.emplace_back("rank folder", cachefmt::folder_name(*rank));
     else
-        report.problems.emplace_back(rank.error().message, "correct or unset the launcher's variables");
+        report.problems.emplace_back(rank.error().message, "correct or unset the launcher's environment variables");
     report.document["rank"] = rank ? Json(cachefmt::folder_name(*rank)) : Json();
     if (const auto trust = trust_of({}); !trust)
         report.problems.emplace_back(trust.error().message,
-                                     "correct or unset the variables of signatures (docs/trust.md)");
+                                     "correct or unset the environment variables of signatures (docs/trust.md)");
     check_choice(
         report, "WARMGRAPH_POLICY",
         std::to_array<std::string_view>({"read_write", "read_only", "refresh", "off", "require_hit", "no_compile"}));

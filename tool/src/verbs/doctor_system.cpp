@@ -94,7 +94,7 @@ void report_cuda(Report& report, const Context& context, Json& list)
     const auto backend = built_backend("cuda");
     if (!backend) {
         report.section("CUDA") = {
-            {"CUDA driver", "not looked for: this build has no CUDA backend; build with -DWARMGRAPH_CUDA=ON"}};
+            {"CUDA driver", "not checked: this build has no CUDA backend; build with -DWARMGRAPH_CUDA=ON"}};
         report.document["cuda_driver"] = false;
         return;
     }
@@ -126,10 +126,10 @@ void note_pocl(Report& report, const std::vector<backends::DeviceInfo>& devices)
     });
     if (!pocl) return;
     const bool off = environment("POCL_KERNEL_CACHE") == "0";
-    const std::string note =
-        off ? "off (POCL_KERNEL_CACHE=0): PoCL 3.1 now and then aborts so; give it an empty POCL_CACHE_DIR instead"
-            : "on: PoCL keeps compiled kernels of its own; give each process an empty POCL_CACHE_DIR to compare cold "
-              "and warm starts";
+    const std::string note = off ? "off (POCL_KERNEL_CACHE=0): PoCL 3.1 sometimes aborts in this state; give it an "
+                                   "empty POCL_CACHE_DIR instead"
+                                 : "on: PoCL has its own cache of compiled kernels; give each process an empty "
+                                   "POCL_CACHE_DIR to compare cold and warm starts";
     report.document["pocl_kernel_cache"] = off ? "off" : "on";
     report.section("PoCL").emplace_back("kernel cache", note);
 }

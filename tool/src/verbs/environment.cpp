@@ -29,16 +29,16 @@ std::string line_of(const JudgedEnvironment& one, const guards::Relaxation& rela
 {
     const std::string entries = plural(one.entries, "entry");
     if (!one.problem.empty())
-        return fmt::format("environment key {} recorded ({}), not known here: {}", one.key, entries,
+        return fmt::format("environment key {} recorded ({}), but unknown on this machine: {}", one.key, entries,
                            printable(one.problem));
-    const std::string both = fmt::format("environment key {} recorded, {} here", one.key, one.here);
+    const std::string both = fmt::format("environment key {} recorded, {} on this machine", one.key, one.here);
     const std::string fields = guards::fields_text(one.compared.fields);
     switch (one.compared.fit) {
     case EnvironmentFit::same: break;
     case EnvironmentFit::newer:
         return relaxation.driver == guards::VersionRule::same_or_newer
                    ? fmt::format("{}: it fits ({}), the driver is newer: {}", both, entries, fields)
-                   : fmt::format("{}: it fits where a newer driver is accepted ({}): {}", both, entries, fields);
+                   : fmt::format("{}: it fits if a newer driver is accepted ({}): {}", both, entries, fields);
     case EnvironmentFit::differs: return fmt::format("{}: nothing fits ({}): {}", both, entries, fields);
     }
     return one.key == one.here ? fmt::format("environment key {} fits: it is this machine's ({})", one.key, entries)
@@ -60,11 +60,11 @@ std::string line_of_several(const std::vector<JudgedEnvironment>& environments)
     const auto unknown = count_of(environments, [](const auto& one) { return !one.problem.empty(); });
     std::vector<std::string> parts{fmt::format("{} of {} fit", of(EnvironmentFit::same), plural(all, "entry"))};
     if (of(EnvironmentFit::newer) > 0)
-        parts.push_back(fmt::format("{} where a newer driver is accepted", of(EnvironmentFit::newer)));
+        parts.push_back(fmt::format("{} if a newer driver is accepted", of(EnvironmentFit::newer)));
     if (of(EnvironmentFit::differs) > 0)
         parts.push_back(
             fmt::format("{} of other machines differ in {}", of(EnvironmentFit::differs), fmt::join(fields, ", ")));
-    if (unknown > 0) parts.push_back(fmt::format("{} are of a device that cannot be opened here", unknown));
+    if (unknown > 0) parts.push_back(fmt::format("{} need a device that cannot be opened here", unknown));
     return fmt::format("environment key {} here: {}",
                        here.empty() ? "unknown" : fmt::format("{}", fmt::join(here, ", ")), fmt::join(parts, ", "));
 }

@@ -27,7 +27,7 @@ std::string to_text(const Context& context, const store::Miss& miss)
                                    printable(miss.time, 40), printable(miss.policy, 40), miss.process,
                                    printable(miss.host, 80), to_string(miss.end), printable(miss.reason, 1000));
     if (miss.differences.empty()) return text;
-    text += fmt::format("  against the nearest of {}, as it was then:\n", plural(miss.variants, "compiled image"));
+    text += fmt::format("  compared with the nearest of {}, at that time:\n", plural(miss.variants, "compiled image"));
     Table table({{"what"}, {"then"}, {"now"}, {"cure"}}, 4, 400);
     for (const store::MissedFact& fact : miss.differences) table.add({fact.fact, fact.recorded, fact.now, fact.cure});
     text += table.text(context.style);

@@ -26,7 +26,8 @@ std::string headline(const Context& context, const Explanation& explanation)
         return line(Colour::red,
                     fmt::format("{} would be refused: it was recorded twice with different graphs", function));
     case Verdict::hit:
-        return line(Colour::green, fmt::format("{} would hit, as far as can be seen from here: {}", function, on_disk));
+        return line(Colour::green,
+                    fmt::format("{} would hit, as far as this command can check: {}", function, on_disk));
     case Verdict::miss: break;
     }
     if (const store::Miss* const refused = refused_last(explanation.misses); refused && explanation.variants == 0)
@@ -34,7 +35,7 @@ std::string headline(const Context& context, const Explanation& explanation)
                     fmt::format("{} runs as it is ({} of process {} on {}, the last at {}): it is refused", function,
                                 plural(std::max<std::uint64_t>(refused->calls, 1), "call"), refused->process,
                                 printable(refused->host, 80), printable(refused->time, 40)));
-    std::string why = explanation.comparisons.empty() ? "none of them readable" : "";
+    std::string why = explanation.comparisons.empty() ? "none of them can be read" : "";
     for (const auto& [source, comparison] : explanation.comparisons) {
         if (comparison.mismatches.empty()) continue;
         const std::size_t count = comparison.mismatches.size();
@@ -42,7 +43,7 @@ std::string headline(const Context& context, const Explanation& explanation)
                                        : fmt::format("{} {}", plural(count, "fact"), count == 1 ? "differs" : "differ");
         break;
     }
-    if (explanation.variants == 0) why = "record it by running it once";
+    if (explanation.variants == 0) why = "record it: run it once";
     return line(Colour::red, fmt::format("{} would miss: {}, {}", function, on_disk, why));
 }
 
@@ -58,7 +59,7 @@ std::string tombstone_text(const cachefmt::FunctionKey& key, const cachefmt::Ent
 
 std::string rest_text(std::uint64_t agree)
 {
-    return fmt::format("everything else ({}) agrees\n", plural(agree, "fact"));
+    return fmt::format("all other facts ({}) agree\n", plural(agree, "fact"));
 }
 
 std::string to_text(const Context& context, const cachefmt::FunctionKey& key, const char* source,
@@ -66,7 +67,7 @@ std::string to_text(const Context& context, const cachefmt::FunctionKey& key, co
 {
     const bool last_miss = std::string_view(source) == "last_miss";
     const std::string against = last_miss ? "the call that missed last" : "this machine and environment";
-    std::string text = fmt::format("{}, against variant {} as it is now:\n", against, short_hex(comparison.variant));
+    std::string text = fmt::format("{}, compared with variant {}:\n", against, short_hex(comparison.variant));
     if (comparison.mismatches.empty()) {
         text += fmt::format("  all {} agree\n", plural(comparison.compared, "fact"));
     } else {
@@ -85,7 +86,7 @@ std::string to_text(const Context& context, const store::Miss& miss, std::string
                     printable(miss.time, 40), printable(miss.policy, 40), miss.process, printable(miss.host, 80),
                     to_string(miss.end), printable(miss.reason, 1000));
     if (!miss.nearest || miss.differences.empty()) return text;
-    text += fmt::format("  against variant {} as it was then, the nearest of {}:\n", short_hex(*miss.nearest),
+    text += fmt::format("  compared with variant {} at that time, the nearest of {}:\n", short_hex(*miss.nearest),
                         count_text(miss.variants));
     Table table({{"fact"}, {"recorded"}, {"now"}, {"cure"}}, 4, k_most_of_a_cell);
     for (const store::MissedFact& fact : miss.differences) table.add({fact.fact, fact.recorded, fact.now, fact.cure});
@@ -100,7 +101,7 @@ std::string misses_text(const Context& context, const std::vector<store::Miss>& 
     if (count == MissCount::last) {
         const std::string more =
             misses.size() == 1 ? ""
-                               : fmt::format("{} before it: see them with --all\n", plural(misses.size() - 1, "miss"));
+                               : fmt::format("{} before it: --all shows them\n", plural(misses.size() - 1, "miss"));
         return to_text(context, misses.front(), "the last miss") + more;
     }
     std::string text;
@@ -132,10 +133,11 @@ std::string to_text(const Context& context, const Explanation& explanation, Miss
         text += to_text(context, explanation.key, source, comparison);
     for (const auto& [digest, error] : explanation.unusable)
         text += fmt::format("variant {} cannot be used: {}\n", short_hex(digest), printable(error.message));
-    if (!explanation.elsewhere.empty()) text += "also recorded, where this process does not look:\n";
+    if (!explanation.elsewhere.empty()) text += "also recorded, but not used by this process:\n";
     for (const Elsewhere& item : explanation.elsewhere) text += elsewhere_text(item, explanation.key);
     for (const std::string& path : explanation.binary_problems)
-        text += fmt::format("the build id of {} is not compared: it is not here, or has none\n", printable(path, 400));
+        text += fmt::format("the build id of {} is not compared: the file does not exist here, or has no build id\n",
+                            printable(path, 400));
     if (!explanation.device_problem.empty())
         text += fmt::format("device: {}\n", printable(explanation.device_problem, 1000));
     if (!explanation.last_miss_problem.empty())

@@ -24,7 +24,7 @@ struct AheadJob {
     const ManifestProgram* program;
     backends::AheadCompiler* compiler;
     std::string options, target;
-    Result<Ahead> result = fail(ErrorCode::internal, "it was not reached");
+    Result<Ahead> result = fail(ErrorCode::internal, "it was not compiled");
 };
 
 /// Compilers by backend and target, each made once.

@@ -68,7 +68,7 @@ std::string kind_events(const FolderStatistics& statistics)
 {
     constexpr const char* k_name = "warmgraph_kind_events_total";
     std::string text =
-        head_of(k_name, "counter", "What happened to programs, configurations and profiles, by event and reason.");
+        head_of(k_name, "counter", "Events of programs, configurations and profiles, by event and reason.");
     for (const KindStatistics& of : statistics.kinds) {
         if (of.kind == store::ArtifactKind::entries) continue;
         for (const auto& [what, tally] : of.usage.events.all())
@@ -86,12 +86,13 @@ std::string kinds_text(const FolderStatistics& statistics)
                   [](const Of& of) { return of.held.files; }) +
            family(kinds, "warmgraph_kind_bytes", "gauge", "Bytes in the folder, by kind.",
                   [](const Of& of) { return of.held.bytes; }) +
-           family(kinds, "warmgraph_kind_hits_total", "counter", "What was found and used, by kind.",
+           family(kinds, "warmgraph_kind_hits_total", "counter", "Artifacts that were found and used, by kind.",
                   [](const Of& of) { return of.usage.hits; }) +
-           family(kinds, "warmgraph_kind_misses_total", "counter", "What was not there or did not fit, by kind.",
+           family(kinds, "warmgraph_kind_misses_total", "counter",
+                  "Artifacts that did not exist or did not fit, by kind.",
                   [](const Of& of) { return of.usage.misses; }) +
            family(kinds, "warmgraph_kind_saved_seconds_total", "counter",
-                  "Time that starts without the kind would have taken more.",
+                  "Time that starts would have taken longer without the kind.",
                   [](const Of& of) { return of.usage.saved_ms / 1000; }) +
            kind_events(statistics);
 }
@@ -109,17 +110,17 @@ std::string prometheus_text(const FolderStatistics& statistics)
     };
     return counter("warmgraph_hits_total", "Entries that were restored and used.",
                    [](const Function& f) { return f.usage.hits; }) +
-           counter("warmgraph_misses_total", "Calls that no entry could serve.",
+           counter("warmgraph_misses_total", "Calls for which no entry fits.",
                    [](const Function& f) { return f.usage.misses; }) +
            counter("warmgraph_recordings_total", "Entries that were recorded and published.",
                    [](const Function& f) { return f.usage.recordings; }) +
            counter("warmgraph_refusals_total", "Calls that could not be recorded or must not be replayed.",
                    [](const Function& f) { return f.usage.refusals; }) +
-           counter("warmgraph_saved_seconds_total", "Time that first calls without the cache would have taken more.",
+           counter("warmgraph_saved_seconds_total", "Time that first calls would have taken longer without the cache.",
                    [](const Function& f) { return f.usage.saved_ms / 1000; }) +
-           event_family(statistics, "warmgraph_events_total", "What happened to entries, by kind and reason.",
+           event_family(statistics, "warmgraph_events_total", "Events of entries, by kind and reason.",
                         &store::Tally::count) +
-           event_family(statistics, "warmgraph_event_bytes_total", "Bytes of what happened, by kind and reason.",
+           event_family(statistics, "warmgraph_event_bytes_total", "Bytes of the events, by kind and reason.",
                         &store::Tally::bytes) +
            gauge("warmgraph_variants", "Entries on disk.", [](const Function& f) { return f.variants; }) +
            gauge("warmgraph_entry_bytes", "Bytes of entries on disk.",

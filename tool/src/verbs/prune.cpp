@@ -43,7 +43,8 @@ void report(const Context& context, const PruneOptions& options, const Pruned& p
     if (pruned.in_use > 0)
         text += fmt::format("{} {} used by a living process, and {}\n", plural(pruned.in_use, "entry"),
                             pruned.in_use == 1 ? "is" : "are", pruned.in_use == 1 ? "stays" : "stay");
-    if (!pruned.why_not.empty()) text += fmt::format("not all could go: {}\n", printable(pruned.why_not));
+    if (!pruned.why_not.empty())
+        text += fmt::format("some files could not be removed: {}\n", printable(pruned.why_not));
     print(text);
 }
 

@@ -30,7 +30,7 @@ Line failed(const store::Name& name, const Error& error)
     return {name, std::string(to_string(error.code)), error.message, true};
 }
 
-const Error k_removed{ErrorCode::not_found, "it was removed while it was looked at"};
+const Error k_removed{ErrorCode::not_found, "it was removed while it was being read"};
 
 /// Reads the whole entry first, so that only an intact entry is signed.
 Line sign_entry(store::LocalStore& store, const cachefmt::EntryKey& key, const SigningKey& with)
@@ -127,7 +127,7 @@ std::string to_text(const Context& context, const std::vector<Line>& lines)
     }
     const auto wrong = static_cast<std::uint64_t>(std::ranges::count_if(lines, &Line::is_wrong));
     const std::size_t others = lines.size() - variants;
-    return table.text(context.style) + fmt::format("{}{}, {} with something wrong\n", plural(variants, "variant"),
+    return table.text(context.style) + fmt::format("{}{}, {} with problems\n", plural(variants, "variant"),
                                                    others == 0 ? "" : " and " + plural(others, "artifact"), wrong);
 }
 
@@ -190,7 +190,7 @@ Result<int> make_key(const Context& context, const NewKey& wanted)
             {"id", key->id()}, {"kind", to_string(key->kind())}, {"file", wanted.file}, {"public_file", public_file}});
     else
         print(fmt::format("{} key '{}' in {}{}\n", to_string(key->kind()), key->id(), path_text(wanted.file),
-                          is_ed25519 ? "; give those who verify " + path_text(public_file)
+                          is_ed25519 ? "; give it to those who verify: " + path_text(public_file)
                                      : "; sign and verify with it"));
     return k_ok;
 }

@@ -175,7 +175,7 @@ Result<FolderStatistics> gather(const store::LocalStore& store, const std::vecto
 Result<int> stats(const Context& context, const std::optional<std::string>& name, StatsForm form)
 {
     if (form == StatsForm::prometheus && context.output == Output::json)
-        return fail(ErrorCode::invalid_argument, "--prometheus and --json are two forms: leave one out");
+        return fail(ErrorCode::invalid_argument, "--prometheus and --json are two output formats: leave one out");
     const auto store = open_store(context);
     if (!store) return std::unexpected(store.error());
     const auto functions = choose(context, store->get(), name);

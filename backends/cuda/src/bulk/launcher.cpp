@@ -27,7 +27,7 @@ Launcher::~Launcher()
     const OutsideCapture outside(m_core);
     const Driver& driver = *m_core.driver;
     const auto warn = [](const Result<void>& done) {
-        if (!done) log().warn("bulk memory work: {}", done.error().message);
+        if (!done) log().warn("cannot free the resources of memory comparisons: {}", done.error().message);
     };
     if (m_stream != nullptr) warn(driver.call("cuStreamDestroy", driver.cuStreamDestroy, m_stream));
     if (m_tally != 0) warn(driver.call("cuMemFree", driver.cuMemFree, m_tally));
@@ -43,7 +43,7 @@ bool Launcher::is_ready(Compile compile)
     if (const auto loaded = load(compile); !loaded) {
         // Memory may be free at the next call, but a driver without a compiler stays without one: do not try again.
         if (loaded.error().code != ErrorCode::out_of_memory && compile == Compile::if_needed) m_state = State::refused;
-        log().debug("bulk memory work goes through the host: {}", loaded.error().message);
+        log().debug("memory is compared on the host instead of the device: {}", loaded.error().message);
         return false;
     }
     m_state = State::ready;

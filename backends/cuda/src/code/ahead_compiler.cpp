@@ -56,7 +56,7 @@ Result<std::unique_ptr<AheadCompiler>> make_cuda_ahead_compiler(const std::strin
     const auto known = (*nvrtc)->architectures();
     const bool is_named = architecture.starts_with("sm_") && architecture.size() <= 16;
     if (!is_named || (!known.empty() && std::ranges::find(known, cuda::base_of(architecture)) == known.end()))
-        return fail(ErrorCode::invalid_argument, "NVRTC {} compiles for no architecture '{}', expected one of {}",
+        return fail(ErrorCode::invalid_argument, "NVRTC {} cannot compile for architecture '{}', expected one of {}",
                     (*nvrtc)->version(), architecture.substr(0, 40), fmt::join(known, ", "));
     return std::make_unique<cuda::NvrtcAhead>(std::move(*nvrtc), architecture);
 }

@@ -68,7 +68,8 @@ Result<std::shared_ptr<const Cupti>> Cupti::load(const std::string& library)
     void* const handle = open_library(chosen);
     if (handle == nullptr) {
         const char* const why = ::dlerror();
-        return fail(ErrorCode::not_recordable, "recording on CUDA needs CUPTI to keep device code, but {}: {}",
+        return fail(ErrorCode::not_recordable,
+                    "recording on CUDA needs CUPTI to keep a copy of device code, but {}: {}",
                     why != nullptr ? why : "it was not found", k_cure);
     }
     auto cupti = std::make_shared<Cupti>();
@@ -94,9 +95,9 @@ Error Cupti::error(const char* function, CUptiResult status) const
     case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
     case CUPTI_ERROR_MAX_LIMIT_REACHED:
     case CUPTI_ERROR_HARDWARE_BUSY:
-        message += "; another CUPTI subscriber (a profiler) is attached: detach it to record, replay works as it is";
+        message += "; another CUPTI subscriber (a profiler) is attached: detach it to record; replay works without it";
         break;
-    default: message += "; recording needs it to keep device code, replay works as it is";
+    default: message += "; recording needs it to keep a copy of device code; replay works without it";
     }
     return {ErrorCode::not_recordable, std::move(message)};
 }

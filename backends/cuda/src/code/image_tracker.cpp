@@ -350,7 +350,7 @@ Result<void> enable(const Cupti& cupti, CUpti_SubscriberHandle subscriber)
     for (const CUpti_CallbackId which : loading_calls()) {
         // An older CUPTI does not know the newest calls: images that those load stay unknown.
         if (auto done = on(CUPTI_CB_DOMAIN_DRIVER_API, which); !done)
-            log().debug("driver call {} is not watched: {}", which, done.error().message);
+            log().debug("CUPTI cannot report driver call {}: {}", which, done.error().message);
     }
     return {};
 }
@@ -362,7 +362,7 @@ Result<void> enable_watched(const Cupti& cupti, CUpti_SubscriberHandle subscribe
                                CUPTI_CB_DOMAIN_DRIVER_API, call.id);
         if (done) continue;
         if (!call.is_recent) return within(fmt::format("watch {}", call.name), done.error());
-        log().debug("{} is not watched: {}", call.name, done.error().message);
+        log().debug("CUPTI cannot report {}: {}", call.name, done.error().message);
     }
     return {};
 }
@@ -410,7 +410,7 @@ void detach_if_asked(CUpti_CallbackId which, const CUpti_CallbackData& data)
     if (!t_detaches || which != k_detaching_call || data.callbackSite != CUPTI_API_EXIT) return;
     const Cupti& cupti = *state().cupti;
     if (auto done = cupti.call("cuptiFinalize", cupti.cuptiFinalize); !done) {
-        log().debug("device code goes on being kept: {}", done.error().message);
+        log().debug("device code is still kept: {}", done.error().message);
         return;
     }
     t_detaches = false;
@@ -457,7 +457,7 @@ try {
     if (auto asked = cupti.call("cuptiEnableCallback", cupti.cuptiEnableCallback, std::uint32_t{1}, tracker.subscriber,
                                 CUPTI_CB_DOMAIN_DRIVER_API, k_detaching_call);
         !asked) {
-        log().debug("device code goes on being kept: {}", asked.error().message);
+        log().debug("device code is still kept: {}", asked.error().message);
         return false;
     }
     t_detaches = true;
@@ -498,8 +498,8 @@ Result<void> ImageTracker::begin_watch()
     if (!tracker.is_running && tracker.was_paused)
         if (auto attached = attach_again(tracker); !attached) return attached;
     if (!tracker.is_running)
-        return fail(ErrorCode::not_recordable,
-                    "what a function enqueues cannot be watched: CUPTI is not in use; call prepare_recording first");
+        return fail(ErrorCode::not_recordable, "the work that a function enqueues cannot be watched, because CUPTI is "
+                                               "not in use; call prepare_recording first");
     if (tracker.watches == 0)
         if (auto enabled = enable_watched(*tracker.cupti, tracker.subscriber); !enabled) {
             disable_watched(*tracker.cupti, tracker.subscriber);

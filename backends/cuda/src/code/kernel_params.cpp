@@ -17,10 +17,11 @@ std::unexpected<Error> wrong_params(const RawKernel& kernel, fmt::format_string<
 Result<void> check_packed(const RawKernel& kernel, const KernelInfo& info)
 {
     if (kernel.params.size() != 1 || kernel.params[0].kind != ParamKind::value)
-        return wrong_params(kernel, "{} parameters given in packed form, expected one value", kernel.params.size());
+        return wrong_params(kernel, "{} parameters given in packed form, expected one", kernel.params.size());
     const std::size_t size = kernel.params[0].value.size();
     const std::size_t needed = info.params.empty() ? 1 : info.params.back().offset + info.params.back().size;
-    if (size < needed) return wrong_params(kernel, "parameter buffer of {} bytes, it takes {}", size, needed);
+    if (size < needed)
+        return wrong_params(kernel, "the parameter buffer has {} bytes, the kernel takes {}", size, needed);
     return {};
 }
 
@@ -32,11 +33,11 @@ Result<void> check_params(const RawKernel& kernel, const KernelInfo& info)
     const auto given = static_cast<std::size_t>(
         std::ranges::count_if(kernel.params, [](const RawParam& param) { return param.kind != ParamKind::local; }));
     if (given != info.params.size())
-        return wrong_params(kernel, "{} parameters given, it takes {}", given, info.params.size());
+        return wrong_params(kernel, "{} parameters given, the kernel takes {}", given, info.params.size());
     std::size_t index = 0;
     for (const RawParam& param : kernel.params) {
         if (param.kind == ParamKind::local) {
-            if (param.local_size == 0) return wrong_params(kernel, "0 bytes of local memory");
+            if (param.local_size == 0) return wrong_params(kernel, "local memory of 0 bytes, expected 1 or more");
             continue;
         }
         const bool is_memory = param.kind == ParamKind::memory;

@@ -57,8 +57,8 @@ std::unexpected<Error> refused(const Core& core, ByteView image, CUresult status
     };
     switch (status) {
     case CUDA_ERROR_NO_BINARY_FOR_GPU:
-        return fail(ErrorCode::stale, "the image is for another architecture: it is for {}, the device is {}; {}",
-                    architecture_of(image), core.architecture(), error.message);
+        return fail(ErrorCode::stale, "the image is for architecture {}, the device is {}; {}", architecture_of(image),
+                    core.architecture(), error.message);
     case CUDA_ERROR_INVALID_IMAGE:
     case CUDA_ERROR_INVALID_PTX:
     case CUDA_ERROR_INVALID_SOURCE:
@@ -94,7 +94,7 @@ Result<std::unique_ptr<CudaModule>> CudaModule::load(Core& core, ByteView image,
     const ImageKind kind = kind_of(image);
     if (kind == ImageKind::none) {
         return fail(ErrorCode::stale,
-                    "{} bytes are no CUDA image, expected a whole cubin, fatbin or PTX text; record again",
+                    "{} bytes are not a CUDA image, expected a whole cubin, fatbin or PTX text; record again",
                     image.size());
     }
     Bytes copy(image.begin(), image.end());

@@ -30,9 +30,8 @@ Result<Origin> origin_of(const Driver& driver, CUfunction given)
 std::unexpected<Error> image_unknown(const Core& core)
 {
     if (core.recording_side != nullptr) return std::unexpected(core.recording_side->image_unknown());
-    return fail(ErrorCode::not_recordable,
-                "it comes from a module that another library loaded, and this library only replays: record it with "
-                "libwarmgraph");
+    return fail(ErrorCode::not_recordable, "it comes from a module that another library loaded, and this library only "
+                                           "replays: record it with libwarmgraph");
 }
 
 } // namespace
@@ -65,7 +64,7 @@ Result<void> ModuleRegistry::register_module(Core& core, CUmodule handle, ByteVi
         if (const auto found = module->info(kernel); !found) {
             const bool is_other = found.error().code == ErrorCode::not_found;
             return fail(is_other ? ErrorCode::invalid_argument : found.error().code,
-                        "the image is not the module's: {}", found.error().message);
+                        "the image does not belong to the module: {}", found.error().message);
         }
     const std::lock_guard lock(m_mutex);
     auto& known = m_registered[handle];

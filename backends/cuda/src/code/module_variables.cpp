@@ -33,7 +33,7 @@ Result<std::pair<CUdeviceptr, std::size_t>> CudaModule::variable(const std::stri
     std::size_t size = 0;
     const CUresult found =
         driver.status("cuModuleGetGlobal", driver.cuModuleGetGlobal, &address, &size, m_module, name.c_str());
-    if (found == CUDA_ERROR_NOT_FOUND) return fail(ErrorCode::not_found, "no variable '{}' in the module", name);
+    if (found == CUDA_ERROR_NOT_FOUND) return fail(ErrorCode::not_found, "the module has no variable '{}'", name);
     if (found != CUDA_SUCCESS)
         return within(fmt::format("variable '{}'", name), driver.error("cuModuleGetGlobal", found));
     return std::pair{address, size};
@@ -44,9 +44,9 @@ Result<std::optional<Bytes>> CudaModule::changed(const CubinVariable& known) con
     if (is_of_device_runtime(known)) return std::nullopt;
     const auto place = variable(known.name);
     if (!place && place.error().code == ErrorCode::not_found && is_literal(known.name)) return std::nullopt;
-    if (!place) return within("its contents cannot be compared with its image's", place.error());
+    if (!place) return within("its contents cannot be compared with those in its image", place.error());
     if (place->second != known.size)
-        return fail(ErrorCode::not_recordable, "it has {} bytes, in its image {}", place->second, known.size);
+        return fail(ErrorCode::not_recordable, "it has {} bytes, but {} bytes in its image", place->second, known.size);
     Bytes now(known.size);
     if (now.empty()) return std::nullopt;
     auto read = transfer(m_core, reinterpret_cast<CUdeviceptr>(now.data()), place->first, now.size());
@@ -59,11 +59,10 @@ Result<std::optional<Bytes>> CudaModule::changed(const CubinVariable& known) con
         // The contents have addresses of this process. Nothing writes a table of virtual functions (_ZTV); other
         // variables may have been written, which cannot be seen.
         if (known.name.starts_with("_ZTV")) return std::nullopt;
-        return fail(
-            ErrorCode::not_recordable,
-            "it holds {} addresses that the loader put there, which are others in each process, so one cannot see "
-            "whether it was written; fill it from the host or in the kernel instead",
-            known.relocated.size());
+        return fail(ErrorCode::not_recordable,
+                    "it holds {} addresses that the loader wrote, and these differ in each process, so that a change "
+                    "of its contents cannot be detected; fill it from the host or in the kernel instead",
+                    known.relocated.size());
     }
     return std::ranges::equal(now, known.initial) ? std::nullopt : std::optional(std::move(now));
 }
@@ -74,8 +73,8 @@ Result<std::vector<cachefmt::ModuleVariable>> CudaModule::changed_variables()
     const auto cubin = Cubin::parse(m_image);
     if (!cubin) {
         return fail(ErrorCode::not_recordable,
-                    "the variables of an image that is no cubin cannot be compared with their initial contents ({}); "
-                    "load a cubin",
+                    "the variables of an image that is not a cubin cannot be compared with their initial contents "
+                    "({}); load a cubin",
                     cubin.error().message);
     }
     for (const CubinVariable& known : cubin->variables()) {
@@ -117,7 +116,7 @@ Result<void> CudaModule::restore_variables(std::span<const cachefmt::ModuleVaria
         if (std::ranges::find(wanted, variable.name, &cachefmt::ModuleVariable::name) != wanted.end()) continue;
         const auto& all = cubin->variables();
         const auto known = std::ranges::find(all, variable.name, &CubinVariable::name);
-        if (known == all.end()) return fail(ErrorCode::not_found, "no variable '{}' in the image", variable.name);
+        if (known == all.end()) return fail(ErrorCode::not_found, "the image has no variable '{}'", variable.name);
         Bytes initial{known->initial.begin(), known->initial.end()};
         initial.resize(known->size); // zeros if the variable has no initial value
         wanted.push_back({variable.name, std::move(initial)});

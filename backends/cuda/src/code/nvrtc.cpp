@@ -105,11 +105,10 @@ Result<std::shared_ptr<const Nvrtc>> Nvrtc::open(const std::vector<std::string>&
         nvrtc->m_version = fmt::format("{}.{}", major, minor);
         return nvrtc;
     }
-    return fail(
-        ErrorCode::not_found,
-        "no NVRTC to compile CUDA sources with ({}; tried {}); install the CUDA toolkit's libnvrtc, or name its "
-        "library in WARMGRAPH_NVRTC",
-        why, fmt::join(names, ", "));
+    return fail(ErrorCode::not_found,
+                "NVRTC, which compiles CUDA sources, was not found ({}; tried {}); install the CUDA toolkit's "
+                "libnvrtc, or set WARMGRAPH_NVRTC to its file",
+                why, fmt::join(names, ", "));
 }
 
 Result<std::shared_ptr<const Nvrtc>> Nvrtc::load(const std::string& library)
@@ -132,7 +131,7 @@ Result<Bytes> Nvrtc::compile(std::string_view source, const std::vector<std::str
         return fail(ErrorCode::invalid_argument, "kernel source has a zero byte, expected text");
     const Program program(*this, std::string(source));
     if (program.made() != NVRTC_SUCCESS)
-        return fail(ErrorCode::compile_failed, "NVRTC {} takes no source: {}", m_version,
+        return fail(ErrorCode::compile_failed, "NVRTC {} cannot take the source: {}", m_version,
                     m_error_string(program.made()));
     const std::string ours = "--gpu-architecture=" + architecture;
     std::vector<const char*> all;
@@ -182,7 +181,7 @@ Result<std::string> Nvrtc::compiler() const
         if (const auto text = environment(flags); text && !text->empty())
             return fail(ErrorCode::unsupported, "{} is set, which may name files that only NVRTC reads", flags);
     auto known = identity();
-    if (!known) return fail(ErrorCode::unsupported, "{} does not tell its build", m_path);
+    if (!known) return fail(ErrorCode::unsupported, "{} does not report its build", m_path);
     return std::move(*known);
 }
 
@@ -230,7 +229,7 @@ Result<std::vector<std::string>> split_options(std::string_view options)
         }
     }
     if (quote != '\0')
-        return fail(ErrorCode::invalid_argument, "a quotation mark {} in the options is not closed: {}", quote,
+        return fail(ErrorCode::invalid_argument, "a quotation mark {} in the options has no closing one: {}", quote,
                     options);
     return words;
 }

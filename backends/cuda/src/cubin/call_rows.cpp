@@ -30,7 +30,7 @@ Result<std::vector<CallRow>> read_calls(ByteView section)
             row.kind = k_parts[part - 1];
         else
             return fail(ErrorCode::unsupported,
-                        "a call graph that begins with row ({}, {}), expected the mark of a part", row.first,
+                        "a call graph begins with row ({}, {}), expected the row that begins a part", row.first,
                         row.second);
         rows.push_back(row);
     }

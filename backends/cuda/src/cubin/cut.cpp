@@ -87,7 +87,7 @@ private:
     }
     static std::unexpected<Error> names_overlap()
     {
-        return fail(ErrorCode::unsupported, "the cubin's names overlap, so it is not cut");
+        return fail(ErrorCode::unsupported, "the cubin's names overlap, so unused kernels are not removed from it");
     }
 
     Result<void> change_rows(std::uint32_t i)
@@ -115,7 +115,8 @@ private:
             const bool names_removed = !is_about_image(row) && m_plan.removes_symbol(load<std::uint32_t>(row.payload));
             if (names_removed && !is_about_symbol(row))
                 return fail(ErrorCode::unsupported,
-                            "attribute {:#x} of .nv.info may be about a kernel that goes, so the cubin is not cut",
+                            "attribute {:#x} of .nv.info may belong to an unused kernel, so unused kernels are not "
+                            "removed from the cubin",
                             row.attribute);
             if (!names_removed) append(kept, row.whole);
         }

@@ -88,7 +88,8 @@ private:
         for (const Section& section : m_file.sections()) {
             const auto role = role_of(m_file, section);
             if (!role)
-                return fail(ErrorCode::unsupported, "section '{}' of type {:#x} is unknown, so the cubin is not cut",
+                return fail(ErrorCode::unsupported,
+                            "section '{}' has the unknown type {:#x}, so unused kernels are not removed from the cubin",
                             m_file.name(section), section.type);
             m_plan.roles.push_back(*role);
         }
@@ -104,7 +105,8 @@ private:
             if (m_plan.roles[i] != SectionRole::of_code) continue;
             const std::uint32_t info = sections[i].info;
             if (info >= sections.size() || m_plan.roles[info] != SectionRole::code)
-                return fail(ErrorCode::unsupported, "section '{}' belongs to no function, so the cubin is not cut",
+                return fail(ErrorCode::unsupported,
+                            "section '{}' belongs to no function, so unused kernels are not removed from the cubin",
                             m_file.name(sections[i]));
             m_plan.owner[i] = info;
         }
@@ -112,7 +114,8 @@ private:
             if (m_plan.roles[i] != SectionRole::relocations) continue;
             if (sections[i].info == 0 || sections[i].info >= sections.size() ||
                 sections[i].link != m_file.symbol_section())
-                return fail(ErrorCode::unsupported, "relocations '{}' are of no section, so the cubin is not cut",
+                return fail(ErrorCode::unsupported,
+                            "relocations '{}' belong to no section, so unused kernels are not removed from the cubin",
                             m_file.name(sections[i]));
             m_plan.owner[i] = m_plan.owner[sections[i].info];
         }
@@ -175,7 +178,8 @@ private:
         }
         for (std::size_t i = 0; i < kernels.size(); ++i)
             if (!found[i] && std::ranges::find(kernels, kernels[i]) == kernels.begin() + static_cast<std::ptrdiff_t>(i))
-                return fail(ErrorCode::unsupported, "kernel '{}' is not in the cubin, so it is not cut", kernels[i]);
+                return fail(ErrorCode::unsupported,
+                            "kernel '{}' is not in the cubin, so unused kernels are not removed from it", kernels[i]);
         m_reached.assign(m_file.sections().size(), false);
         while (!to_visit.empty()) {
             const std::uint32_t code = to_visit.back();

@@ -82,7 +82,8 @@ private:
                 if (!has_bytes(i) || section.size == 0) continue;
                 if (section.offset >= end || section.offset + section.size <= segment.offset) continue;
                 if (section.offset < segment.offset || section.offset + section.size > end)
-                    return fail(ErrorCode::unsupported, "segment {} cuts through section {}, so the cubin is not cut",
+                    return fail(ErrorCode::unsupported,
+                                "segment {} ends inside section {}, so unused kernels are not removed from the cubin",
                                 s, i);
                 m_members[s].push_back(i);
             }
@@ -98,13 +99,15 @@ private:
         for (std::size_t i = 0; i < m_sections.size(); ++i) {
             m_alignment[i] = std::max<std::uint64_t>(m_sections[i].alignment, 1);
             if (!usable(m_alignment[i]))
-                return fail(ErrorCode::unsupported, "section {} has alignment {}, so the cubin is not cut", i,
+                return fail(ErrorCode::unsupported,
+                            "section {} has alignment {}, so unused kernels are not removed from the cubin", i,
                             m_alignment[i]);
         }
         for (std::size_t s = 0; s < m_segments.size(); ++s) {
             const std::uint64_t alignment = std::max<std::uint64_t>(m_segments[s].alignment, 1);
             if (!usable(alignment))
-                return fail(ErrorCode::unsupported, "segment {} has alignment {}, so the cubin is not cut", s,
+                return fail(ErrorCode::unsupported,
+                            "segment {} has alignment {}, so unused kernels are not removed from the cubin", s,
                             alignment);
             // A segment starts at its first remaining section.
             const auto first =

@@ -37,7 +37,7 @@ Result<File> File::parse(ByteView bytes)
 {
     constexpr std::uint8_t k_start[6] = {0x7f, 'E', 'L', 'F', 2, 1}; // 64 bits, little-endian
     if (bytes.size() < sizeof(FileHeader) || std::memcmp(bytes.data(), k_start, sizeof k_start) != 0)
-        return fail(ErrorCode::unsupported, "an image of {} bytes is no 64-bit ELF file, expected a cubin",
+        return fail(ErrorCode::unsupported, "an image of {} bytes is not a 64-bit ELF file, expected a cubin",
                     bytes.size());
     File file;
     file.m_bytes = bytes;
@@ -73,7 +73,7 @@ Result<void> File::read_sections()
     }
     // Some sections overlap (Mercury shares contents). Without a limit a hostile file could take hours to read.
     if (total > 2 * m_bytes.size())
-        return fail(ErrorCode::corrupt, "a cubin's sections hold {} bytes, the file {}", total, m_bytes.size());
+        return fail(ErrorCode::corrupt, "a cubin's sections hold {} bytes, but the file has {}", total, m_bytes.size());
     return {};
 }
 
@@ -107,7 +107,7 @@ Result<void> File::read_symbols()
     for (std::size_t i = 0; i < m_symbols.size(); ++i) {
         const std::uint16_t section = m_symbols[i].section;
         if (section >= m_sections.size() && section < k_first_reserved_section)
-            return fail(ErrorCode::corrupt, "a cubin's symbol {} lies in section {} of {}", i, section,
+            return fail(ErrorCode::corrupt, "a cubin's symbol {} is in section {} of only {}", i, section,
                         m_sections.size());
     }
     return {};

@@ -27,8 +27,10 @@ std::optional<Error> start_failure(const Driver& driver, CUresult status)
     Error error = driver.error("cuInit", status);
     error.message +=
         status == CUDA_ERROR_STUB_LIBRARY
-            ? fmt::format("; {} is the toolkit's stub for linking: take it off LD_LIBRARY_PATH", driver.path)
-            : "; see whether nvidia-smi works, and that the driver's library is the kernel module's version";
+            ? fmt::format("; {} is the CUDA toolkit's stub library, which is only for linking: remove its folder from "
+                          "LD_LIBRARY_PATH",
+                          driver.path)
+            : "; check that nvidia-smi works, and that the driver library and the kernel module have the same version";
     return error;
 }
 

@@ -44,7 +44,7 @@ DeviceHeap::~DeviceHeap()
     const CurrentContext context(m_core);
     const Driver& driver = *m_core.driver;
     if (auto done = driver.call("cuModuleUnload", driver.cuModuleUnload, m_module); !done)
-        log().warn("the kernel that finds the heap goes away: {}", done.error().message);
+        log().warn("cannot unload the kernel that finds the heap: {}", done.error().message);
 }
 
 Result<void> DeviceHeap::load()
@@ -92,7 +92,9 @@ Result<MemoryRef> DeviceHeap::find()
     if (auto loaded = load(); !loaded) return std::unexpected(loaded.error());
     const auto inside = ask();
     if (!inside) return std::unexpected(inside.error());
-    if (*inside == 0) return fail(ErrorCode::out_of_memory, "the heap of device code's malloc is full");
+    if (*inside == 0)
+        return fail(ErrorCode::out_of_memory,
+                    "the heap of malloc in device code is full: raise CU_LIMIT_MALLOC_HEAP_SIZE");
     const std::uint64_t size = m_core.malloc_heap, start = *inside > size ? *inside - size : 1;
     return *(m_known = MemoryRef{Address::from_flat(start), *inside + size - start});
 }

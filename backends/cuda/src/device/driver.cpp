@@ -55,9 +55,10 @@ Result<std::shared_ptr<const Driver>> Driver::load(const std::string& library)
     driver->m_library = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (driver->m_library == nullptr) {
         const char* const why = ::dlerror();
-        return fail(ErrorCode::not_found,
-                    "no CUDA driver: {}; install the NVIDIA driver, or name its library in WARMGRAPH_CUDA_DRIVER",
-                    why != nullptr ? why : library.c_str());
+        return fail(
+            ErrorCode::not_found,
+            "no CUDA driver was found: {}; install the NVIDIA driver, or set WARMGRAPH_CUDA_DRIVER to its library",
+            why != nullptr ? why : library.c_str());
     }
     const auto find = reinterpret_cast<FindFunction>(::dlsym(driver->m_library, "cuGetProcAddress_v2"));
     if (find == nullptr)

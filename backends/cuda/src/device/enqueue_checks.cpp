@@ -98,8 +98,8 @@ Result<CudaModule*> module_of(const RawKernel& work)
     auto* const module = dynamic_cast<CudaModule*>(work.module);
     if (module == nullptr)
         return wrong(work, "{}",
-                     work.module == nullptr ? "no module; compile or load one first"
-                                            : "its module is another backend's");
+                     work.module == nullptr ? "the module is null; compile or load one first"
+                                            : "the kernel's module belongs to another backend");
     return module;
 }
 
@@ -132,11 +132,10 @@ Result<void> check_copy(const RawCopy& work, const Memory& memory, Touch touch)
     const auto source = extent_of(work, work.source_pitch);
     const auto destination = extent_of(work, work.destination_pitch);
     if (!source || !destination) {
-        return fail(
-            ErrorCode::invalid_argument,
-            "copy of {} rows of {} bytes in {} slices: rows and slices must be at least 1, a row pitch at least a "
-            "row, a slice pitch a multiple of it and at least the rows",
-            work.rows, work.size, work.slices);
+        return fail(ErrorCode::invalid_argument,
+                    "copy of {} rows of {} bytes in {} slices: rows and slices must be at least 1, the row pitch at "
+                    "least one row, the slice pitch a multiple of the row pitch that holds all rows",
+                    work.rows, work.size, work.slices);
     }
     if (auto checked = memory.check("copy source", work.source, *source, touch); !checked) return checked;
     if (auto checked = memory.check("copy destination", work.destination, *destination, touch); !checked)
@@ -153,8 +152,8 @@ Result<void> check_fill(const RawFill& work, const Memory& memory, Touch touch)
     if (!is_right || __builtin_mul_overflow(work.rows - 1, work.pitch, &extent) ||
         __builtin_add_overflow(extent, work.size, &extent)) {
         return fail(ErrorCode::invalid_argument,
-                    "fill of {} rows of {} bytes with a pitch of {}: at least 1 row, a pitch of at least a row and a "
-                    "multiple of the pattern's {} bytes",
+                    "fill of {} rows of {} bytes with a pitch of {}: expected at least 1 row, and a pitch of at least "
+                    "one row that is a multiple of the pattern's {} bytes",
                     work.rows, work.size, work.pitch, work.pattern.size());
     }
     return memory.check("fill destination", work.destination, extent, touch);

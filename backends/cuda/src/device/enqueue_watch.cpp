@@ -124,7 +124,8 @@ public:
         }
         // The thread that made the watch still points to it, and this thread cannot change that: leak it.
         static_cast<void>(m_watcher.release()); // NOLINT(bugprone-unused-return-value)
-        log().error("a watch of enqueued work was destroyed by another thread than made it: it is leaked");
+        log().error(
+            "a watch of enqueued work was destroyed by another thread than the one that made it: its memory is leaked");
     }
     [[nodiscard]] std::optional<std::string> stray() const override { return m_watcher->stray(); }
     [[nodiscard]] bool waits_outside() const override { return m_watcher->waits_outside(); }
@@ -154,7 +155,8 @@ void see_call(CUpti_CallbackId which, const CUpti_CallbackData& data) noexcept
 
 Result<std::unique_ptr<EnqueueWatch>> watch_enqueues(const Core& core, CUstream stream)
 {
-    if (stream == nullptr) return fail(ErrorCode::invalid_argument, "a watch needs a stream of this device");
+    if (stream == nullptr)
+        return fail(ErrorCode::invalid_argument, "enqueued work can only be watched in a stream of this device");
     if (auto begun = ImageTracker::begin_watch(); !begun) return std::unexpected(begun.error());
     return std::make_unique<CudaEnqueueWatch>(*core.driver, stream);
 }

@@ -32,7 +32,7 @@ void unmap(std::uint64_t start, std::uint64_t size) { static_cast<void>(::munmap
 
 Result<std::uint64_t> HostShadows::reserve(std::uint64_t size)
 {
-    if (size > 1ULL << 46) return fail(ErrorCode::out_of_memory, "{} bytes are more than there are addresses", size);
+    if (size > 1ULL << 46) return fail(ErrorCode::out_of_memory, "{} bytes are more than the address space", size);
     Shadow shadow;
     shadow.mapped = (size + page_size() - 1) / page_size() * page_size();
     std::uint64_t start = 0;
@@ -46,7 +46,8 @@ Result<std::uint64_t> HostShadows::reserve(std::uint64_t size)
         shadow.place.reset();
     }
     if (start == 0) start = map_at(0, shadow.mapped);
-    if (start == 0) return fail(ErrorCode::out_of_memory, "the system has no {} bytes of memory", shadow.mapped);
+    if (start == 0)
+        return fail(ErrorCode::out_of_memory, "the system cannot give {} bytes of host memory", shadow.mapped);
     const CurrentContext context(m_core);
     const OutsideCapture outside(m_core);
     const Driver& driver = *m_core.driver;
@@ -68,7 +69,7 @@ Result<void> HostShadows::release(std::uint64_t start)
     {
         const std::scoped_lock lock(m_mutex);
         auto found = m_shadows.extract(start);
-        if (!found) return fail(ErrorCode::not_found, "no host shadow at {:#x}", start);
+        if (!found) return fail(ErrorCode::not_found, "no reserved host memory starts at {:#x}", start);
         shadow = std::move(found.mapped());
     }
     const CurrentContext context(m_core);

@@ -87,7 +87,8 @@ void Memory::release(const MemoryRef& memory) noexcept
         const std::scoped_lock lock(m_mutex);
         const auto found = m_allocations.find(start);
         if (memory.address.base != k_flat_base || found == m_allocations.end()) {
-            log().warn("release of {:#x}, which was not allocated here or was released: nothing done", start);
+            log().warn("release of {:#x}, which this device did not allocate or has already released: nothing is done",
+                       start);
             return;
         }
         kind = found->second.kind;
@@ -146,19 +147,19 @@ Result<void> Memory::check(const char* what, const Address& address, std::uint64
 {
     const std::uint64_t flat = address.flat();
     const auto leaves = [&](const Range& range) {
-        return fail(ErrorCode::invalid_argument, "{}: {} bytes at offset {} leave an allocation of {} bytes", what,
-                    size, flat - range.start, range.size);
+        return fail(ErrorCode::invalid_argument, "{}: {} bytes at offset {} do not fit into an allocation of {} bytes",
+                    what, size, flat - range.start, range.size);
     };
     const auto unknown = [&](std::uint64_t at) {
-        return fail(ErrorCode::invalid_argument, "{}: {:#x} is no memory of this device (or was released)", what, at);
+        return fail(ErrorCode::invalid_argument, "{}: {:#x} is not memory of this device (or was released)", what, at);
     };
     if (address.base != k_flat_base) return unknown(address.base);
     const auto ours = ours_before(flat);
     if (ours && flat - ours->start < ours->size) {
         if (size > ours->size - (flat - ours->start)) return leaves(*ours);
         if (ours->kind == Kind::shadow && touch == Touch::run)
-            return fail(ErrorCode::invalid_argument, "{}: {:#x} is a shadow, which only a capture may name", what,
-                        flat);
+            return fail(ErrorCode::invalid_argument,
+                        "{}: {:#x} is an address that is reserved for captures, and has no memory", what, flat);
         return {};
     }
     // Memory of other code may consist of several adjacent mappings (PyTorch's expandable segments).

@@ -42,7 +42,7 @@ Result<std::optional<MemoryRef>> CudaRecording::device_heap()
 {
     if (!ImageTracker::saw_malloc()) return std::nullopt;
     auto heap = m_heap.find();
-    if (!heap) return within("find the heap of device code's malloc", heap.error());
+    if (!heap) return within("find the heap of malloc in device code", heap.error());
     return *heap;
 }
 
@@ -65,7 +65,7 @@ std::optional<std::string> CudaRecording::host_memory_at(std::uint64_t flat, con
     auto name = mappings.at(flat); // first, because most words are in no mapping and asking the driver is slower
     // Skip the driver's own mappings: registers, and the ranges of its allocations.
     if (!name || name->starts_with("/dev/nvidia") || m_memory.is_known(flat)) return std::nullopt;
-    return name->empty() ? "memory without a name" : std::move(*name);
+    return name->empty() ? "unnamed memory" : std::move(*name);
 }
 
 } // namespace warmgraph::backends::cuda

@@ -63,17 +63,16 @@ public:
     {
         if (!ImageTracker::is_running())
             return {ErrorCode::not_recordable,
-                    "it comes from a module that another library loaded, and device code is not kept: call "
+                    "it comes from a module that another library loaded while device code was not kept: call "
                     "prepare_recording (or set WARMGRAPH_TRACK_IMAGES=1) before the first launch of that library"};
         if (ImageTracker::was_paused())
             return {ErrorCode::not_recordable,
                     fmt::format("it comes from a module that may have been loaded {}: the next process of this cache "
                                 "does not pause, and can record it",
                                 k_loaded_in_pause)};
-        return {ErrorCode::not_recordable,
-                "it comes from a module that was loaded before warmgraph kept device code, or whose code is not "
-                "certain: call prepare_recording (or set WARMGRAPH_TRACK_IMAGES=1) before the first launch of that "
-                "library"};
+        return {ErrorCode::not_recordable, "it comes from a module that was loaded before warmgraph kept device code, "
+                                           "or whose code is not known for certain: call prepare_recording (or set "
+                                           "WARMGRAPH_TRACK_IMAGES=1) before the first launch of that library"};
     }
 
     [[nodiscard]] const VariableAccess& variables() const noexcept override { return ImageTracker::variables(); }

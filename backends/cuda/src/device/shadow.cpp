@@ -39,7 +39,7 @@ struct Shadows::Chunk {
     {
         const Driver& driver = *core->driver;
         if (auto released = driver.call("cuMemRelease", driver.cuMemRelease, handle); !released)
-            log().warn("shadow memory of {} bytes: {}", size, released.error().message);
+            log().warn("cannot free {} bytes of memory for captures: {}", size, released.error().message);
     }
 
     const Core* core;
@@ -50,13 +50,14 @@ struct Shadows::Chunk {
 Shadows::~Shadows()
 {
     for (const auto& [start, shadow] : m_shadows) {
-        if (auto undone = undo(start, shadow); !undone) log().warn("shadow {:#x}: {}", start, undone.error().message);
+        if (auto undone = undo(start, shadow); !undone)
+            log().warn("addresses for captures at {:#x}: {}", start, undone.error().message);
     }
     if (!m_field || m_field->size == 0) return;
     const CurrentContext context(m_core);
     const Driver& driver = *m_core.driver;
     auto freed = driver.call("cuMemAddressFree", driver.cuMemAddressFree, CUdeviceptr{m_field->start}, m_field->size);
-    if (!freed) log().warn("addresses for shadows: {}", freed.error().message);
+    if (!freed) log().warn("cannot free the addresses for captures: {}", freed.error().message);
 }
 
 Result<std::uint64_t> Shadows::granularity()
@@ -189,7 +190,7 @@ Result<void> Shadows::undo(std::uint64_t start, const Shadow& shadow)
 Result<std::uint64_t> Shadows::reserve(std::uint64_t size)
 {
     if (size > 1ULL << 48) // the width of a device address
-        return fail(ErrorCode::out_of_memory, "{} bytes are more than there are addresses", size);
+        return fail(ErrorCode::out_of_memory, "{} bytes are more than the address space", size);
     const std::scoped_lock lock(m_mutex);
     const CurrentContext context(m_core);
     const OutsideCapture outside(m_core);
@@ -213,7 +214,8 @@ Result<void> Shadows::release(std::uint64_t start)
 {
     const std::scoped_lock lock(m_mutex);
     const auto found = m_shadows.find(start);
-    if (found == m_shadows.end()) return fail(ErrorCode::not_found, "no shadow at {:#x}", start);
+    if (found == m_shadows.end())
+        return fail(ErrorCode::not_found, "no address range for captures starts at {:#x}", start);
     const Shadow shadow = std::move(found->second);
     m_shadows.erase(found);
     return undo(start, shadow);

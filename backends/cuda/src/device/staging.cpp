@@ -123,7 +123,7 @@ bool Staging::make_lanes()
     for (unsigned i = 0; i < wanted_lanes(m_core.options); ++i) {
         lanes.push_back(std::make_unique<Lane>(*m_core.driver));
         if (auto made = lanes.back()->make(); !made) {
-            log().debug("large uploads are left to the driver: {}", made.error().message);
+            log().debug("the driver alone does large uploads: {}", made.error().message);
             m_is_impossible = true;
             return false;
         }

@@ -59,15 +59,16 @@ CudaEvent::~CudaEvent()
 {
     const CurrentContext context(m_core);
     if (auto destroyed = m_core.driver->call("cuEventDestroy", m_core.driver->cuEventDestroy, m_event); !destroyed)
-        log().warn("an event goes away: {}", destroyed.error().message);
+        log().warn("cannot destroy an event: {}", destroyed.error().message);
 }
 
 Result<bool> CudaEvent::is_done()
 {
     // Do not ask the driver: if the capture is still active, the question would break it.
     if (point)
-        return fail(ErrorCode::not_recordable,
-                    "an event of a capture is never done: what it follows is recorded and does not run");
+        return fail(
+            ErrorCode::not_recordable,
+            "an event that was recorded in a capture is never done: the work before it is recorded, and does not run");
     const CurrentContext context(m_core);
     const OutsideCapture outside(m_core);
     const Driver& driver = *m_core.driver;
@@ -104,9 +105,9 @@ CudaStream::~CudaStream()
     const OutsideCapture outside(m_core);
     // A failure is only logged: callers check their work with synchronize().
     auto done = driver.call("cuStreamSynchronize", driver.cuStreamSynchronize, m_stream);
-    if (!done) log().warn("a stream goes away: {}", done.error().message);
+    if (!done) log().warn("cannot wait for a stream before it is destroyed: {}", done.error().message);
     auto destroyed = driver.call("cuStreamDestroy", driver.cuStreamDestroy, m_stream);
-    if (!destroyed) log().warn("a stream goes away: {}", destroyed.error().message);
+    if (!destroyed) log().warn("cannot destroy a stream: {}", destroyed.error().message);
 }
 
 Result<void> CudaStream::noted(Result<void> done)
@@ -215,7 +216,7 @@ Result<void> CudaStream::begin_capture()
 {
     if (m_capture.is_active()) return m_capture.begin(); // fails, and marks the capture as failed
     if (driver_captures())
-        return fail(ErrorCode::not_recordable, "begin_capture of a stream that takes part in a capture already");
+        return fail(ErrorCode::not_recordable, "begin_capture of a stream that is already being captured");
     if (m_core.recording_side == nullptr)
         return fail(ErrorCode::unsupported,
                     "this library only replays, and captures nothing: record with libwarmgraph");
@@ -241,7 +242,7 @@ Result<RawGraph> CudaStream::end_capture()
     if (status != CUDA_SUCCESS) return std::unexpected(broken_capture(driver, status));
     if (graph.get() == nullptr)
         return fail(ErrorCode::not_recordable,
-                    "the driver gave no graph for the capture: it was broken by another call");
+                    "the driver returned no graph for the capture: another call has invalidated the capture");
     auto read = m_core.recording_side->read_captured(m_core, graph.get());
     if (!read) return read;
     const auto kept = std::make_shared<const KeptGraph>(m_core.driver, std::move(graph));

@@ -107,7 +107,7 @@ try {
             const GrownHeap own(k_host_bytes);
             first();
             if (auto warmed = warm_up(core, launcher); !warmed)
-                log().debug("nothing was warmed up: {}", warmed.error().message);
+                log().debug("the warm-up failed: {}", warmed.error().message);
         } catch (const std::exception&) { // the first real use reports the error
         }
         const std::scoped_lock ending(state->mutex);

@@ -170,7 +170,7 @@ Result<void> CudaGraphBuilder::check_edges() const
     std::ranges::sort(*held, std::less<>());
     if (*held == expected) return {};
     const auto [wanted, found] = std::ranges::mismatch(expected, *held);
-    return fail(ErrorCode::driver_failed, "edges read back: {}, expected {} ({} against {} in all)",
+    return fail(ErrorCode::driver_failed, "the driver returned other edges: {}, expected {} ({} against {} in all)",
                 found == held->end() ? "one is missing" : describe(*found),
                 wanted == expected.end() ? "no more" : describe(*wanted), held->size(), expected.size());
 }

@@ -32,7 +32,7 @@ Result<void> NativeExec::instantiate(CUgraph graph, std::span<const CUgraphNode>
         driver.call("cuGraphInstantiateWithParams", driver.cuGraphInstantiateWithParams, &m_exec, graph, &params);
     if (made && params.result_out == CUDA_GRAPH_INSTANTIATE_SUCCESS) return {};
     if (made) // a null exec is undocumented here, but must never be launched
-        made = fail(ErrorCode::driver_failed, "cuGraphInstantiateWithParams gave result {}",
+        made = fail(ErrorCode::driver_failed, "cuGraphInstantiateWithParams failed with result {}",
                     static_cast<int>(params.result_out));
     const auto at = std::ranges::find(nodes, params.hErrNode_out);
     if (params.hErrNode_out == nullptr || at == nodes.end()) return made;

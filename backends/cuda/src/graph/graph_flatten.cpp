@@ -102,7 +102,7 @@ Result<Level> read_level(const Driver& driver, CUgraph graph)
     level.edges = std::move(*edges);
     level.order = topological_order(level.edges, count);
     if (level.order.size() != count)
-        return fail(ErrorCode::not_recordable, "the graph's edges form a circle through {} of {} nodes",
+        return fail(ErrorCode::not_recordable, "the graph's edges form a cycle through {} of {} nodes",
                     count - level.order.size(), count);
     std::ranges::sort(level.edges, {}, &Edge::to);
     level.starts.assign(count + 1, 0);

@@ -50,9 +50,11 @@ private:
         case CU_GRAPH_NODE_TYPE_MEM_FREE: return read_free(node.handle);
         case CU_GRAPH_NODE_TYPE_CONDITIONAL:
             return fail(ErrorCode::not_recordable,
-                        "the driver does not give the conditional node's condition and bodies "
-                        "back; capture the taken branch, or leave this part out of the capture");
-        default: return fail(ErrorCode::not_recordable, "node type {} is unknown here", static_cast<int>(node.type));
+                        "the driver does not give the conditional node's condition and bodies back; capture the taken "
+                        "branch, or leave this part out of the capture");
+        default:
+            return fail(ErrorCode::not_recordable, "node type {} is not known to this version of warmgraph",
+                        static_cast<int>(node.type));
         }
     }
 
@@ -67,8 +69,9 @@ private:
                         location.id, static_cast<int>(location.type), m_core.device);
         const auto index = static_cast<std::uint32_t>(m_graph.nodes.size());
         if (const auto [at, added] = m_allocated.emplace(native.dptr, index); !added)
-            return fail(ErrorCode::not_recordable, "{:#x} is allocated already by node {}, and not freed before it",
-                        native.dptr, at->second);
+            return fail(ErrorCode::not_recordable,
+                        "{:#x} was already allocated by node {}, and is not freed before this node", native.dptr,
+                        at->second);
         m_graph.allocations.push_back({{Address::from_flat(native.dptr), native.bytesize}});
         return RawEmpty{};
     }
@@ -101,8 +104,8 @@ Result<void> check_malloc_heap(const Core& core)
     if (!asked || now == core.malloc_heap) return asked;
     return fail(
         ErrorCode::not_recordable,
-        "the heap of device code's malloc (CU_LIMIT_MALLOC_HEAP_SIZE) was {} bytes when the device was opened, and "
-        "is {} now, which a replaying process would not know: set it before the device is opened",
+        "the heap of malloc in device code (CU_LIMIT_MALLOC_HEAP_SIZE) was {} bytes when the device was opened, and is "
+        "{} now, but a replaying process would not know this size: set it before the device is opened",
         core.malloc_heap, now);
 }
 

@@ -63,8 +63,8 @@ Result<std::vector<RawAttribute>> changed_attributes(const AttributeValues& now,
         if (std::memcmp(&now[id], &fresh[id], size) == 0) continue;
         if (info == nullptr)
             return fail(ErrorCode::not_recordable,
-                        "it is launched with attribute {}, which is newer than this library: launch it without, or "
-                        "use a version of warmgraph that knows it",
+                        "it is launched with attribute {}, which is newer than this library: launch it without this "
+                        "attribute, or use a newer version of warmgraph",
                         id);
         const ByteView bytes = std::as_bytes(std::span(&now[id], 1)).first(size);
         changed.push_back({id, Bytes(bytes.begin(), bytes.end())});
@@ -82,7 +82,8 @@ Result<void> set_attributes(const Driver& driver, CUgraphNode node, std::span<co
     for (const RawAttribute& attribute : attributes) {
         const AttributeInfo* const info = attribute_info(attribute.id);
         if (info == nullptr)
-            return fail(ErrorCode::unsupported, "launch attribute {} is not one that kernel nodes have", attribute.id);
+            return fail(ErrorCode::unsupported, "launch attribute {} is not an attribute of kernel nodes",
+                        attribute.id);
         if (attribute.value.size() != info->size)
             return fail(ErrorCode::invalid_argument, "attribute '{}' of {} bytes, expected {}", info->name,
                         attribute.value.size(), info->size);

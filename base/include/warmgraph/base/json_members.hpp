@@ -20,7 +20,7 @@ public:
 
     JsonMembers(const Json& json, std::size_t longest_text) : m_json(json), m_longest_text(longest_text)
     {
-        if (!json.is_object()) m_wrong = "it is no object";
+        if (!json.is_object()) m_wrong = "it is not an object";
     }
     /// Returns nullptr if the member is missing or has another type, or if an earlier member was wrong.
     [[nodiscard]] const Json* find(const char* name, bool (Json::*is)() const noexcept)

@@ -25,7 +25,7 @@ def device_opens() -> None:
     """Notes that this process opens a device. Raises Unsupported in a child of a process that had opened one."""
     if any(one != _generation for one in _opened_in):
         raise errors.Unsupported(
-            "this process is a fork of one that had opened a device, whose driver works in the parent alone: start it anew "
+            "this process was forked from one that had opened a device, and the CUDA driver works only in the parent: start it with spawn "
             "(multiprocessing.set_start_method('spawn')), or fork before the first device is opened")
     _opened_in.add(_generation)
 
@@ -33,5 +33,5 @@ def device_opens() -> None:
 def expect_same(made_in: int, what: str) -> None:
     if made_in != _generation:
         raise errors.Unsupported(
-            f"{what} was made before this process was forked, and works in the parent alone: start the child anew "
+            f"{what} was made before this process was forked, and works only in the parent: start the child with spawn "
             "(multiprocessing.set_start_method('spawn'))")

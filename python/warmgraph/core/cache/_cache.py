@@ -32,7 +32,7 @@ class Scalar:
         if self.dtype not in ("i32", "u32", "i64", "u64", "f32", "f64"):
             raise errors.InvalidArgument(f"a scalar of type {self.dtype}, expected i32, u32, i64, u64, f32 or f64")
         if (self.low is None) != (self.high is None):
-            raise errors.InvalidArgument("a scalar has both ends of its range, or none")
+            raise errors.InvalidArgument("a scalar's range has one end, expected both ends or none")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -422,7 +422,7 @@ class Function(Handle):
         try:
             assert self._body is not None
             if call is None:
-                raise errors.NotRecordable(f"'{self.name}' is recorded outside of a call")
+                raise errors.NotRecordable(f"'{self.name}' is used to record outside a call")
             call.count += 1
             with Run(self.name, self.device, recorder, call.regions, call.count == 1) as run:
                 self._body(run)

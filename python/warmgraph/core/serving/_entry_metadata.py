@@ -121,10 +121,10 @@ def _metadata(text: str) -> _Metadata:
         found = None
     if not isinstance(found, dict) or TORCH not in found:
         if f'"{TORCH}"' in text:
-            raise errors.Corrupt("the entry's metadata cannot be read: record the function anew")
+            raise errors.Corrupt("the entry's metadata cannot be read: record the function again")
         return _Metadata()
     if found[TORCH] != VERSION:
-        raise errors.Stale(f"the entry's metadata has version {found[TORCH]}, expected {VERSION}: record the function anew")
+        raise errors.Stale(f"the entry's metadata has version {found[TORCH]}, expected {VERSION}: record the function again")
     try:
         return _Metadata(
             frozenset(map(str, found["written"])),
@@ -132,7 +132,7 @@ def _metadata(text: str) -> _Metadata:
             {str(state): base64.b64decode(data, validate=True) for state, data in found.get("contents", {}).items()},
             frozenset(map(str, found["aligned"])), int(found["draws"]))
     except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
-        raise errors.Corrupt(f"the entry's metadata cannot be read ({error}): record the function anew") from None
+        raise errors.Corrupt(f"the entry's metadata cannot be read ({error}): record the function again") from None
 
 
 def _part(name: str, offset: int, dtype: str, shape: list[int], strides: list[int]) -> Layout:
@@ -155,5 +155,5 @@ def _state(raw: Mapping[str, Any], metadata: _Metadata) -> State:
     state = State(name, layout.dtype, layout.shape, layout.strides, 0, raw["read_only"], name in metadata.written,
                   metadata.parts.get(name, ()), metadata.contents.get(name))
     if any(part.end > state.nbytes for part in state.parts) or (state.contents is not None and len(state.contents) != state.nbytes):
-        raise errors.Corrupt(f"the entry's metadata has more or less in {state} than its {state.nbytes} bytes: record the function anew")
+        raise errors.Corrupt(f"the entry's metadata does not cover the {state.nbytes} bytes of {state} exactly: record the function again")
     return state

@@ -37,7 +37,7 @@ class Server:
         options = (config or Config()).copy()
         options.model = model or options.model
         if not options.model:
-            raise errors.InvalidArgument("a server has the model of its cache: give model=, or a Config with one")
+            raise errors.InvalidArgument("a server needs the model of its cache: give model=, or a Config with a model")
         self.device = device if isinstance(device, Device) else Device(device)
         self.seed, self.offset = seed, 0  # the same as after torch.cuda.manual_seed
         self._pool: Pool = pool_of(Where(options.model, folder_of(cache_dir), dynamic, (global_rank, tp_rank, pp_rank), options))
@@ -79,8 +79,8 @@ class Server:
         where = f"of '{name}' of the model '{cache.model}' in {cache.directory}"
         if not listed:
             off = f" (caching is off: {cache.disabled_reason})" if cache.disabled_reason else ""
-            raise errors.NotFound(f"there is no entry {f'{digits} ' if digits else ''}{where}{off}: record it first, under this model's name, "
-                                  "configuration and rank ('warmgraph ls' lists what there is)")
+            raise errors.NotFound(f"there is no entry {f'{digits} ' if digits else ''}{where}{off}: record it first, with this model name, "
+                                  "configuration and rank ('warmgraph ls' lists the entries)")
         usable = [one for one in listed if not one["misfit"]]
         if not usable:
             raise errors.Stale(f"no entry {where} is for {self.device.id}: {listed[0]['misfit']}; record it here")
@@ -135,7 +135,7 @@ class ServedFunction:
     def _same(self, what: str) -> tuple[Layout, ...]:
         first = getattr(self.entries[0], what)
         if any(getattr(entry, what) != first for entry in self.entries):
-            raise errors.InvalidArgument(f"the {len(self.entries)} entries of '{self.name}' differ in their {what}: look at each of `entries`")
+            raise errors.InvalidArgument(f"the {len(self.entries)} entries of '{self.name}' differ in their {what}: look at `entries` one by one")
         return first  # type: ignore[no-any-return]
 
     def _rebind(self, state: State) -> None:
@@ -161,7 +161,7 @@ class ServedFunction:
                                          f"choose one by function({self.name!r}, entry=...) of "
                                          f"{', '.join(entry.digest[:8] for entry in fitting)}")
         if len(reasons) == 1:
-            raise errors.InvalidArgument(f"'{self.name}' cannot be called so: {reasons[0][1]}")
+            raise errors.InvalidArgument(f"'{self.name}' cannot be called with these inputs: {reasons[0][1]}")
         raise errors.InvalidArgument(f"no entry of '{self.name}' takes these inputs: "
                                      + "; ".join(f"{entry.digest[:8]}: {why}" for entry, why in reasons))
 
@@ -305,7 +305,7 @@ def _native_stream(device: Device, stream: Any) -> int | None:
         return None
     given = getattr(stream, "__cuda_stream__", None)
     if given is None:
-        raise errors.InvalidArgument(f"a {type(stream).__name__} has no __cuda_stream__: pass a CUDA stream of a library that has the protocol")
+        raise errors.InvalidArgument(f"a {type(stream).__name__} has no __cuda_stream__: pass a CUDA stream of a library that supports this protocol")
     version, handle = given() if callable(given) else given
     if version != 0:
         raise errors.Unsupported(f"__cuda_stream__ of version {version}, expected 0")
@@ -327,4 +327,4 @@ def _differences(entries: Sequence[StoredEntry]) -> str:
     rest = [f"their {what}" for what in ("outputs", "states", "environment")
             if any(getattr(entry, what) != getattr(entries[0], what) for entry in entries)]
     shown = [f"{name} ({', '.join(repr(pair.get(name, 'not there')) for pair in pairs)})" for name in names[:_MOST_NAMED]]
-    return ", ".join([*rest, *shown, *(["more"] if len(names) > _MOST_NAMED else [])]) or "alignment or overlaps alone"
+    return ", ".join([*rest, *shown, *(["more"] if len(names) > _MOST_NAMED else [])]) or "only alignment or overlaps"

@@ -93,8 +93,8 @@ class States:
         missing = [part for part in state.needed() if not _covers([one for one, _ in parts], part)]
         if missing:
             names = " or ".join(sorted({repr(part.name) for part in state.names() if part.offset == missing[0].offset}))
-            raise errors.InvalidArgument(f"nobody gives the state {missing[0]}, and the entry does not carry its contents: give it in weights "
-                                         f"by the name {names}")
+            raise errors.InvalidArgument(f"the state {missing[0]} is missing, and the entry does not contain it: give it in weights under the name "
+                                         f"{names}")
         arrays = [(part, self._on_device(part, value)) for part, value in parts]
         if len(arrays) == 1 and arrays[0][1] is not None and arrays[0][0].extent == state.nbytes:
             return _bytes(arrays[0][1], state.nbytes)

@@ -384,7 +384,7 @@ class TorchFunction:
         try:
             self._keep(wrapped, call, key, variant)
         except Exception:  # the caller has the result
-            _log.debug("'%s' is not kept for the next call", wrapped._name(), exc_info=True)
+            _log.debug("the next call of '%s' is not prepared", wrapped._name(), exc_info=True)
 
     def _keep(self, wrapped: CachedFunction, call: TorchCall, key: Any, variant: TorchVariant) -> None:
         shared = wrapped._shared
@@ -420,7 +420,7 @@ class TorchFunction:
         try:
             metadata = _outputs.from_text(text)
         except errors.Error as error:
-            _log.warning("'%s' is recorded anew: %s", given.name, error)
+            _log.warning("'%s' is recorded again: %s", given.name, error)
             return None
         missing = _outputs.missing_class(metadata.tree)
         if missing:
@@ -429,7 +429,7 @@ class TorchFunction:
         words = _bound_call.words_of_generator(call.device) if metadata.draws else None
         why = _outputs.why_not_rebuilt(metadata, call.object)
         if why:
-            _log.warning("'%s' is recorded anew: %s", given.name, why)
+            _log.warning("'%s' is recorded again: %s", given.name, why)
             return None
         full = _declarations.completed(given, metadata, _bound_call.word_pointers(words))
         entry = pool.made(given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
@@ -444,7 +444,7 @@ class TorchFunction:
             entry(device.stream, [one.pointer for one in call.inputs], [one.pointer for one in call.states])
         except errors.Error as error:
             return str(error)
-        return f"'{given.name}' has no entry for this call, and the policy is require_hit: record first"
+        return f"'{given.name}' has no entry for this call, and the policy is require_hit: record it first with policy read_write"
 
     # --- Replay
 
@@ -504,15 +504,15 @@ class TorchFunction:
         if change is None:
             other = next((place.path for place, after in zip(call.walker.places, now.places) if place.tensor is not after.tensor), None)
             if other is not None:
-                raise errors.NotRecordable(f"{other} is another tensor after the call: a replay writes into memory, and replaces none. Write "
-                                           "into the one that is there (copy_)")
+                raise errors.NotRecordable(f"{other} is another tensor after the call, but a replay only writes into memory: write into the existing "
+                                           "tensor (copy_)")
             setting = _modes.changed(call.modes)
             if setting:
-                raise _recording.NextTime(f"it changed a setting of PyTorch's ({setting}), which a replay would not: do it outside")
+                raise _recording.NextTime(f"it changed a setting of PyTorch ({setting}), which a replay would not change: change it outside")
             return
         is_structure = change.was is None or change.now is None or change.was.startswith("tensor") or change.now.startswith("tensor")
         if is_structure or not self._known.is_changed_again(call.owner, change):
-            raise _recording.NextTime(f"{change}: a call that changes nothing is recorded")
+            raise _recording.NextTime(f"{change}: the next call that changes nothing is recorded")
         raise errors.NotRecordable(f"{change}: a replay would not change it. Keep it in device memory, or change it outside")
 
     def _failed(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], error: Exception) -> Any:
@@ -555,6 +555,6 @@ def _loan(wrapped: CachedFunction, metadata: _outputs.Metadata, device: torch.de
     if not _borrowed_results.is_possible():
         if "borrow" not in wrapped._shared.refused:
             wrapped._shared.refused.add("borrow")
-            _log.warning("results of '%s' are not borrowed: PyTorch %s cannot say of a result that it is stale", wrapped._name(), torch.__version__)
+            _log.warning("results of '%s' are not borrowed: PyTorch %s cannot mark a result as stale", wrapped._name(), torch.__version__)
         return None
     return _borrowed_results.Loan(wrapped._name(), metadata.outputs, device)

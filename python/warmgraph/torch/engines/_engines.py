@@ -50,7 +50,7 @@ class Graph:
         """Enqueues the work in the current stream, on the memory of capture_one."""
         launch = self._launch
         if launch is None:
-            raise errors.InvalidArgument(f"the graph {self.key!r} was reset, and holds nothing any more: capture_one restores it")
+            raise errors.InvalidArgument(f"the graph {self.key!r} was reset and is empty: capture_one restores it")
         launch()
 
     def reset(self) -> None:
@@ -98,7 +98,7 @@ class GraphCache:
         named, around = _named("input", inputs), _named("state", states)
         both = sorted(named.keys() & around.keys())
         if both:
-            raise errors.InvalidArgument(f"'{both[0]}' names an input and a state: expected names of one kind")
+            raise errors.InvalidArgument(f"'{both[0]}' is both an input and a state: use it for only one of them")
         function = EngineFunction(wrapped, key, around, self._captures, self._shared_modules)
         # PyTorch's compiled code is stored when the graph is ready, however it was captured.
         with self._lock, torch.cuda.stream(stream) if stream is not None else contextlib.nullcontext(), function.compiling:
@@ -167,7 +167,7 @@ class GraphCache:
         if why not in self._warned:
             self._warned.add(why)
             level = logging.INFO if isinstance(error, _NotAsked) else logging.WARNING
-            _log.log(level, "graph %r of '%s' is captured by PyTorch alone, and not kept: %s", key, self.name, why)
+            _log.log(level, "graph %r of '%s' is captured only by PyTorch, and not stored: %s", key, self.name, why)
             if not isinstance(error, errors.Error):
                 _log.debug("graph %r of '%s': where it failed", key, self.name, exc_info=error)
         graph, output = function.plain(wrapped, pool, stream)
@@ -220,7 +220,7 @@ class EngineFunction(TorchFunction):
         try:
             return self._found_or_recorded(wrapped, self._read_all(self._owner, inputs))
         except _recording.NextTime as change:  # the first answer made an object, which now exists
-            _log.info("graph %s is answered once more: %s", self._key_text, change)
+            _log.info("graph %s runs once more: %s", self._key_text, change)
             return self._found_or_recorded(wrapped, self._read_all(self._owner, inputs))
 
     def _found_or_recorded(self, wrapped: CachedFunction, call: TorchCall) -> tuple[str, BoundCall]:
@@ -278,7 +278,7 @@ class EngineFunction(TorchFunction):
     def _expect_unchanged(self, wrapped: CachedFunction, call: TorchCall, name: str) -> None:
         now, _ = self._walked(call.owner, call.arguments)
         if now.found.facts.keys() != call.walker.found.facts.keys():
-            raise _recording.NextTime(f"'{name}' made or dropped something that it uses: {difference(call.walker.found.facts, now.found.facts)}")
+            raise _recording.NextTime(f"'{name}' created or dropped an object that it uses: {difference(call.walker.found.facts, now.found.facts)}")
         super()._expect_unchanged(wrapped, call, name)
 
     def _read_all(self, owner: Any, arguments: dict[str, Any]) -> TorchCall:
@@ -358,8 +358,8 @@ def _defaults(wrapped: CachedFunction) -> dict[str, Any]:
     try:
         return wrapped._bound((), {})
     except TypeError as error:
-        raise errors.InvalidArgument(f"{wrapped._description} cannot be called without arguments ({error}): give capture_one a function that "
-                                     "closes over them (functools.partial)") from None
+        raise errors.InvalidArgument(f"{wrapped._description} cannot be called without arguments ({error}): give capture_one a function that binds "
+                                     "them (functools.partial)") from None
 
 
 def _named(kind: str, tensors: Any) -> dict[str, Any]:

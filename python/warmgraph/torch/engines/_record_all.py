@@ -30,7 +30,7 @@ from warmgraph.torch.replay._torch_call import TorchCall, common_device
 _log = logging.getLogger("warmgraph")
 _lock = threading.RLock()
 _open: list[Recorder] = []  # at most one
-_NOWHERE = "; here: name the tensor in the function that captures the graph. Random numbers are drawn from such memory: use cache_compile or capture_one for them"
+_NOWHERE = "; with record_all: name the tensor in the function that captures the graph. Random numbers are drawn from such memory: use cache_compile or capture_one for them"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,16 +59,16 @@ def record_all(captures: Path, *, cache_dir: Path | None = None, config: Config 
     """
     folder = _engines.folder_of(captures)
     if folder is None:
-        raise errors.InvalidArgument("captures is None, expected the path of a folder: a process alone proves nothing")
+        raise errors.InvalidArgument("captures is None, expected the path of a folder: a graph is only recorded when two processes captured it")
     if key is not None and not callable(key):
-        raise errors.InvalidArgument(f"key is {key!r}, expected a function of the variables of the code that captures a graph")
+        raise errors.InvalidArgument(f"key is {key!r}, expected a function that takes the variables of the code that captures a graph")
     if not hasattr(torch.cuda.CUDAGraph, "raw_cuda_graph"):
-        raise errors.Unsupported(f"PyTorch {torch.__version__} cannot say what it captured (torch.cuda.CUDAGraph.raw_cuda_graph), expected 2.9 or later")
+        raise errors.Unsupported(f"PyTorch {torch.__version__} cannot return a captured graph (torch.cuda.CUDAGraph.raw_cuda_graph), expected 2.9 or later")
     recorder = Recorder(folder, _engines.checked_options("record_all", ("captures", "key"), name, cache_dir=cache_dir, config=config, version=version,
                                                          global_rank=global_rank, **options), name, key)
     with _lock:
         if _open:
-            raise errors.InvalidArgument("record_all() sees the graphs of this process already: close the recorder before")
+            raise errors.InvalidArgument("record_all() is already active in this process: close its recorder first")
         _open.append(recorder)
         recorder._begin()
     return recorder
@@ -174,7 +174,7 @@ class Recorder:
 
     def _seen(self, graph: Any, begun: _Begun, ended: _caller_frames.Spots) -> SeenGraph:
         if not begun.is_alone or self._captures or _surrounding_work.is_captured():
-            raise errors.NotRecordable("another capture goes on meanwhile, and recording would end it: capture one graph after the other")
+            raise errors.NotRecordable("another capture is active, and recording would end it: capture one graph after the other")
         frame, variables = _caller_frames.variables_between(begun.spots, ended)
         name = self._name_of(frame, variables)
         wrapped = _engines.wrapped_by(self._options, name, _caller_frames.function_of(frame))
@@ -270,7 +270,8 @@ class _Seen:
         # Memory that earlier graphs left in the pool is scratch for this one; the trial shows whether the graph reads it.
         walker.places[:] = [place for place in walker.places if not self._is_in_pool(place)]
         if not made and not walker.places:
-            raise errors.NotRecordable("no tensor of what the code names is on a device: name what the graph reads in the function that captures it")
+            raise errors.NotRecordable("no variable of the capturing code holds a tensor on a device: name the tensors that the graph reads in the "
+                                       "function that captures it")
         device = common_device([*walker.places, *made])
         regions = _regions.regions_of(walker.places)
         for region in regions:
@@ -291,7 +292,7 @@ class _Seen:
         text = _outputs.to_text(described, call.regions, 0, call.around.objects)
         metadata = _outputs.from_text(text)
         if not described.fresh and not any(region.is_written for region in call.regions):
-            raise errors.NotRecordable("nothing that it writes is among the variables of the code that captures it: keep its results in some")
+            raise errors.NotRecordable("none of the tensors that the graph writes is a variable of the capturing code: store its results in variables")
         given = self._function.declared(self._wrapped, call)
         proof = _Proof(self._function, self._wrapped, call)
         paths = {id(tensor): path for path, tensor in self._made.items()}

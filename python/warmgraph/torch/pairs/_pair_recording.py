@@ -150,8 +150,8 @@ class PairRecording(Recording):
         for region in self._call.regions:
             needing = next((place for place in region.places if place.tensor.requires_grad), None)
             if needing is not None and region.is_written:
-                raise errors.NotRecordable(f"{needing.path} requires grad and is written in place: a replay cannot tell autograd so. Write "
-                                           "into a clone()")
+                raise errors.NotRecordable(f"{needing.path} requires grad and is written in place, but a replay cannot report this to autograd: "
+                                           "write into a clone()")
             region.is_written = region.is_written or (region.is_state and needing is None)
 
     def adopted(self, given: _entry.Declaration) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
@@ -173,19 +173,19 @@ class PairRecording(Recording):
     def _expect_possible(self) -> None:
         call, function = self._call, self._function
         if function.is_compiled_already or call.walker.compiled_via:
-            raise errors.NotRecordable("PyTorch compiled it, or a module in it: pairs are recorded of eager functions")
+            raise errors.NotRecordable("PyTorch compiled it, or a module in it, but pairs are recorded only of eager functions")
         elsewhere = next((place for place in call.places if place.via == "elsewhere" and place.tensor.requires_grad), None)
         if elsewhere is not None:
-            raise errors.NotRecordable(f"{elsewhere.path} requires grad, and is reached through a closure or a global: wrap the module "
-                                       "(cache_compile(module, pair=True)) or its method, or pass it")
+            raise errors.NotRecordable(f"{elsewhere.path} requires grad, and the function reaches it through a closure or a global: wrap the module "
+                                       "(cache_compile(module, pair=True)) or its method, or pass it as an argument")
 
     def _expect_differentiable(self, described: _outputs.Described) -> None:
         views = (self._call.object(path) for path in _outputs.paths_in(described.tree, ("view",)))
         if any(isinstance(base, torch.Tensor) and base.requires_grad for base in views):
-            raise errors.NotRecordable("its result is a view of something that requires grad, whose gradient a replay would lose: make the view "
-                                       "outside, or return a clone()")
+            raise errors.NotRecordable("its result is a view of a tensor that requires grad, and a replay would lose the gradient of that tensor: "
+                                       "make the view outside, or return a clone()")
         if not any(one.requires_grad for one in described.fresh):
-            raise errors.NotRecordable("nothing that it makes requires grad: call it under torch.no_grad()")
+            raise errors.NotRecordable("none of its results requires grad: call it under torch.no_grad()")
 
     # --- One run of both halves
 
@@ -205,7 +205,7 @@ class PairRecording(Recording):
             offset = generator.get_offset()
             gradients = _gradients(outputs, copy, given)
             if generator.get_offset() != offset:
-                raise errors.NotRecordable("its backward draws random numbers, which only forward may")
+                raise errors.NotRecordable("its backward draws random numbers, but only forward may draw them")
         if drawn:
             raise errors.NotRecordable(f"it draws random numbers on the host ({', '.join(drawn)}), which a replay would not draw: pass them "
                                        "as tensors, or draw them on the device")
@@ -228,7 +228,7 @@ class PairRecording(Recording):
             count = sum(one is not None for one in found)
             found.append(Output(f"pair.gradient{count}", _tensors.text_of(gradient.dtype), tuple(gradient.size()), tuple(like.stride())))
         if not any(found):
-            raise errors.NotRecordable("nothing that requires grad gets a gradient from its result: call it under torch.no_grad()")
+            raise errors.NotRecordable("no tensor that requires grad gets a gradient from its result: call it under torch.no_grad()")
         return found
 
     def _differentiable(self) -> list[int]:
@@ -249,7 +249,7 @@ class PairRecording(Recording):
             now = _outputs.described(result, copy.objects, copy.regions)
         was = self._described
         if now.tree != was.tree or now.outputs != was.outputs or [a.requires_grad for a in now.fresh] != [a.requires_grad for a in was.fresh]:
-            raise _answers.Differs(f"it returns something else at its second call: {now.tree} after {was.tree}")
+            raise _answers.Differs(f"it returns something else at its second call: {now.tree}, but {was.tree} at the first")
         if copy.path_with_gradient():
             raise errors.NotRecordable("it calls backward() itself: return the loss, and call it outside")
         with torch.no_grad():
@@ -311,7 +311,7 @@ class PairRecording(Recording):
         results = [_answers.Given(one.name, answer.detach(), found)
                    for one, answer, found in zip(self._described.outputs, self._described.fresh, memory.results)]
         given_by_nobody = set() if self.draws else set(self.saver.of_host.values())  # words of a generator that is not used
-        saved = [_answers.Given(f"what it saves for backward ({self._saved[i].name})", self._own_saved[i], memory.saved[i])
+        saved = [_answers.Given(f"its saved tensor for backward ({self._saved[i].name})", self._own_saved[i], memory.saved[i])
                  for i in self._first.filled if i not in given_by_nobody]
         return self.judge_of([*results, *saved], None)
 
@@ -361,8 +361,8 @@ class _JudgedGradients:
             tolerance = _TOLERANCES.get(own.dtype, _LOW_TOLERANCE)
             largest = float(torch.nan_to_num(own.abs().float(), 0.0, 0.0, 0.0).max()) if own.numel() else 0.0
             if not torch.allclose(found.to(own.dtype), own, rtol=tolerance, atol=tolerance * largest, equal_nan=True):
-                raise _answers.Differs(f"the captured backward gives another {name} than the function itself: "
-                                       f"{float((found - own).abs().float().max()):.3g} apart, the largest is {largest:.3g}")
+                raise _answers.Differs(f"the captured backward gives another {name} than the function itself: they differ by "
+                                       f"{float((found - own).abs().float().max()):.3g}, the largest is {largest:.3g}")
 
     def agreement(self) -> str:
         return "within the tolerance of gradients"
@@ -409,8 +409,9 @@ def _gradients(outputs: Sequence[torch.Tensor], copy: _Copy, given: Sequence[tor
         found = torch.autograd.grad(list(outputs), copy.leaves, list(given), allow_unused=True)
     written = copy.path_with_gradient()
     if written:
-        raise errors.NotRecordable(f"its backward puts a gradient into {written} by itself (a backward() that it calls), which a replay would not: give it as a "
-                                   "result of the autograd function's backward, or use torch.utils.checkpoint with use_reentrant=False")
+        raise errors.NotRecordable(f"its backward puts a gradient into {written} by itself (a backward() that it calls), which a replay would not: "
+                                   "return the gradient from the autograd function's backward, or use torch.utils.checkpoint with "
+                                   "use_reentrant=False")
     return found
 
 
@@ -463,5 +464,5 @@ class _NoHooks(torch.overrides.TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func in self._HOOKS:
-            raise errors.NotRecordable(f"it calls {func.__name__} on a tensor: a replay of backward calls no hooks. Register them outside")
+            raise errors.NotRecordable(f"it calls {func.__name__} on a tensor, but a replay of backward calls no hooks: register hooks outside")
         return func(*args, **(kwargs or {}))

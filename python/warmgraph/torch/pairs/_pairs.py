@@ -46,8 +46,8 @@ class Arena:
     def expect(self, generation: int) -> None:
         """Raises Stale when another forward has written it since then."""
         if generation != self.generation:
-            raise errors.Stale(f"backward of call {generation} of '{self._name}': call {self.generation} has overwritten what it saved. Call "
-                               "backward before the next forward, or leave out pair=True")
+            raise errors.Stale(f"backward of call {generation} of '{self._name}' comes too late: call {self.generation} has overwritten its saved "
+                               "tensors. Call backward before the next forward, or leave out pair=True")
 
     def enter(self) -> None:
         """Makes the current stream wait for the last one that used it."""
@@ -229,7 +229,7 @@ class PairFunction(TorchFunction):
         """Why this call cannot be a pair; checked at each call, because it may change."""
         hooks = torch.nn.modules.module
         if torch._C._autograd._top_saved_tensors_default_hooks(True) is not None:
-            return "torch.autograd.graph.saved_tensors_hooks is entered around the call, which would see nothing of a replay"
+            return "torch.autograd.graph.saved_tensors_hooks is active around the call, but a replay would not call its hooks"
         if hooks._global_backward_hooks or hooks._global_backward_pre_hooks or any(self._hooks_of(call)):
             return "a module has hooks for backward, which a replay does not call: register them on the result, or on its inputs"
         return ""
@@ -263,7 +263,7 @@ class PairFunction(TorchFunction):
         try:
             return self._with_backward(wrapped, call, given, forward)
         except (errors.Corrupt, errors.Stale) as error:
-            _log.warning("'%s' is recorded anew: %s", given.name, error)
+            _log.warning("'%s' is recorded again: %s", given.name, error)
             return None
 
     def _with_backward(self, wrapped: CachedFunction, call: TorchCall, given: _entry.Declaration, forward: TorchVariant) -> PairVariant | None:
@@ -271,7 +271,7 @@ class PairFunction(TorchFunction):
         device, pool = _launching.device_of(call.device.index or 0), pool_of(wrapped._where())
         text = _entry.found(pool.caches[0], device, declared)
         if text is None:
-            _log.info("'%s' is recorded anew: '%s' is not there", given.name, declared.name)
+            _log.info("'%s' is recorded again: '%s' is missing", given.name, declared.name)
             return None
         full = _declarations.completed(declared, _outputs.from_text(text), [])
         backward = pool.made(full.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))

@@ -38,7 +38,7 @@ def read(reached: _installed_code.TorchReached, arguments: dict[str, Any], owner
                 known.note(met, walker)
             return walker, met
         now = met
-    raise errors.NotRecordable("what it uses changes while it is read: keep other threads from changing its arguments and objects")
+    raise errors.NotRecordable("its arguments or objects changed while they were read: keep other threads from changing them")
 
 
 def read_arguments(reached: _installed_code.TorchReached, arguments: dict[str, Any]) -> Walker:

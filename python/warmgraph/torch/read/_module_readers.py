@@ -102,8 +102,8 @@ def _note_compiled(walker: Walker, path: str, module: Any) -> None:
     """Notes the object that torch.compile returned around a module."""
     outside = _modules.hooks_outside(module)
     if outside:
-        raise errors.NotRecordable(f"{path} has {outside} of what torch.compile returned, which run around the compiled code: register them "
-                                   "on the module that it was given")
+        raise errors.NotRecordable(f"{path} has {outside} on the result of torch.compile, and these run around the compiled code: register them on "
+                                   "the module that was compiled")
     walker.compiled_via.add(via_of(walker, path))
     walker.watch_object(module, module.__dict__)
     for held in (module._modules, *(module.__dict__[name] for name in _modules.HOOKS)):

@@ -106,8 +106,8 @@ def how_compiled(compiled: Any) -> str:
         name = getattr(backend, "compiler_name", None) or getattr(type(backend), "compiler_name", type(backend).__qualname__)
         return text_of_options({"backend": name, **given})
     except Exception as error:  # another PyTorch version
-        raise errors.NotRecordable(f"PyTorch {torch.__version__} does not say with which backend and options it compiles this function, which another process "
-                                   "has to compare: let cache_compile compile it (compile=...)") from error
+        raise errors.NotRecordable(f"PyTorch {torch.__version__} does not report the backend and options with which it compiles this function, and "
+                                   "another process has to compare them: let cache_compile compile it (compile=...)") from error
 
 
 def _innermost(backend: Any) -> Any:

@@ -41,7 +41,7 @@ def _own(exchange: int) -> NativeTensors | None:
         library().with_lock().wg_use_torch_tensors(ctypes.byref(raw))
         _expect_alike(exchange, raw)
     except (AttributeError, BufferError, OSError, ValueError) as error:
-        _log.debug("PyTorch %s is asked through DLPack where its tensors are: %s", torch.__version__, error)
+        _log.debug("PyTorch %s: the addresses of tensors are read through DLPack: %s", torch.__version__, error)
         return None
     return NativeTensors(torch.Tensor, _read_of_library(), True)
 
@@ -91,9 +91,9 @@ def telling_bytes() -> int:
                 ends = [_last_change(tensor, change, size) for tensor, change in _changes()]
                 if all(ends):
                     return max(ends)
-            _log.debug("PyTorch %s is asked what tensors look like: changes are seen up to %s", torch.__version__, ends)
+            _log.debug("PyTorch %s: tensors are read through Python, because changes are only detected up to %s", torch.__version__, ends)
     except (AttributeError, RuntimeError, TypeError, ValueError) as error:
-        _log.debug("PyTorch %s is asked what tensors look like: %s", torch.__version__, error)
+        _log.debug("PyTorch %s: tensors are read through Python: %s", torch.__version__, error)
     return 0
 
 
@@ -136,7 +136,7 @@ def _place_in_object() -> int:
     places = range(object.__basicsize__, torch.Tensor.__basicsize__, ctypes.sizeof(ctypes.c_void_p))
     found = [at for at in places if all(ctypes.c_void_p.from_address(id(one) + at).value == one._cdata for one in tried)]
     if len(found) != 1:
-        raise ValueError(f"a tensor's own pointer is in {len(found)} places of its object, expected one")
+        raise ValueError(f"a tensor's own pointer is found {len(found)} times in its object, expected once")
     return found[0]
 
 
@@ -149,7 +149,7 @@ def _expect_alike(exchange: int, raw: _c.wg_torch_tensors) -> None:
     for one in tried:
         said, own = (_native_snapshots.Tensors(read, [one]).described() for read in (exchange, _read_of_library()))
         if said != own or bool(raw.requires_grad(one._cdata)) != one.requires_grad:
-            raise ValueError(f"DLPack says {said} of a tensor that requires grad ({one.requires_grad}), and they say {own}")
+            raise ValueError(f"DLPack reports {said} for a tensor that requires grad ({one.requires_grad}), expected {own}")
 
 
 def _read_of_library() -> int:

@@ -56,8 +56,8 @@ def _read_foreign_array(walker: Walker, path: str, value: Any) -> bool:
     if found is None:
         return False
     if not found.is_host:
-        raise errors.NotRecordable(f"{path} is a {type(found.value).__module__}.{type(found.value).__qualname__} on a device: pass a tensor "
-                                   "of PyTorch's (torch.as_tensor)")
+        raise errors.NotRecordable(f"{path} is a {type(found.value).__module__}.{type(found.value).__qualname__} on a device, expected a PyTorch "
+                                   "tensor: convert it (torch.as_tensor)")
     array = found.value
     read_host_array(walker, path, array)
     walker.watch(_of_contents(lambda: (array.dtype, array.shape, array.tobytes())))  # it may be written at any time
@@ -127,7 +127,7 @@ def _bytes_of(tensor: torch.Tensor) -> bytes:
 
 @TORCH.reads(torch.Generator)
 def _refuse_generator(walker: Walker, path: str, value: Any) -> None:
-    raise errors.NotRecordable(f"{path} is a torch.Generator: random numbers are recorded of the default generator alone")
+    raise errors.NotRecordable(f"{path} is a torch.Generator, but only the default generator's random numbers can be recorded")
 
 
 @TORCH.reads(object)

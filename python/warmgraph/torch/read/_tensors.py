@@ -29,7 +29,7 @@ def dtype_of(text: str) -> torch.dtype:
     """The type with the name from text_of. Raises Corrupt for any other name, because it comes from a file."""
     found = getattr(torch, text, None)
     if not isinstance(found, torch.dtype):
-        raise errors.Corrupt(f"{text!r} is no element type of this PyTorch")
+        raise errors.Corrupt(f"{text!r} is not an element type of this PyTorch")
     return found
 
 
@@ -59,7 +59,7 @@ def why_unusable(tensor: torch.Tensor) -> str:
     if not is_plain(tensor):
         return f"is a {type(tensor).__module__}.{type(tensor).__qualname__}, a subclass of torch.Tensor: pass the tensors that it holds"
     if tensor.is_nested or tensor.layout != torch.strided:
-        return f"has the layout {'nested' if tensor.is_nested else tensor.layout}: pass the dense tensors that it is made of"
+        return f"has the layout {'nested' if tensor.is_nested else tensor.layout}: pass the dense tensors that it consists of"
     if tensor.is_quantized:
         return f"is quantised ({tensor.dtype}): pass its integers and scales"
     if tensor.device.type != DEVICE_TYPE:

@@ -17,7 +17,7 @@ _MOST_UNASKED = 256 << 20  # bytes of memory that is copied before it is known t
 _MOST_OF_ROOM = 8  # a copy goes to the host if it needs more than this part (1 / 8) of the device's free memory
 # How far results may differ, relative to the largest value, when the same kernels were requested: a library may round differently in a capture.
 _ROUNDING = {torch.float32: 2e-3, torch.complex64: 2e-3, torch.float16: 2e-2, torch.bfloat16: 2e-2, torch.complex32: 2e-2}
-_CURE = "do not ask whether the stream captures, nor which stream is current, in the function; or take what decides it as an argument"
+_CURE = "do not ask in the function whether the stream is capturing, nor which stream is current; or pass the value that decides it as an argument"
 
 
 class Start:
@@ -39,7 +39,7 @@ class Start:
         try:
             self._copies[key] = _copy_of(region.storage)
         except (MemoryError, RuntimeError) as error:  # includes torch.OutOfMemoryError
-            self.problem = f"{region.name} is written, and there is no memory to keep what it held before ({type(error).__name__})"
+            self.problem = f"{region.name} is written, but there is no memory to save its previous contents ({type(error).__name__})"
 
     def keep_some(self, regions: Sequence[Region], names: Container[str], also_small: bool) -> None:
         """Copies the regions with these names. also_small: for a call whose operators are not shown, also small regions that may be written."""
@@ -60,7 +60,7 @@ class Start:
                 if region is not None:
                     self.keep(region)
         except Exception as error:
-            self.problem = self.problem or f"{func} cannot be looked at: {type(error).__name__}: {error}"
+            self.problem = self.problem or f"the arguments of {func} cannot be read: {type(error).__name__}: {error}"
 
     def has(self, region: Region) -> bool:
         return int(region.storage.data_ptr()) in self._copies
@@ -162,7 +162,7 @@ def _text(one: Given, difference: str) -> str:
     answer, found = _flat(one.answer), _flat(one.found.to(one.answer.device))
     different = (_wide(answer) != _wide(found)).nonzero()
     at = int(different[0]) if len(different) else 0
-    numbers = f"element {at} was {answer[at].item()} in its answer and is {found[at].item()} in the graph, {len(different)} of {answer.numel()} differ"
+    numbers = f"element {at} was {answer[at].item()} in the call itself and is {found[at].item()} in the graph, {len(different)} of {answer.numel()} differ"
     largest = f" by up to {_largest(_wide(answer) - _wide(found)):.3g}, the largest value is {_largest(_wide(answer)):.3g}" if _is_real(answer) else ""
     return f"the function behaves differently under capture: {one.name} ({numbers}{largest}){f'; {difference}' if difference else ''}. {_CURE[0].upper()}{_CURE[1:]}"
 

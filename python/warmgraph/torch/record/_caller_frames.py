@@ -51,7 +51,7 @@ def variables_between(began: Spots, ended: Spots) -> tuple[types.FrameType, dict
         found = {name: visible[name] for name in names if name in visible}
         if found:
             return frame, found
-    raise errors.NotRecordable("the code that captures it is not found: begin and end the capture in one function, as `with torch.cuda.graph(g):` does")
+    raise errors.NotRecordable("the code that captures the graph is not found: begin and end the capture in one function, as `with torch.cuda.graph(g):` does")
 
 
 def _names(code: types.CodeType, first: int, last: int) -> dict[str, None]:

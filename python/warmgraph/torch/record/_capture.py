@@ -283,8 +283,8 @@ def _words(graph: Any, generator: Any) -> list[int]:
     graph.register_generator_state(generator)
     words = sorted(_in_use() - before)
     if len(words) != 2:
-        raise errors.NotRecordable(f"a generator's state took {len(words)} blocks of memory when a graph was registered, expected 2: this "
-                                   "version of PyTorch keeps it otherwise")
+        raise errors.NotRecordable(f"a generator's state took {len(words)} blocks of memory when a graph was registered, expected 2: this version of "
+                                   "PyTorch is not supported")
     return words
 
 
@@ -294,7 +294,7 @@ def _in_order(words: list[int]) -> list[int]:
         return []
     values = [int(torch.as_tensor(_Word(address), device="cuda").item()) for address in words]
     if sorted(values) != [0, SEED]:
-        raise errors.NotRecordable(f"the words of a generator's state hold {values}, expected {SEED} and 0")
+        raise errors.NotRecordable(f"a generator's state holds {values}, expected {SEED} and 0")
     return words if values[0] == SEED else words[::-1]
 
 

@@ -60,7 +60,7 @@ class Carrier:
                 return
             info = torch.compiler.load_cache_artifacts(data)
             if info is None:
-                raise errors.Corrupt(f"PyTorch {torch.__version__} does not read its own artifacts of {len(data)} bytes: they are made anew")
+                raise errors.Corrupt(f"PyTorch {torch.__version__} cannot read its own artifacts of {len(data)} bytes: they are made again")
             self._known |= _names_of(info)
             counts.handed += len(self._known)
 
@@ -123,10 +123,10 @@ def around(wrapped: CachedFunction, device: torch.device, policy: str) -> Iterat
         return
     carrier = _tried(f"'{wrapped._name()}'", lambda: _carrier_of(wrapped, device))
     if carrier is not None:
-        _tried("what PyTorch compiled before is not used", carrier.hand_over)
+        _tried("artifacts that PyTorch compiled before are not used", carrier.hand_over)
     yield
     if carrier is not None and policy != "read_only" and _signs(wrapped):
-        _tried("what PyTorch compiled is not kept", carrier.keep)
+        _tried("artifacts that PyTorch compiled are not stored", carrier.keep)
 
 
 def _carrier_of(wrapped: CachedFunction, device: torch.device) -> Carrier:
@@ -162,4 +162,4 @@ def summary() -> str:
     if counts == Counts():
         return ""
     failures = f", {counts.failures} failures, the last: {counts.last_failure}" if counts.failures else ""
-    return f"PyTorch's artifacts: {counts.handed} handed over, {counts.kept} kept{failures}"
+    return f"PyTorch's artifacts: {counts.handed} loaded, {counts.kept} stored{failures}"

@@ -110,8 +110,8 @@ class Asked:
             if was != now:
                 return f"operator {number} was {was}, and is {now}"
         if len(self.texts) != len(other.texts):
-            return f"it reached {len(self.texts)} operators, and reaches {len(other.texts)}"
-        return "" if self.is_whole and other.is_whole else "not all operators that it reaches are known"
+            return f"it called {len(self.texts)} operators, and calls {len(other.texts)}"
+        return "" if self.is_whole and other.is_whole else "not all operators that it calls are known"
 
 
 def text_of(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
@@ -162,8 +162,8 @@ def expect_capturable(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
     """For shown_to, within a capture: refuses operators, by name, that may leave a library unusable."""
     name = func._schema.name if hasattr(func, "_schema") else ""
     if name in _NOT_CAPTURABLE or _failed and _text_with_devices(func, args, kwargs) in _failed:
-        raise errors.NotRecordable(f"it calls {func}, which {'failed in a capture before' if name not in _NOT_CAPTURABLE else 'no capture can have'} and may leave "
-                                   "its library unusable: call it outside")
+        raise errors.NotRecordable(f"it calls {func}, which {'failed in a capture before' if name not in _NOT_CAPTURABLE else 'cannot be captured'} "
+                                   "and may leave its library unusable: call it outside")
 
 
 def note_failed(func: Any, args: Sequence[Any], kwargs: dict[str, Any], error: Exception) -> None:

@@ -30,7 +30,7 @@ class Written(Exception):
     replays write `result`; None when PyTorch must capture again with the caller's random numbers."""
 
     def __init__(self, folder: str, graph: _capture.Capture | None, result: Any) -> None:
-        super().__init__(f"its capture was written to {folder}; the next process proves it by its own")
+        super().__init__(f"its capture was written to {folder}; the next process proves it with its own capture")
         self.graph, self.result = graph, result
 
 
@@ -101,7 +101,7 @@ class Recording:
         left_alone = {int(one.storage.data_ptr()) for one in self._call.regions if not one.is_written}
         for place, before in zip(self._call.places, versions):
             if before != version_of(place.tensor) and storage_key(place.tensor) in left_alone:
-                raise _answers.Differs(f"the function behaves differently under capture: it writes {place.path}, which its answer did not")
+                raise _answers.Differs(f"the function behaves differently under capture: it writes {place.path}, which the call itself did not write")
 
     def _notice(self) -> None:
         """Notes the answer's writes and random draws."""
@@ -111,8 +111,8 @@ class Recording:
             raise errors.NotRecordable("it seeds the device's generator, or sets its offset: do it outside")
         for place, (_, key) in zip(call.places, self._before):
             if storage_key(place.tensor) != key:
-                raise errors.NotRecordable(f"{place.path} lies in other memory after the call: a replay writes where it lay. Write into it "
-                                           "(copy_)")
+                raise errors.NotRecordable(f"{place.path} lies in other memory after the call, but a replay writes to the memory from before: write "
+                                           "into it (copy_)")
         written = {id(place.tensor) for place, (before, _) in zip(call.places, self._before)
                    if before is None or before != version_of(place.tensor)}
         for region in call.regions:
@@ -127,7 +127,7 @@ class Recording:
         missing = [one.name for one in regions if one.is_written and not self._start.has(one) and any(id(place.tensor) in counted for place in one.places)]
         if missing:
             self._function.writes.update(missing)
-            raise NextTime(f"it writes {missing[0]}, and what that held before is kept from the next call on, which is recorded")
+            raise NextTime(f"it writes {missing[0]}, whose previous contents are saved from the next call on: that call is recorded")
         self._start.end()
 
     def adopted(self, given: _entry.Declaration) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
@@ -153,12 +153,12 @@ class Recording:
         except _answers.Differs as differs:
             if not self._has_asked:
                 raise
-            _log.info("'%s' is captured once more, as if it were not: %s", self._wrapped._name(), differs)
+            _log.info("'%s' is captured again, with the capture hidden from it: %s", self._wrapped._name(), differs)
             self._as_answered = "yes"
             try:
                 return adopt()
             except Exception as error:
-                _log.info("'%s' cannot be captured so: %s", self._wrapped._name(), error)
+                _log.info("the second attempt to capture '%s' failed: %s", self._wrapped._name(), error)
                 raise differs from None
 
     def _adopted_within(self, given: _entry.Declaration, described: _outputs.Described, metadata: _outputs.Metadata,
@@ -209,17 +209,17 @@ class Recording:
         except errors.NotFound as nothing:
             _log.info("'%s': %s", given.name, nothing)
         except (errors.NotRecordable, errors.VerificationFailed, errors.PermissionDenied, errors.IoFailed) as error:
-            _log.info("'%s' is captured once more, elsewhere: %s", given.name, error)
+            _log.info("'%s' is captured again at other addresses: %s", given.name, error)
             return None
         # No run is compared with the answer here; only the adoption may run it, because it checks that the graph touches only declared memory.
         difference = "" if self._function.is_compiled else self._difference(first) if self._is_shown else "its operators are not known"
         if difference:
-            _log.info("the capture of '%s' is not left for other processes: it may be of another work than its answer (%s)", given.name, difference)
+            _log.info("the capture of '%s' is not written for other processes, because it may do other work than the call itself (%s)", given.name, difference)
             return None
         try:
             self._write(folder, given, metadata, text, first)
         except (errors.PermissionDenied, errors.IoFailed, errors.NoSpace) as error:
-            _log.warning("the capture of '%s' is not kept for other processes: %s", given.name, error)
+            _log.warning("the capture of '%s' is not written for other processes: %s", given.name, error)
             return None
         if metadata.draws:
             raise Written(folder, None, None)
@@ -261,7 +261,7 @@ class Recording:
                     result = self._function.run(self._wrapped, owner, arguments)
                 now = _outputs.described(result, objects, regions, takes_parts=True)
                 if now.tree != described.tree or now.outputs != described.outputs:
-                    raise _answers.Differs(f"it returns something else at its second call: {now.tree} after {described.tree}")
+                    raise _answers.Differs(f"it returns something else at its second call: {now.tree}, but {described.tree} at the first")
                 for output, fresh in zip(outputs, now.fresh):
                     if fresh.numel():
                         output.copy_(fresh)
@@ -299,9 +299,9 @@ class Recording:
             captured.close()
             if self._is_shown:  # while operators are shown, PyTorch compiles nothing
                 self._function.is_shown_none = True
-                raise NextTime("PyTorch compiles something that it calls: its operators are not looked at from the next call on, which is recorded")
-            raise errors.NotRecordable("PyTorch compiled it again while it was captured: something that it depends on changed since its "
-                                       "answer (TORCH_LOGS=recompiles says what)")
+                raise NextTime("PyTorch compiles a function that it calls: its operators are not watched from the next call on, and that call is recorded")
+            raise errors.NotRecordable("PyTorch compiled it again during the capture, because a value that it depends on changed "
+                                       "(TORCH_LOGS=recompiles says which)")
         return captured
 
 

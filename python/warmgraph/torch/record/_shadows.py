@@ -41,7 +41,7 @@ class _Access(ctypes.Structure):
 def _call(name: str, *arguments: Any) -> None:
     status = getattr(_libraries.driver(), name)(*arguments)
     if status == 2:
-        raise errors.OutOfMemory(f"{name}: no device memory for shadow addresses")
+        raise errors.OutOfMemory(f"{name}: out of device memory for capture addresses")
     if status != 0:
         raise errors.DriverFailed(f"{name} gave {status}")
 

@@ -71,8 +71,8 @@ class Loan:
         for storage in lent:
             if torch._C._storage_Use_Count(storage._cdata) > 1:  # used outside this list
                 torch._C._set_storage_data_ptr_access_error_msg(
-                    storage._cdata, f"this is a borrowed result of an earlier call of '{self._name}', {why}: clone() what is needed for longer, or "
-                    "leave out borrow=True")
+                    storage._cdata, f"this is a borrowed result of an earlier call of '{self._name}', {why}: clone() results that are needed for "
+                                    "longer, or leave out borrow=True")
 
     def _use_on_this_stream(self) -> None:
         """Tells PyTorch's allocator about this stream, because it reuses freed memory in the stream that allocated it without waiting for others."""

@@ -87,8 +87,8 @@ def moving() -> Iterator[None]:
         _movers.append(me)
         if not _condition.wait_for(lambda: not _moved and _claim(me), _LONGEST_S):
             _movers.remove(me)
-            raise errors.NotRecordable(f"other threads called functions with a cache for {_LONGEST_S:.0f} s without a break, and its tensors "
-                                       "are moved for the second capture: record before they start")
+            raise errors.NotRecordable(f"other threads called cached functions for {_LONGEST_S:.0f} s without a pause, but the second capture needs "
+                                       "one to move tensors: record before these threads start")
     try:
         yield
     finally:

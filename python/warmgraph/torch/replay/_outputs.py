@@ -77,13 +77,13 @@ class _Describer:
         fields = {field.name for field in dataclasses.fields(value)} if dataclasses.is_dataclass(value) else set()
         more = sorted(set(getattr(value, "__dict__", ())) - fields)
         if more and isinstance(value, (dict, list, tuple)) or more and fields:
-            raise errors.NotRecordable(f"{path} has the attribute {more[0]!r}, which a replay cannot make: keep it in an item or a field")
+            raise errors.NotRecordable(f"{path} has the attribute {more[0]!r}, which a replay cannot make: store it in an item or a field")
 
     def _expect_apart(self, path: str, tensor: torch.Tensor) -> None:
         for other_path, other in self._places:
             if storage_key(tensor) == storage_key(other) and _tensors.overlap(tensor, other):
-                raise errors.NotRecordable(f"{path} shares memory with {other_path}, and a replay gives each its own: return the whole before its "
-                                           "parts, one of them, or a clone()")
+                raise errors.NotRecordable(f"{path} shares memory with {other_path}, but a replay gives each its own memory: return the whole tensor "
+                                           "before its parts, one of the two, or a clone()")
         self._places.append((path, tensor))
 
     def _whole_of(self, tensor: torch.Tensor) -> torch.Tensor | None:
@@ -98,7 +98,7 @@ class _Describer:
 
     def _key(self, path: str, key: Any) -> Any:
         if type(key) not in (str, int, bool):
-            raise errors.NotRecordable(f"{path} has the key {key!r} of type {type(key).__qualname__}: return dicts with texts or numbers")
+            raise errors.NotRecordable(f"{path} has the key {key!r} of type {type(key).__qualname__}: return dicts with texts or numbers as keys")
         return key
 
     def _tensor(self, path: str, tensor: torch.Tensor) -> Any:
@@ -238,7 +238,7 @@ def _class(name: str) -> Any:
     for part in path.split("."):
         found = getattr(found, part, None)
     if not isinstance(found, type):
-        raise errors.NotFound(f"the result is a {path} of {module}, which is not imported: import it before the call")
+        raise errors.NotFound(f"the result is a {path} of {module}, but this module is not imported: import it before the call")
     return found
 
 

@@ -39,7 +39,7 @@ def replayed_often() -> None:
         except Exception as error:  # the call goes on
             why = str(error)
         if why:
-            _log.debug("device code goes on being kept: %s", why)
+            _log.debug("device code is still kept: %s", why)
 
 
 @contextlib.contextmanager

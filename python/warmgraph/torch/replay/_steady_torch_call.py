@@ -173,5 +173,5 @@ def steady_of(bound: BoundCall, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     except (NotSteady, _steady_calls.AddressesMoved, _argument_tests.NoTests):
         return None
     except Exception:  # the original call has its result
-        _log.debug("later calls are read at length", exc_info=True)
+        _log.debug("later calls use the slower Python checks", exc_info=True)
         return None

@@ -118,7 +118,7 @@ def common_device(places: Sequence[Place]) -> torch.device:
         if found is None:
             found = place.tensor.device
         elif place.tensor.device != found:
-            raise errors.NotRecordable(f"{place.path} lies on {place.tensor.device}, {places[0].path} on {found}: one graph has one device")
+            raise errors.NotRecordable(f"{place.path} lies on {place.tensor.device}, but {places[0].path} on {found}: one graph runs on one device")
     if found is None:
-        raise errors.NotRecordable("no tensor on a CUDA device is among its arguments, in its object, or in what it closes over")
+        raise errors.NotRecordable("no tensor on a CUDA device is among its arguments, in its object, or in its closure")
     return found

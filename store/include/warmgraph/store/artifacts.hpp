@@ -59,7 +59,7 @@ public:
         auto& [stamp, bytes] = **found;
         Result<Value> value = bytes ? m_codec.decode(*bytes) : std::unexpected(bytes.error());
         if (value && Codec::key_of(*value) != key)
-            value = fail(Codec::k_misnamed, "it is stored under {}, and is of {}", short_hex(key),
+            value = fail(Codec::k_misnamed, "it is stored under {}, but it belongs to {}", short_hex(key),
                          short_hex(Codec::key_of(*value)));
         if (value) {
             static_cast<void>(tier.note_use(name)); // fails in a read-only tier
@@ -76,7 +76,7 @@ public:
         const Result<Bytes> bytes = m_codec.encode(value);
         if (!bytes) return std::unexpected(bytes.error());
         if (bytes->size() > Codec::k_most_bytes)
-            return fail(ErrorCode::unsupported, "it takes {} bytes, at most {} are stored", bytes->size(),
+            return fail(ErrorCode::unsupported, "it has {} bytes, expected at most {}", bytes->size(),
                         Codec::k_most_bytes);
         return m_tiers.front()->put(name_of(Codec::key_of(value)), *bytes);
     }
@@ -97,7 +97,7 @@ public:
             return;
         }
     } catch (const std::exception& error) {
-        log().debug("not set aside: {}", error.what());
+        log().debug("cannot move it to quarantine: {}", error.what());
     }
 
 private:

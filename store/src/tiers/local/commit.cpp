@@ -16,7 +16,7 @@ Result<void> try_commit(FileSystem& files, const Path& target, ByteView bytes, M
     if (!done) {
         // If this fails too, the next writer in this folder removes the file after this process has ended.
         if (const auto removed = files.remove(temporary); !removed)
-            log().debug("left-over stays: {}", removed.error().message);
+            log().debug("cannot remove a left-over file: {}", removed.error().message);
     }
     return done;
 }

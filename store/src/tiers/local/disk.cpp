@@ -104,7 +104,7 @@ Result<std::optional<Found>> Disk::read_in(FileSystem& folder, const Path& path,
     if (!*info) return std::nullopt;
     Found found{stamp_of(**info), Bytes{}};
     if ((*info)->type != FileType::regular) {
-        found.bytes = fail(ErrorCode::corrupt, "expected a regular file, it is a folder, link or pipe");
+        found.bytes = fail(ErrorCode::corrupt, "it is a folder, link or pipe, expected a regular file");
         return found;
     }
     if (extent.whole && (*info)->size > extent.bytes) {

@@ -77,9 +77,7 @@ Error FolderTrust::refusal(const FileInfo& info, const Path& path) const
                      fmt::format("{} {}: {}", what, is, m_may_be_changed ? cure : propose_below(m_root))};
     };
     if ((info.mode & k_others_write) != 0)
-        return refused(fmt::format("may be written by any user (mode {:04o}), whose code would run as "
-                                   "you",
-                                   info.mode),
+        return refused(fmt::format("may be written by any user (mode {:04o}), whose code would run as you", info.mode),
                        fmt::format("delete it; or, if you trust what is in it, `chmod {} {}`",
                                    is_group ? "o-w" : "go-w", path.string()));
     if (is_group && std::ranges::find(m_groups, info.group) == m_groups.end())
@@ -97,10 +95,10 @@ Error FolderTrust::refusal(const FileInfo& info, const Path& path) const
                         "WARMGRAPH_CACHE_DIR or cache_dir to a folder of your own",
                         what, info.owner, m_user,
                         m_may_be_changed ? fmt::format("`chown {} {}`; or ", m_user, path.string()) : "", info.owner)};
-    return refused(fmt::format("may be written by group {} (mode {:04o}), whose members could put code there that "
-                               "runs as you",
-                               info.group, info.mode),
-                   fmt::format("`chmod g-w {}`, or share the cache with that group (share_with_group)", path.string()));
+    return refused(
+        fmt::format("may be written by group {} (mode {:04o}), whose members could put code there that runs as you",
+                    info.group, info.mode),
+        fmt::format("`chmod g-w {}`, or share the cache with that group (share_with_group)", path.string()));
 }
 
 Result<void> FolderTrust::admits_folder(const FileInfo& folder, const Path& path) const

@@ -78,7 +78,7 @@ bool Leases::unless_taken(const EntryKey& key, const std::function<void()>& work
     ByteLocks* const all = locks();
     if (all != nullptr) {
         const auto taken = all->try_lock(first, k_bytes_of_entry, LockKind::shared);
-        if (!taken) log().debug("an entry stays, for somebody may use it: {}", taken.error().message);
+        if (!taken) log().debug("an entry is kept, because another process may use it: {}", taken.error().message);
         if (!taken || !*taken) return false;
     }
     work();

@@ -112,7 +112,7 @@ std::uint64_t remove_marks(const Disk& disk, const Path& folder, const std::vect
     std::uint64_t count = 0;
     for (const DeadMark& mark : marks) {
         if (const auto removed = disk.files.remove(folder / mark.file); !removed)
-            log().debug("the mark of a load stays: {}", removed.error().message);
+            log().debug("cannot remove the file that marks a load: {}", removed.error().message);
         else
             ++count;
     }
@@ -123,8 +123,8 @@ Error condemned(const LoadTarget& target)
 {
     return {ErrorCode::driver_failed,
             fmt::format("its code is not given to the driver any more (version {}, {}): the last {} processes in a row "
-                        "that did so died over it; the function is recorded anew, or runs as it is; if something else "
-                        "ended them, put the entry's file back (docs/trust.md)",
+                        "died while they loaded it; the function is recorded again, or runs as it is; if the processes "
+                        "ended for another reason, put the entry's file back (docs/trust.md)",
                         printable(target.driver, 64), printable(target.device, 64), k_deaths_that_condemn)};
 }
 
@@ -166,15 +166,15 @@ public:
         try {
             if (m_row > 1 && ::getpid() == m_process) forget_deaths();
         } catch (const std::exception& error) {
-            log().debug("deaths in earlier loads still count: {}", error.what());
+            log().debug("processes that died in earlier loads are still counted: {}", error.what());
         }
     }
     void remove() const noexcept
     try {
         if (const auto removed = m_all.m_disk.files.remove(m_path); !removed)
-            log().debug("the mark of a load stays: {}", removed.error().message);
+            log().debug("cannot remove the file that marks a load: {}", removed.error().message);
     } catch (const std::exception& error) {
-        log().debug("the mark of a load stays: {}", error.what());
+        log().debug("cannot remove the file that marks a load: {}", error.what());
     }
     /// REQUIRES: LoadMarks::m_mutex is held.
     void wait() noexcept { m_is_waiting = true; }
@@ -232,7 +232,7 @@ std::uint64_t remove_dead_load_marks(const Disk& disk, const Path& folder, const
 Result<std::unique_ptr<LoadMark>> LoadMarks::make(const EntryKey& key, const LoadTarget& target, unsigned row)
 {
     // Do not make a deleted cache again for a mark.
-    if (!has_mark(m_disk.files)) return fail(ErrorCode::not_found, "the cache folder has no mark");
+    if (!has_mark(m_disk.files)) return fail(ErrorCode::not_found, "the cache folder has no CACHEDIR.TAG");
     static std::atomic<std::uint64_t> next_number = 0; // counts this process's marks in all stores
     const pid_t process = ::getpid();
     const std::string digits = digits_of(target);
@@ -268,10 +268,10 @@ try {
     if (deaths >= k_deaths_that_condemn) return std::unexpected(condemned(target));
     auto made = make(key, target, deaths + 1);
     if (made) return made;
-    log().debug("a load is not marked: {}", made.error().message);
+    log().debug("no file marks a load: {}", made.error().message);
     return nullptr;
 } catch (const std::exception& error) {
-    log().debug("a load is not marked: {}", error.what());
+    log().debug("no file marks a load: {}", error.what());
     return nullptr;
 }
 
@@ -280,7 +280,7 @@ try {
     if (m_disk.writable() && has_mark(m_disk.files))
         remove_dead_load_marks(m_disk, m_disk.layout.function(key.function), key.guards_digest);
 } catch (const std::exception& error) {
-    log().debug("deaths in earlier loads still count: {}", error.what());
+    log().debug("processes that died in earlier loads are still counted: {}", error.what());
 }
 
 void LoadMarks::end_at_exit() noexcept
@@ -322,7 +322,7 @@ bool LoadMarks::settle() noexcept
     try { // without holding the mutex, because ending a mark takes it
         m_waiting_count -= std::erase_if(asked, [this](const Waiting& one) { return !goes_on(one); });
     } catch (const std::exception& error) {
-        log().debug("nobody knows whether loads are over: {}", error.what());
+        log().debug("cannot determine whether loads have ended: {}", error.what());
     }
     const std::scoped_lock guard(m_mutex);
     m_waiting.splice(m_waiting.end(), asked);

@@ -27,7 +27,7 @@ public:
     {
         if (::getpid() != m_holder) return; // in a forked child the lock belongs to the parent
         if (const auto removed = m_files.remove(m_path); !removed)
-            log().debug("lock file stays: {}", removed.error().message);
+            log().debug("cannot remove a lock file: {}", removed.error().message);
     }
 
 private:
@@ -117,14 +117,14 @@ Result<void> LocalTier::note_use(const Name& name)
 void LocalTier::touch_mark() const
 {
     if (const auto touched = m_disk.files.touch(k_mark_file); !touched)
-        log().debug("the mark is as old as it was: {}", touched.error().message);
+        log().debug("cannot update the time of CACHEDIR.TAG: {}", touched.error().message);
 }
 
 void LocalTier::refuse(const Name& name, const Stamp& stamp, const Error& reason) noexcept
 try {
     if (m_disk.writable() && has_mark(m_disk.files)) quarantine(m_disk, m_disk.layout.path(name), stamp, reason);
 } catch (const std::exception& error) {
-    log().debug("not set aside: {}", error.what());
+    log().debug("cannot move it to quarantine: {}", error.what());
 }
 
 Result<std::unique_ptr<FileLock>> LocalTier::try_record_lock(const EntryKey& key)
@@ -137,7 +137,7 @@ Result<std::unique_ptr<FileLock>> LocalTier::try_artifact_lock(const ArtifactNam
     // Do not make a deleted cache again to lock an artifact that was in it.
     if (auto ok = m_disk.require_writable("write"); !ok) return std::unexpected(ok.error());
     if (!has_mark(m_disk.files))
-        return fail(ErrorCode::permission_denied, "{} has lost its mark: nothing is written there",
+        return fail(ErrorCode::permission_denied, "{} has lost its CACHEDIR.TAG: nothing is written there",
                     m_disk.layout.root().string());
     return try_lock(Layout::artifact_lock(name));
 }

@@ -86,11 +86,10 @@ Result<Look> look(FileSystem& files, const Path& root)
 
 Error foreign(const Path& root, const std::string& other)
 {
-    return {
-        ErrorCode::permission_denied,
-        fmt::format("cache folder {} has no {} of warmgraph and holds '{}', expected a folder that warmgraph made, or "
-                    "an empty one: {}",
-                    root.string(), k_mark_file, printable(other, 64), propose_below(root))};
+    return {ErrorCode::permission_denied,
+            fmt::format("cache folder {} has no {} of warmgraph, but contains '{}', expected a folder that warmgraph "
+                        "made, or an empty one: {}",
+                        root.string(), k_mark_file, printable(other, 64), propose_below(root))};
 }
 
 } // namespace
@@ -151,7 +150,7 @@ Result<void> ensure_mark(FileSystem& files, const Path& root, Modes modes)
     // The mark is synced, because an empty mark after a power cut would make the folder foreign.
     const std::string text = mark_text();
     if (auto done = commit(files, k_mark_file, as_bytes(text), modes); !done)
-        return within(fmt::format("cannot mark cache folder {}", root.string()), done.error());
+        return within(fmt::format("cannot write the CACHEDIR.TAG of cache folder {}", root.string()), done.error());
     return {};
 }
 

@@ -26,7 +26,7 @@ void drop_oldest(FileSystem& files, const Path& folder)
     for (const auto& [time, name] : kept) {
         for (const Path& path : {folder / name, folder / (name + std::string(k_reason_suffix))}) {
             if (const auto removed = files.remove(path); !removed)
-                log().debug("quarantined file stays: {}", removed.error().message);
+                log().debug("cannot remove a file from quarantine: {}", removed.error().message);
         }
     }
 }
@@ -45,15 +45,15 @@ void quarantine(const Disk& disk, const Path& path, const Stamp& judged, const E
     if (moved) moved = files.rename(path, folder / name, Durability::unsynced);
     if (!moved) {
         if (moved.error().code == ErrorCode::not_found) return; // another process moved it first
-        log().warn("{} is refused and stays in its place: {} ({})", (layout.root() / path).string(), reason.message,
-                   moved.error().message);
+        log().warn("{} is refused, but cannot be moved to quarantine: {} ({})", (layout.root() / path).string(),
+                   reason.message, moved.error().message);
         return;
     }
     log().warn("quarantined {}: {}", (layout.root() / path).string(), reason.message);
     const std::string text = fmt::format("{}\n{}: {}\n", path.string(), to_string(reason.code), reason.message);
     const auto noted = files.write_new(folder / (name + std::string(k_reason_suffix)), as_bytes(text), modes.file,
                                        Durability::unsynced);
-    if (!noted) log().debug("no reason beside {}: {}", name, noted.error().message);
+    if (!noted) log().debug("cannot write the reason beside {}: {}", name, noted.error().message);
     drop_oldest(files, folder);
 }
 

@@ -105,7 +105,7 @@ std::uint64_t remove_abandoned(FileSystem& files, Clock& clock, const Path& fold
         const auto info = files.info(folder / item.name);
         if (!info || !*info || !is_abandoned(item.name, (*info)->modified, clock.wall())) continue;
         if (const auto removed = files.remove(folder / item.name); !removed)
-            log().debug("left-over stays: {}", removed.error().message);
+            log().debug("cannot remove a left-over file: {}", removed.error().message);
         else
             ++count;
     }
@@ -119,7 +119,7 @@ bool remove_free_lock(FileSystem& files, Modes modes, const Path& path)
     const auto lock = files.try_lock(path, modes.file);
     if (!lock || !*lock) return false;
     const auto removed = files.remove(path);
-    if (!removed) log().debug("lock file stays: {}", removed.error().message);
+    if (!removed) log().debug("cannot remove a lock file: {}", removed.error().message);
     return removed.has_value();
 }
 

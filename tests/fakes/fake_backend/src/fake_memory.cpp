@@ -44,12 +44,12 @@ Result<std::uint64_t> FakeMemory::room(const Address& address, std::uint64_t siz
 {
     const auto found = m_allocations.find(address.base);
     if (found == m_allocations.end()) {
-        return fail(ErrorCode::invalid_argument, "{:#x} is no memory of this device (or was released)", address.base);
+        return fail(ErrorCode::invalid_argument, "{:#x} is not memory of this device (or was released)", address.base);
     }
     const std::uint64_t total = found->second.size;
     if (address.offset > total || size > total - address.offset) {
-        return fail(ErrorCode::invalid_argument, "{} bytes at offset {} leave an allocation of {} bytes", size,
-                    address.offset, total);
+        return fail(ErrorCode::invalid_argument, "{} bytes at offset {} do not fit into an allocation of {} bytes",
+                    size, address.offset, total);
     }
     return total - address.offset;
 }
@@ -68,7 +68,8 @@ Result<std::span<std::byte>> FakeMemory::rest(const Address& address)
     if (!found) return std::unexpected(found.error());
     auto& bytes = m_allocations.find(address.base)->second.bytes;
     if (!bytes)
-        return fail(ErrorCode::invalid_argument, "{:#x} is a shadow, which only a capture may name", address.base);
+        return fail(ErrorCode::invalid_argument, "{:#x} is an address that is reserved for captures, and has no memory",
+                    address.base);
     return std::span(*bytes).subspan(address.offset);
 }
 

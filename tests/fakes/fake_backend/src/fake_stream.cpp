@@ -13,8 +13,8 @@ struct FakeEvent final : Event {
     Result<bool> is_done() override
     {
         if (point)
-            return fail(ErrorCode::not_recordable,
-                        "an event of a capture is never done: what it follows is recorded and does not run");
+            return fail(ErrorCode::not_recordable, "an event that was recorded in a capture is never done: the work "
+                                                   "before it is recorded, and does not run");
         if (auto entered = state.enter("event.is_done"); !entered) return std::unexpected(entered.error());
         return true;
     }
@@ -58,7 +58,7 @@ Result<void> check_kernel(const RawKernel& work, const FakeState& state, const F
     if (!kernel) return std::unexpected(kernel.error());
     const auto& kinds = (*kernel)->params;
     if (kinds.size() != work.params.size()) {
-        return fail(ErrorCode::invalid_argument, "kernel '{}': {} parameters given, it takes {}", work.kernel,
+        return fail(ErrorCode::invalid_argument, "kernel '{}': {} parameters given, the kernel takes {}", work.kernel,
                     work.params.size(), kinds.size());
     }
     std::uint64_t items = 1;

@@ -38,7 +38,8 @@ constexpr std::array<ActionRow, 8> k_actions{{
 Result<int> bundle(const Context& context, const BundleOptions& options)
 {
     const auto row = std::ranges::find(k_actions, options.action, &ActionRow::name);
-    if (row == k_actions.end()) return fail(ErrorCode::invalid_argument, "'{}' is no action of bundle", options.action);
+    if (row == k_actions.end())
+        return fail(ErrorCode::invalid_argument, "'{}' is not an action of bundle", options.action);
     if (options.files.size() < row->least_files || options.files.size() > row->most_files)
         return fail(ErrorCode::invalid_argument, "bundle {} takes {}: {} files are given", row->name, row->files,
                     options.files.size());
@@ -109,7 +110,7 @@ Result<void> BundleSelection::check_fits(const std::vector<cachefmt::FunctionKey
     if (is_all() || std::ranges::any_of(functions, [&](const auto& key) { return chooses(key); })) return {};
     std::string there_are;
     for (const auto& key : functions) there_are += "\n  " + full_name(key);
-    return fail(ErrorCode::not_found, "the names fit no function{}",
+    return fail(ErrorCode::not_found, "no function matches the names{}",
                 there_are.empty() ? "" : "; there are:" + there_are);
 }
 
@@ -170,7 +171,7 @@ void report_transfer(const Context& context, std::string_view done, const std::s
                             size_text(amount.bytes));
     text = fmt::format("{}: {} {}\n", path_text(file), done, text.empty() ? "nothing" : text);
     if (!transfer.there.empty())
-        text += fmt::format("{} there already, and stay as they are\n", plural(transfer.there.size(), "object"));
+        text += fmt::format("{} already in the cache, and not changed\n", plural(transfer.there.size(), "object"));
     if (!transfer.skipped.empty()) {
         constexpr std::size_t k_most = 200;
         Table table({{"skipped"}, {"why"}}, 0, k_most);

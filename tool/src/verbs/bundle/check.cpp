@@ -168,7 +168,7 @@ Result<int> bundle_check(const Context& context, const BundleOptions& options)
     std::string text = environment_line(environment.judged, options.relaxation);
     if (!text.empty()) text += "\n";
     text += fmt::format("environment: {}\n",
-                        environment.recorded.empty() ? "nothing that all share" : environment.recorded);
+                        environment.recorded.empty() ? "the entries have no fact in common" : environment.recorded);
     for (const auto& [device, problem] : machine.problems())
         text += fmt::format("{}: {}\n", printable(device), printable(problem));
     text += table_text(context, "entry", checked.entries) + table_text(context, "other object", checked.others);

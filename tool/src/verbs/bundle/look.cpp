@@ -88,7 +88,7 @@ TorchText torch_text(const Bundle& opened, const Member& member)
         shown.text += "  " + label.error().message + "\n";
         return shown;
     }
-    shown.text += fmt::format("  {} of PyTorch's, written {}, signed with '{}'\n", size_text(label->size),
+    shown.text += fmt::format("  {} of PyTorch's artifacts, written {}, signed with '{}'\n", size_text(label->size),
                               label->written, label->key_id);
     for (const auto& [name, value] : label->facts) shown.text += fmt::format("  {} = {}\n", name, value);
     return shown;

@@ -81,7 +81,7 @@ Result<int> finish(const Context& context, bundle::Writer& writer, const std::st
     if (writer.members() == 0) {
         std::string why;
         for (const auto& left : transfer.skipped) why += fmt::format("\n  {}: {}", left.name, left.why);
-        return fail(ErrorCode::not_found, "there is nothing to put into {}{}", file, why);
+        return fail(ErrorCode::not_found, "nothing can be put into {}{}", file, why);
     }
     if (auto done = writer.finish(); !done) return std::unexpected(done.error());
     if (!is_standard_output(file)) report_transfer(context, "wrote", file, transfer);
@@ -121,8 +121,8 @@ Result<int> bundle_create(const Context& context, const BundleOptions& options)
     if (!keys) return std::unexpected(keys.error());
     if (selection->names(store::ArtifactKind::torch) && !trust->sign_with)
         return fail(ErrorCode::invalid_argument,
-                    "what PyTorch compiled can run code where it is used, and goes only into a bundle that is signed: "
-                    "give --key-file, or set WARMGRAPH_SIGN_KEY_FILE");
+                    "code that PyTorch compiled can run anything where it is used, and can only be put into a signed "
+                    "bundle: give --key-file, or set WARMGRAPH_SIGN_KEY_FILE");
     auto writer = writer_to(context, options.files.front(), *trust);
     if (!writer) return std::unexpected(writer.error());
     const auto artifacts = artifacts_to_carry(**store, options, *selection);
@@ -191,7 +191,7 @@ Result<int> bundle_strip(const Context& context, const BundleOptions& options)
 {
     if (options.architectures.empty())
         return fail(ErrorCode::invalid_argument,
-                    "bundle strip takes --arch: the architectures that stay, such as sm_80,sm_90");
+                    "bundle strip needs --arch: the architectures to keep, such as sm_80,sm_90");
     const auto trust = trust_of(options.keys);
     if (!trust) return std::unexpected(trust.error());
     auto writer = writer_to(context, options.files[1], *trust);

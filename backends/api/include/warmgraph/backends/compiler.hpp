@@ -44,7 +44,7 @@ public:
     /// Returns the identity for these options. unsupported: compiled programs cannot be stored.
     [[nodiscard]] virtual Result<CompilerIdentity> identity(std::string_view options)
     {
-        return fail(ErrorCode::unsupported, "this backend's compiled programs cannot be kept (options: {})", options);
+        return fail(ErrorCode::unsupported, "this backend's compiled programs cannot be stored (options: {})", options);
     }
     /// Returns the compiled form of a module from compile(), if that takes no more work. nullopt: not yet available, or
     /// not a compiled module. REQUIRES: the module belongs to this compiler's device.

@@ -116,7 +116,7 @@ public:
     /// other work, or a backend that cannot check. Not allowed during a capture.
     [[nodiscard]] virtual Result<void> check(const RawWork& work)
     {
-        return fail(ErrorCode::unsupported, "a {} cannot be looked at before it is enqueued", kind_of(work).name);
+        return fail(ErrorCode::unsupported, "a {} cannot be checked before it is enqueued", kind_of(work).name);
     }
     /// Enqueues work that check() accepted and that has not changed since; an empty node does nothing.
     [[nodiscard]] virtual Result<void> enqueue_checked(const RawWork& work);
@@ -236,7 +236,8 @@ public:
     [[nodiscard]] virtual Result<void> register_module(void* module, ByteView image)
     {
         static_cast<void>(module);
-        return fail(ErrorCode::unsupported, "{} has no modules of the driver ({} bytes given)", id(), image.size());
+        return fail(ErrorCode::unsupported, "{} cannot wrap modules that the driver loaded ({} bytes given)", id(),
+                    image.size());
     }
     /// The modules from register_module().
     [[nodiscard]] virtual std::vector<std::shared_ptr<Module>> registered_modules() { return {}; }
@@ -257,7 +258,8 @@ public:
     [[nodiscard]] virtual Result<std::unique_ptr<Stream>> view_stream(void* native)
     {
         static_cast<void>(native);
-        return fail(ErrorCode::unsupported, "{} has no streams of others: make one with Device::stream", id());
+        return fail(ErrorCode::unsupported,
+                    "{} cannot wrap streams that another library made: make one with Device::stream", id());
     }
     /// Makes an empty graph for `nodes` nodes. Use the builder in one thread and soon: it may hold a lock that others
     /// wait for.

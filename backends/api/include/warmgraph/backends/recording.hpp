@@ -48,14 +48,14 @@ public:
     [[nodiscard]] virtual Result<RawGraph> read_graph(void* native)
     {
         static_cast<void>(native);
-        return fail(ErrorCode::unsupported, "{} cannot adopt graphs", m_device.id());
+        return fail(ErrorCode::unsupported, "{} cannot adopt graphs that another library captured", m_device.id());
     }
     /// Instantiates a graph of other code unchanged, for comparison. The result cannot be updated: update() is
     /// unsupported.
     [[nodiscard]] virtual Result<std::unique_ptr<GraphExec>> instantiate_native(void* native)
     {
         static_cast<void>(native);
-        return fail(ErrorCode::unsupported, "{} cannot run other graphs", m_device.id());
+        return fail(ErrorCode::unsupported, "{} cannot run graphs that another library captured", m_device.id());
     }
     /// Instantiates the driver's own captured graph, with the process's own code, even if `graph`'s nodes were changed
     /// since. The result keeps its resources alive. Without RawGraph::native it does the same as Device::instantiate.
@@ -107,7 +107,8 @@ public:
     /// and a write at one address shows at others. Free it with Device::release(). unsupported without flat addresses.
     [[nodiscard]] virtual Result<MemoryRef> reserve_decoy(std::uint64_t size)
     {
-        return fail(ErrorCode::unsupported, "{} has no decoys ({} bytes were asked for)", m_device.id(), size);
+        return fail(ErrorCode::unsupported, "{} cannot reserve test addresses ({} bytes were requested)", m_device.id(),
+                    size);
     }
     /// Makes usable page-locked host memory at addresses like those of reserve_shadow. Free it with Device::release().
     [[nodiscard]] virtual Result<MemoryRef> reserve_host_shadow(std::uint64_t size)

@@ -22,11 +22,10 @@ struct Place {
 
 std::unexpected<Error> not_page_locked(const Side& side, std::uint64_t address)
 {
-    return fail(
-        ErrorCode::not_recordable,
-        "the copy's {} {:#x} is host memory that is not page-locked, which a graph reads when it is launched and "
-        "another process does not have; allocate it with Device::allocate_host or cudaMallocHost",
-        side.name, address);
+    return fail(ErrorCode::not_recordable,
+                "the copy's {} {:#x} is pageable host memory, which a graph reads at each launch and which another "
+                "process does not have; allocate it with Device::allocate_host or cudaMallocHost",
+                side.name, address);
 }
 
 /// The memory space of a side. Asks the driver only if the node does not say.

@@ -11,11 +11,10 @@ Result<CUDA_MEMSET_NODE_PARAMS> to_native(const RawFill& fill)
     const std::size_t full = fill.pattern.size();
     const std::size_t width = full == 0 ? 0 : full <= 4 ? full : period(fill.pattern);
     if (width != 1 && width != 2 && width != 4)
-        return fail(
-            ErrorCode::unsupported,
-            "a memset node has elements of 1, 2 or 4 bytes, this fill's pattern has {}; fill with a kernel, or in "
-            "parts",
-            full);
+        return fail(ErrorCode::unsupported,
+                    "a memset node has elements of 1, 2 or 4 bytes, this fill's pattern has {}; fill with a kernel, or "
+                    "in parts",
+                    full);
     CUDA_MEMSET_NODE_PARAMS native{};
     native.dst = fill.destination.flat();
     native.elementSize = static_cast<unsigned int>(width);

@@ -64,8 +64,8 @@ Result<RawMemoryOperation> from_native(const CUstreamBatchMemOpParams& native)
     default: break;
     }
     return fail(ErrorCode::not_recordable,
-                "its kind {} is unknown here, expected waits, writes, barriers and flushes; do it in a kernel, or "
-                "before and after the captured work",
+                "its kind {} is not known to this version of warmgraph, expected waits, writes, barriers or flushes; "
+                "do it in a kernel, or before and after the captured work",
                 static_cast<int>(native.operation));
 }
 
@@ -81,14 +81,15 @@ const CUDA_BATCH_MEM_OP_NODE_PARAMS& NativeOperations::fill(const Core& core, co
 
 Result<void> check_operations(const RawMemoryOperations& work)
 {
-    if (work.operations.empty()) return fail(ErrorCode::invalid_argument, "a batch of no memory operations");
+    if (work.operations.empty())
+        return fail(ErrorCode::invalid_argument, "a batch of memory operations is empty, expected at least one");
     for (std::size_t i = 0; i < work.operations.size(); ++i) {
         const RawMemoryOperation& operation = work.operations[i];
         const std::uint32_t width = width_of(operation.kind);
         if (width != 0 && (operation.address.is_null() || operation.address.flat() % width != 0))
             return fail(ErrorCode::invalid_argument,
-                        "memory operation {}: a word of {} bytes at {:#x}, expected a multiple of its size: bind "
-                        "memory of that alignment",
+                        "memory operation {}: a word of {} bytes at {:#x}, expected an address that is a multiple of "
+                        "the word's size: bind memory of that alignment",
                         i, width, operation.address.flat());
     }
     return {};
@@ -107,7 +108,8 @@ Result<RawWork> read_operations(const Core& core, CUgraphNode node)
         return fail(ErrorCode::not_recordable,
                     "it runs in another context than the device's primary one; capture with the primary context");
     if (native.flags != 0)
-        return fail(ErrorCode::not_recordable, "it has flags {:#x}, expected 0, the only ones known here",
+        return fail(ErrorCode::not_recordable,
+                    "it has flags {:#x}, expected 0: other flags are not known to this version of warmgraph",
                     native.flags);
     if (native.count == 0) return RawEmpty{};
     if (native.paramArray == nullptr)
@@ -149,8 +151,8 @@ Result<void> change(const ChangeCall& call, RawMemoryOperations& before, const R
 std::unexpected<Error> no_operations(const Driver& driver, const char* entry)
 {
     return fail(ErrorCode::unsupported,
-                "the CUDA driver (version {}.{}) has no {}, which memory operations take: update it, or do them in a "
-                "kernel",
+                "the CUDA driver (version {}.{}) has no {}, which memory operations need: update the driver, or do the "
+                "operations in a kernel",
                 driver.version / 1000, driver.version % 1000 / 10, entry);
 }
 

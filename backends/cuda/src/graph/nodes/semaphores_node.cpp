@@ -41,16 +41,18 @@ Result<void> check_plain(const void* sci_fence, std::uint64_t mutex_key, std::ui
 {
     if (sci_fence != nullptr)
         return fail(ErrorCode::not_recordable,
-                    "it has a fence of NvSciSync, which belongs to this process; use a timeline semaphore, or signal "
+                    "it has an NvSciSync fence, which exists only in this process; use a timeline semaphore, or signal "
                     "and wait in the stream, before and after the captured work");
     if (mutex_key != 0 || mutex_limit != 0)
         return fail(ErrorCode::not_recordable,
-                    "it has a keyed mutex (key {}, {} ms), expected a fence value alone; acquire and release it in the "
-                    "stream, before and after the captured work",
+                    "it has a keyed mutex (key {}, {} ms), expected only a fence value; acquire and release the mutex "
+                    "in the stream, before and after the captured work",
                     mutex_key, mutex_limit);
     if ((flags & ~known_flags) != 0)
-        return fail(ErrorCode::not_recordable, "it has flags {:#x}, expected {:#x} at most, the only ones known here",
-                    flags, known_flags);
+        return fail(
+            ErrorCode::not_recordable,
+            "it has flags {:#x}, expected at most {:#x}: other flags are not known to this version of warmgraph", flags,
+            known_flags);
     return {};
 }
 
@@ -147,7 +149,7 @@ const CUDA_EXT_SEM_WAIT_NODE_PARAMS& NativeSemaphores::wait(const RawSemaphores&
 
 Result<void> check_semaphores(const RawSemaphores& work)
 {
-    if (work.uses.empty()) return fail(ErrorCode::invalid_argument, "a node of no semaphores");
+    if (work.uses.empty()) return fail(ErrorCode::invalid_argument, "a node has no semaphores, expected at least one");
     for (std::size_t i = 0; i < work.uses.size(); ++i)
         if (work.uses[i].semaphore == 0)
             return fail(ErrorCode::invalid_argument, "semaphore {} is null, expected a CUexternalSemaphore", i);
@@ -185,11 +187,10 @@ Result<void> change(const ChangeCall& call, RawSemaphores& before, const RawSema
 
 std::unexpected<Error> no_semaphores(const Driver& driver, const char* entry)
 {
-    return fail(
-        ErrorCode::unsupported,
-        "the CUDA driver (version {}.{}) has no {}, which semaphores take: update it, or signal and wait in the "
-        "stream, before and after the graph",
-        driver.version / 1000, driver.version % 1000 / 10, entry);
+    return fail(ErrorCode::unsupported,
+                "the CUDA driver (version {}.{}) has no {}, which semaphores need: update the driver, or signal and "
+                "wait in the stream, before and after the graph",
+                driver.version / 1000, driver.version % 1000 / 10, entry);
 }
 
 } // namespace warmgraph::backends::cuda
