@@ -30,7 +30,7 @@ class Config:
     wrong type raises InvalidArgument."""
 
     mode: str = "reduce-overhead"  # TorchAir's name for graphs that are captured once and replayed; the only mode
-    policy: str = "default"  # default: $WARMGRAPH_POLICY, else read_write
+    policy: str = "default"  # "default": the value of $WARMGRAPH_POLICY, or read_write if it is not set
     model: str = ""  # folder name; default: the class of a method's object, or the function's module
     model_config: Mapping[str, str] = dataclasses.field(default_factory=dict)  # part of the model's identity
     environment: Sequence[str] = ()  # variables that become guards
@@ -49,7 +49,7 @@ class Config:
     max_files: int = 0
     max_bytes_by_kind: str = ""  # limits of single kinds within max_bytes: "compiled=1G,tuned=64M"
     bundles: Sequence[Any] = ()  # bundle files (.wgb), read in place as layers below the folder
-    kinds: str = ""  # the kinds in use, like $WARMGRAPH_KINDS: "entries,compiled", or all but some, "-tuned"
+    kinds: str = ""  # the artifact kinds in use, as in $WARMGRAPH_KINDS: "entries,compiled", or all kinds but one, "-tuned"
     preload: bool = True  # restore the graphs of a PyTorch function's last calls as soon as CUDA runs, before the next call
     mega_cache: bool = False  # store PyTorch's compiled code, signed, and give it to PyTorch before a miss compiles; needs a key
 
@@ -59,14 +59,14 @@ class Config:
         object.__setattr__(self, name, _checked(name, value, _DEFAULTS[name]))
 
     def expect_key(self) -> None:
-        """Raises InvalidArgument for a Config with mega_cache but without keys: keys say whose pickles PyTorch may load."""
+        """Raises InvalidArgument for a Config with mega_cache but without keys: the keys decide which signed pickles PyTorch may load."""
         if self.mega_cache and not (self.sign_with_file or self.accept_file or any(os.environ.get(name) for name in _KEYS)):
             raise errors.InvalidArgument("mega_cache is True, and no key says whose artifacts PyTorch may be given, which can run any code: "
                                          "set sign_with_file or accept_file (WARMGRAPH_SIGN_KEY_FILE, WARMGRAPH_ACCEPT_KEYS_FILE)")
 
     def copy(self) -> Config:
         one = Config.__new__(Config)
-        one.__dict__.update(self.__dict__, model_config=dict(self.model_config))  # checked when they were set
+        one.__dict__.update(self.__dict__, model_config=dict(self.model_config))  # the values were checked when they were set
         return one
 
 
@@ -74,7 +74,7 @@ _DEFAULTS: dict[str, Any] = {one.name: {} if one.default is dataclasses.MISSING 
 
 
 def _expecting_known(init: Callable[..., None]) -> Callable[..., None]:
-    """Suggests the right name of a misspelt option."""
+    """Wraps `init`: its error for a misspelt option then suggests the right name."""
     @functools.wraps(init)
     def expecting(self: Config, **options: Any) -> None:
         for name in options:
