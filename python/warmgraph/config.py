@@ -37,7 +37,7 @@ class Config:
     world_size: int = -1  # -1: from the launcher's environment
     accept_newer_driver: bool = False
     share_with_group: bool = False
-    max_variants: int = 64  # for one function
+    max_variants: int = 64  # the most variants of one function
     verify_on_load: bool = False
     probing_ms: int = 200
     strict: bool = False  # refuse uninitialised words in kernels' parameters

@@ -89,7 +89,7 @@ class Run:
 
     def _region_of(self, array: Array) -> tuple[str, Array]:
         of: Array | None = array
-        while of is not None:  # the array itself, then the arrays that it is a view of
+        while of is not None:  # first the array itself, then the arrays that it is a view of
             if id(of) in self._names:
                 return self._names[id(of)], of
             of = of._parent

@@ -67,9 +67,9 @@ class TorchFunction:
         self.steady: dict[int, list[_steady_torch_call.SteadyTorchCall]] = wrapped._shared.steady
         self._made_in = _fork.generation()
         self._is_begun = False
-        self._served = self._refusals = self._put_off = 0  # whether the last refused call ran with gradients
-        self._keeps_grad = False  # refused calls in a row, by the id of the wrapper's object
-        self._in_a_row: collections.Counter[int] = collections.Counter()  # shapes of the calls that were not refused
+        self._served = self._refusals = self._put_off = 0  # how many calls were recorded or replayed, refused, and delayed to the next call
+        self._keeps_grad = False  # whether the last refused call ran with gradients
+        self._in_a_row: collections.Counter[int] = collections.Counter()  # refused calls in a row, by the id of the wrapper's object
         self._shapes: set[Any] = set()  # shapes of the calls that were not refused
         self._given_up: dict[int, _refused_calls.GivenUp] = wrapped._shared.given_up
         self.writes: set[str] = set()  # names of the regions that an answer wrote before their contents were copied

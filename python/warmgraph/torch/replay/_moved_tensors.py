@@ -11,7 +11,7 @@ from warmgraph import errors
 _LONGEST_S = 10.0
 _condition = threading.Condition(threading.Lock())
 _readers: dict[int, int] = {}  # by thread: how many calls of enter() have not been left
-_movers: list[int] = []  # threads that have moved tensors, or wait to. A call adds itself to `_readers` before it looks here; a mover does the reverse
+_movers: list[int] = []  # threads that moved tensors, or wait to. Calls write `_readers` before they read this; movers do the reverse
 
 
 class _Using:
