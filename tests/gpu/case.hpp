@@ -35,7 +35,7 @@ struct Case {
     /// The cached work. It loads its code at its first call, so a process that only replays loads none.
     Callable work;
     double tolerance = 0;                 ///< the largest allowed relative difference of an element; 0: bitwise equal
-    Outcome expected = Outcome::recorded; ///< in the recording process; refused: replay runs it too
+    Outcome expected = Outcome::recorded; ///< in the recording process; if refused, the replay process runs `work`
     std::string refusal{};                ///< a part of the reason, if the outcome is refused
     /// Writes files into prepared_folder(). It runs in its own process and returns that process's exit code.
     std::function<int()> prepare{};

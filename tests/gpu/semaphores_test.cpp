@@ -170,7 +170,7 @@ TEST_F(GpuSemaphores, AWaitHoldsTheWorkUntilTheHostSignals)
         EXPECT_EQ(y.read<int32_t>(), counting(41));
         EXPECT_EQ(shown.value(), frame);
     };
-    expect_call(f, ready, shown, 1, Outcome::eager); // compiles and loads, which waits for all work on the device
+    expect_call(f, ready, shown, 1, Outcome::eager); // compiles and loads: both wait for all work on the device
     call_and_signal_afterwards(2, Outcome::eager);   // if this call was recorded, it would wait for this thread
     expect_call(f, ready, shown, 3, Outcome::recorded);
     call_and_signal_afterwards(4, Outcome::replayed);
@@ -207,7 +207,7 @@ TEST_F(GpuSemaphores, AnAdoptedGraphIsVerifiedWithoutThemAndFollowsTheFrame)
     const Adoption adoption{.first = captured(x, pool, y, ready, shown, 40),
                             .second = captured(x2, moved_pool, moved_y, ready2, shown2, 47)};
     Cache cache{options()};
-    Function f = cache.adopt("copy", device, spec(ready, shown), adoption); // would hang if it ran a wait
+    Function f = cache.adopt("copy", device, spec(ready, shown), adoption); // would hang if the adoption ran a wait
     EXPECT_EQ(f.report().outcome, Outcome::recorded) << f.report().reason;
     for (const Shared* one : {&ready, &shown, &ready2, &shown2}) EXPECT_EQ(one->value(), 0U);
     EXPECT_EQ(y.read<int32_t>(), counting(0)) << "the caller's memory is put back";

@@ -29,7 +29,7 @@ public:
     /// Fails with not_found when the library is missing, has no entry point, or makes no instance.
     [[nodiscard]] static Result<std::shared_ptr<Instance>> open(const char* library)
     {
-        void* const handle = ::dlopen(library, RTLD_NOW | RTLD_LOCAL); // never closed: drivers keep threads
+        void* const handle = ::dlopen(library, RTLD_NOW | RTLD_LOCAL); // not closed, because drivers keep threads
         if (handle == nullptr) return fail(ErrorCode::not_found, "{}", ::dlerror());
         auto* get = reinterpret_cast<PFN_vkGetInstanceProcAddr>(::dlsym(handle, "vk_icdGetInstanceProcAddr"));
         if (get == nullptr) get = reinterpret_cast<PFN_vkGetInstanceProcAddr>(::dlsym(handle, "vkGetInstanceProcAddr"));

@@ -44,7 +44,7 @@ void expect_ok(int status, const char* call)
 
 struct Gemm {
     std::uint64_t m, n, k;
-    int split; ///< 1: the heuristics' choice; more: the number of parts of k, which are summed from a workspace
+    int split; ///< 1: the algorithm that the heuristics choose; more: the number of parts of k that are summed
 };
 constexpr std::array<Gemm, 10> k_gemms{{{64, 64, 64, 1},
                                         {128, 1, 256, 1},

@@ -16,7 +16,7 @@ namespace warmgraph::test {
 
 namespace {
 
-constexpr std::int32_t k_side = 256; ///< width of the square matrices; a multiple of every block's
+constexpr std::int32_t k_side = 256; ///< width of the square matrices; a multiple of both compilations' block sizes
 constexpr unsigned k_warp = 32;
 constexpr int k_no_such_command = 127; ///< the shell's exit code for a command that does not exist
 

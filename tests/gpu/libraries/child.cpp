@@ -16,7 +16,7 @@ namespace {
 using Bytes = std::vector<std::byte>;
 
 constexpr int k_calls = 3;              // how many calls follow the first call
-constexpr int k_other_tries = 2;        // further first calls, when the library's own preparations spoil one
+constexpr int k_other_tries = 2;        // how many more first calls are tried, if the library's preparations spoil one
 constexpr std::uint32_t k_stale = 1000; // seed for the contents of outputs before a call; each call gets another seed
 
 bool is_result(const Region& region) { return region.kind == Kind::output || region.kind == Kind::state; }

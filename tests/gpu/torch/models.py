@@ -38,7 +38,7 @@ class Work:
         self.generators = [generators.default(torch), *more_generators]
         self.abandoned = []  # (pointer, bytes) of the first storage of each tensor, which no capture uses
         self.draws = bool(more_generators)  # whether every result has random numbers in it
-        self.has_twins = False  # has tensors of one size; in holes of this size, both tensors of a pair move by the same distance
+        self.has_twins = False  # whether tensors have equal sizes; in holes of this size, both tensors of a pair move by the same distance
         self.holders = [(f"in{i}", x, False) for i, x in enumerate(inputs)] + list(states)
         self.input_count = len(inputs)
 
