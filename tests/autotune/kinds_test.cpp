@@ -1,4 +1,4 @@
-// The kinds of a cache: each is switched off alone and counted alone.
+// Tests the kinds of objects in a cache: each kind can be switched off alone, and is counted alone.
 #include <cstdlib>
 #include <map>
 
@@ -17,7 +17,7 @@ protected:
         Statistics statistics;
         std::string summary;
     };
-    /// A new process. It compiles nothing ahead, tunes a kernel and calls a function.
+    /// Starts a new process, which compiles nothing ahead, tunes a kernel and calls a function.
     [[nodiscard]] Start start(const std::string& kinds)
     {
         CacheOptions how = options();
@@ -111,9 +111,9 @@ TEST_F(KindsTest, WhatUsingAWinnerTookIsNotSaved)
 {
     TuningReport cold = tune();
     CacheOptions how = options();
-    how.kinds = "-compiled"; // with this kind on, each program counts its own saving
+    how.kinds = "-compiled"; // if this kind was on, each program would count its own saving
     Cache cache{how};
-    const TuningReport warm = tuner_of(cache).tune(kernel()).report(); // validated by running it beside the default
+    const TuningReport warm = tuner_of(cache).tune(kernel()).report(); // runs it beside the default to validate it
     EXPECT_GT(warm.took_ms, 0);
     EXPECT_DOUBLE_EQ(cache.statistics().tuning_saved_ms, cold.search_ms - warm.took_ms);
 }
