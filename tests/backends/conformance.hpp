@@ -18,7 +18,7 @@ namespace warmgraph::backends::test {
 struct Subject {
     std::string name;
     std::function<Result<std::shared_ptr<Device>>()> open;
-    std::string program; ///< has iota, add_scalar, scale, copy, add, sum like the fake; CUDA's sum uses shared memory
+    std::string program; ///< iota, add_scalar, scale, copy, add and sum, as in the fake; CUDA's sum uses shared memory
     std::string broken_program;
     std::string broken_log; ///< a part of the compiler's log for `broken`
 };
